@@ -3595,7 +3595,7 @@ debug?: boolean, };
  */
 export type ScriptedModelConfig = { 
 /**
- * A JSON list. The first call of a run gets the first reply, and so on; the last one repeats. A text is sent as it is, any other value as JSON. To call a tool: `{"action": "tool", "tool": "calculator", "input": {"expression": "6 * 7"}, "confidence": 0.9}`. To answer: `{"action": "final", "message": "42"}`.
+ * A JSON list. The first call of a run gets the first reply, and so on; the last one repeats. A text is sent as it is, any other value as JSON. For an Agent Core, to call a tool: `{"action": "tool", "tool": "calculator", "input": {"expression": "6 * 7"}, "confidence": 0.9}`. To answer: `{"action": "final", "message": "42"}`. For an AI Agent, a text is the answer; to call tools: `{"toolCalls": [{"name": "calculator", "arguments": {"expression": "6 * 7"}}]}`, also with `text`, `usage`, `finish` and `reasoning`.
  */
 replies: Array<JsonValue>, 
 /**

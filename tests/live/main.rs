@@ -16,6 +16,7 @@ mod aimock;
 mod binary;
 mod conversations;
 mod errors;
+mod fallback_models;
 mod golden;
 mod native_tools;
 mod provider_api;

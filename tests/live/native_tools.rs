@@ -6,14 +6,16 @@ use crate::world::{adapters, process_env, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::id::NodeSummary;
-use redflow_contract::plan::AgentSpec;
+use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, Reply};
+use redflow_ports::{
+    AnswerKind, ChatModel, DeltaObserver, ModelRequest, NodeConfig, Reply, ReplyFormat, ToolChoice,
+};
 use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-fn model(props: &Value) -> Arc<dyn ChatModel> {
+pub(crate) fn model(props: &Value) -> Arc<dyn ChatModel> {
     let type_name = props["type"].as_str().unwrap();
     let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
     let config =
@@ -21,21 +23,16 @@ fn model(props: &Value) -> Arc<dyn ChatModel> {
     adapters().models[type_name](config).unwrap()
 }
 
-/// An agent with a calculator and a clock.
-fn spec() -> AgentSpec {
+/// A calculator and a clock.
+fn tools() -> Arc<[ToolSpec]> {
     let tool = |name: &str, schema: Value| {
         json!({"name": name, "description": format!("The {name}."), "inputSchema": schema, "node": name,
                "effect": null, "timeoutMs": 1, "onUnknown": "wait"})
     };
     let expression = json!({"type": "object", "properties": {"expression": {"type": "string"}},
                             "required": ["expression"], "additionalProperties": false});
-    let spec = json!({
-        "agent": {"instance": "local", "nodeId": "a"}, "type": "ai-agent", "name": "", "maxIterations": 5,
-        "tools": [tool("calculator", expression), tool("clock", json!(null))], "stopConditions": [],
-        "debug": false, "timeoutMs": 1, "memory": false, "modelResponseWired": false,
-        "limits": redflow_contract::limits::RunLimits::default(),
-    });
-    serde_json::from_value(spec).unwrap()
+    let tools = json!([tool("calculator", expression), tool("clock", json!(null))]);
+    serde_json::from_value::<Vec<ToolSpec>>(tools).unwrap().into()
 }
 
 fn fixtures() -> Vec<Value> {
@@ -44,24 +41,43 @@ fn fixtures() -> Vec<Value> {
         {"id": "call_clock", "name": "clock", "arguments": {}},
     ]);
     vec![
+        json!({"match": {"userMessage": "again"}, "response": {"content": "Still 4."}}),
         // Ollama's results have no ids, so match the result of any call.
         json!({"match": {"userMessage": "sum", "hasToolResult": true}, "response": {"content": "It is 4."}}),
         json!({"match": {"userMessage": "sum"}, "response": {"toolCalls": calls, "reasoning": "Both at once."}}),
     ]
 }
 
-async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -> ModelAnswer {
-    let answer_kind = &AnswerKind::Reply(Reply { tools: spec.tools.clone().into(), ..Reply::default() });
-    model.call(ModelRequest { answer_kind, ..ModelRequest::for_text(transcript) }).await.unwrap()
+/// Calls the model with all tools. The observer receives what the answer says.
+async fn ask(model: &dyn ChatModel, transcript: &Transcript, choice: ToolChoice) -> ModelAnswer {
+    let answer_kind = &AnswerKind::Reply(Reply { tools: tools(), choice, format: ReplyFormat::Text });
+    let text = StreamedText::default();
+    let request =
+        ModelRequest { answer_kind, delta_observer: Some(&text), ..ModelRequest::for_text(transcript) };
+    let answer = model.call(request).await.unwrap();
+    assert_eq!(text.0.into_inner().unwrap(), answer.text);
+    answer
 }
 
-/// Two calls, their results, and the answer. Gives the first answer and the requests.
-async fn round(mock: &Aimock, props: &Value) -> (ModelAnswer, Vec<HttpRequest>) {
-    let (model, spec) = (model(props), spec());
+/// The text of the first attempt.
+#[derive(Default)]
+struct StreamedText(Mutex<String>);
+
+impl DeltaObserver for StreamedText {
+    fn text(&self, attempt: u32, text: &str) {
+        assert_eq!(attempt, 1);
+        self.0.lock().unwrap().push_str(text);
+    }
+}
+
+/// Two calls, their results of which one is a failure, the answer, and another question. Gives the first answer and the
+/// requests.
+async fn talk(mock: &Aimock, props: &Value) -> (ModelAnswer, Vec<HttpRequest>) {
+    let model = model(props);
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Use the tools.")));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "The sum, please.")));
-    let asked = ask(&*model, &transcript, &spec).await;
+    let asked = ask(&*model, &transcript, ToolChoice::Required).await;
     assert_eq!(asked.finish, ModelFinish::ToolCalls, "{props}");
     let calls: Vec<(&str, Value)> = asked
         .tool_calls
@@ -74,24 +90,31 @@ async fn round(mock: &Aimock, props: &Value) -> (ModelAnswer, Vec<HttpRequest>) 
         reasoning: asked.reasoning.clone(),
         ..ChatMessage::new(ChatRole::Assistant, asked.text.clone())
     }));
-    for (call, output) in asked.tool_calls.iter().zip(["4", "\"noon\""]) {
-        let content = format!(r#"{{"success":true,"output":{output}}}"#);
+    let results = [r#"{"success":true,"output":4}"#, r#"{"success":false,"error":"The clock is broken."}"#];
+    for (call, content) in asked.tool_calls.iter().zip(results) {
         let result = ChatMessage::new(ChatRole::Tool, content);
         transcript.push(Arc::new(ChatMessage { tool_call_id: Some(call.id.clone()), ..result }));
     }
-    let answer = ask(&*model, &transcript, &spec).await;
-    assert_eq!((answer.text.as_str(), answer.finish), ("It is 4.", ModelFinish::Stop), "{props}");
-    assert_eq!(answer.tool_calls, []);
+    for (choice, text) in [(ToolChoice::Auto, "It is 4."), (ToolChoice::None, "Still 4.")] {
+        let answer = ask(&*model, &transcript, choice).await;
+        assert_eq!((answer.text.as_str(), answer.finish), (text, ModelFinish::Stop), "{props}");
+        assert_eq!(answer.tool_calls, []);
+        transcript.push(Arc::new(ChatMessage {
+            reasoning: answer.reasoning,
+            ..ChatMessage::new(ChatRole::Assistant, answer.text)
+        }));
+        transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "And again?")));
+    }
     let requests = mock.requests();
-    assert_eq!(requests.len(), 2);
+    assert_eq!(requests.len(), 3);
     (asked, requests)
 }
 
-/// The second request contains the reasoning of the first answer, unchanged.
+/// A later request contains the reasoning of the first answer, unchanged.
 #[track_caller]
-fn check_reasoning(api: ProviderApi, asked: &ModelAnswer, second: &HttpRequest) {
+fn check_reasoning(api: ProviderApi, asked: &ModelAnswer, later: &HttpRequest) {
     let parts = asked.reasoning.as_ref().map(|opaque| opaque.parts.as_slice()).unwrap_or_default();
-    let body = second.json().unwrap();
+    let body = later.json().unwrap();
     match api {
         ProviderApi::Anthropic | ProviderApi::AnthropicSampling => {
             let thought = &body["messages"][1]["content"][0];
@@ -126,9 +149,17 @@ async fn tool_calls_and_reasoning_go_back_to_the_model() {
                 ProviderApi::Ollama => json!({"model": "qwen3", "think": true}),
             };
             let props = with(with(api.model(&mock.address()), json!({"stream": stream})), reasoning);
-            let (asked, requests) = round(&mock, &props).await;
-            assert!(requests[0].json().unwrap()["tools"].as_array().is_some_and(|tools| tools.len() == 2));
+            let (asked, requests) = talk(&mock, &props).await;
+            for (index, request) in requests.iter().enumerate() {
+                let body = request.json().unwrap();
+                assert_eq!(body.get("stream").cloned().unwrap_or(json!(false)), json!(stream));
+                let count = body["tools"].as_array().map_or(0, Vec::len);
+                // Ollama has no choice: without tools, none can be called.
+                let is_without = api == ProviderApi::Ollama && index == 2;
+                assert_eq!(count, if is_without { 0 } else { 2 }, "{body}");
+            }
             check_reasoning(api, &asked, &requests[1]);
+            check_reasoning(api, &asked, &requests[2]);
         }
     }
     assert!(mock.statuses().iter().all(|status| *status == 200));

@@ -148,7 +148,7 @@ impl RedisMemory {
     }
 
     async fn append_turn(&self, session: &str, run: &RunId, turn: &[ChatMessage]) -> Result<(), Failure> {
-        let turn = repair::without_system(turn);
+        let turn = repair::stored_messages(turn);
         if turn.is_empty() {
             return Ok(());
         }

@@ -32,16 +32,18 @@ pub(crate) fn is_complete(turn: &[ChatMessage]) -> bool {
     open.is_empty()
 }
 
-/// The turn as it is stored: the system prompt belongs to the agent, and is sent anew each time.
-pub(crate) fn without_system(turn: &[ChatMessage]) -> Vec<ChatMessage> {
-    turn.iter().filter(|message| message.role != ChatRole::System).cloned().collect()
+/// The messages of a turn that are stored. The system prompt belongs to the agent, and is sent anew each time.
+/// Reasoning is only of use to the model that made it, within its own run.
+pub(crate) fn stored_messages(turn: &[ChatMessage]) -> Vec<ChatMessage> {
+    let messages = turn.iter().filter(|message| message.role != ChatRole::System);
+    messages.map(|message| ChatMessage { reasoning: None, ..message.clone() }).collect()
 }
 
 /// Splits a conversation that was stored without turns: each user message starts a turn. The messages before
 /// the first one are a turn too, because some older memories stored only the answers.
 pub(crate) fn split_turns(messages: &[ChatMessage]) -> Vec<Vec<ChatMessage>> {
     let mut turns: Vec<Vec<ChatMessage>> = Vec::new();
-    for message in without_system(messages) {
+    for message in stored_messages(messages) {
         match turns.last_mut() {
             Some(turn) if message.role != ChatRole::User => turn.push(message),
             _ => turns.push(vec![message]),

@@ -34,25 +34,37 @@ fn words(messages: &[ChatMessage]) -> String {
 
 #[test]
 fn a_turn_is_complete_when_every_call_has_one_result() {
-    for complete in
-        ["", "u", "u a", "u a1 t1 a", "u a1,2 t2 t1 a", "u a1 t1 a2 t2 a", "u a1 t1", "a", "u a u a"]
-    {
+    for complete in [
+        "",
+        "u",
+        "u a",
+        "u a1 t1 a",
+        "u a1,2 t2 t1 a",
+        "u a1 t1 a2 t2 a",
+        "u a1 t1",
+        "a",
+        "u a u a",
+        "u a1,2 t1 t2 a3,4,5 t5 t3 t4 a",
+    ] {
         assert!(is_complete(&messages(complete)), "{complete}");
     }
     let broken = [
-        "u a1",          // no result
-        "u a1 a",        // no result, and another message
-        "u a1 u t1",     // the result comes too late
-        "u a1,2 t1 a",   // one of two parallel results
-        "u a1 t1 t1",    // two results
-        "u a1,1 t1 t1",  // the same call twice in one message
-        "u a1 t1 a1 t1", // the same call twice
-        "u t1 a",        // no call
-        "t1 a",          // no call, at the start
-        "u t",           // a result without a call id
-        "u a1 t",        // a result without a call id, while a call is open
-        "u t1 a1",       // the result before the call
-        "u1 t1",         // a call of a user
+        "u a1",                         // no result
+        "u a1 a",                       // no result, and another message
+        "u a1 u t1",                    // the result comes too late
+        "u a1,2 t1 a",                  // one of two parallel results
+        "u a1,2 t1 t2 a3,4 t4 a5 t5 a", // a result is missing in the middle
+        "u a1,2 t1 t1 a",               // one result twice, the other missing
+        "u a1,2 t1 t2 a2,3 t2 t3 a",    // a parallel call has the id of an earlier one
+        "u a1 t1 t1",                   // two results
+        "u a1,1 t1 t1",                 // the same call twice in one message
+        "u a1 t1 a1 t1",                // the same call twice
+        "u t1 a",                       // no call
+        "t1 a",                         // no call, at the start
+        "u t",                          // a result without a call id
+        "u a1 t",                       // a result without a call id, while a call is open
+        "u t1 a1",                      // the result before the call
+        "u1 t1",                        // a call of a user
     ];
     for broken in broken {
         assert!(!is_complete(&messages(broken)), "{broken}");

@@ -85,7 +85,7 @@ impl Sessions {
         run: &RunId,
         turn: &[ChatMessage],
     ) -> Result<(), Failure> {
-        let turn = repair::without_system(turn);
+        let turn = repair::stored_messages(turn);
         if turn.is_empty() {
             return Ok(());
         }

@@ -259,8 +259,6 @@ impl Assembler {
                 Block::Text(text) if answer.text.is_empty() => answer.text = text,
                 Block::Text(text) => answer.text.push_str(&text),
                 Block::ToolUse { id, name, input, deltas } => {
-                    // Some gateways leave out the id.
-                    let id = if id.is_empty() { format!("call_{}", answer.tool_calls.len()) } else { id };
                     let arguments = if deltas.is_empty() { input } else { deltas };
                     answer.tool_calls.push(RequestedCall { id, name, arguments });
                 }

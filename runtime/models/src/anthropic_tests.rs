@@ -62,10 +62,7 @@ fn decodes_a_whole_answer() {
             reasoning_tokens: Some(5),
             cost: None,
         }),
-        tool_calls: vec![
-            call("toolu_1", "calculator", r#"{"b":1.0,"a":"x"}"#),
-            call("call_1", "clock", "{}"),
-        ],
+        tool_calls: vec![call("toolu_1", "calculator", r#"{"b":1.0,"a":"x"}"#), call("", "clock", "{}")],
         reasoning: opaque("anthropic-messages", &thinking_blocks()),
         model: Some("claude-sonnet-5-20260901".to_owned()),
         request_id: None,

@@ -82,7 +82,8 @@ pub(crate) struct ModelBuilder {
     pub(crate) capabilities: Capabilities,
     pub(crate) structured_output: Option<StructuredOutput>,
     pub(crate) json_mode: bool,
-    pub(crate) stream: bool,
+    /// Whether answers are streamed. None if they are while somebody reads along.
+    pub(crate) stream: Option<bool>,
     pub(crate) timeout: Option<u64>,
     pub(crate) max_retries: Option<u32>,
 }
@@ -96,6 +97,7 @@ impl ModelBuilder {
         wire: Box<dyn Wire>,
     ) -> Result<Arc<dyn ChatModel>, BuildError> {
         let capabilities = self.capabilities;
+        let price = find_price(&context.settings.prices, &self.model);
         let info = ModelInfo {
             provider: self.provider,
             model: self.model.clone(),
@@ -104,8 +106,9 @@ impl ModelBuilder {
             streaming: capabilities.streaming,
             context_window: capabilities.context_window,
             max_output: capabilities.max_output,
+            priced: price.is_some(),
         };
-        if self.stream && !capabilities.streaming {
+        if self.stream == Some(true) && !capabilities.streaming {
             return Err(
                 config.error(format!("`{}` does not support streaming; set `stream` to false", self.model))
             );
@@ -115,7 +118,7 @@ impl ModelBuilder {
             json_object: capabilities.json_object,
             json_mode: self.json_mode && capabilities.json_object,
             stream: self.stream,
-            tools: capabilities.tools,
+            max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
         };
         let host = endpoint.url.host_str().unwrap_or_default();
         let port = endpoint.url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -127,10 +130,8 @@ impl ModelBuilder {
             provider: self.provider,
             model: self.model.clone(),
             timeout: self.timeout.map_or(TIMEOUT, Duration::from_millis),
-            max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
         };
         let driver = context.driver().map_err(|why| config.error(why))?;
-        let price = find_price(&context.settings.prices, &self.model);
         Ok(Arc::new(LiveModel { info, driver, target, options, price }))
     }
 }

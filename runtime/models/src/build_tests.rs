@@ -311,11 +311,6 @@ fn only_requests_for_replies_have_native_tools() {
     for (choice, has_tools) in [(Auto, true), (Required, true), (None, false)] {
         assert_eq!(node.request_for(&reply(choice)).body.get("tools").is_some(), has_tools);
     }
-    // A model without tool support gets no tools.
-    let mut node = Node::new("openai-model", json!({"capabilities": {"tools": false}}));
-    node.tools = samples::two_tools();
-    let body = node.request_for(&reply(Required)).body;
-    assert_eq!((body.get("tools"), body.get("tool_choice")), (Option::None, Option::None));
 }
 
 #[test]

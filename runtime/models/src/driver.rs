@@ -50,15 +50,13 @@ pub struct Target {
     pub model: String,
     /// How long one call may take, retries included.
     pub timeout: Duration,
-    /// How often a call with a passing failure is retried.
-    pub max_retries: u32,
     /// Secrets to remove from the errors of the provider.
     pub secrets: Scrubber,
 }
 
 impl Driver {
-    /// Makes one call. `deltas` receives the text of a streamed answer as it arrives, separately for each
-    /// attempt.
+    /// Makes one call, and retries it at most this often after a passing failure. `deltas` receives the text
+    /// of a streamed answer as it arrives, separately for each attempt. It receives any other text at once.
     ///
     /// # Errors
     /// The failure of the last attempt.
@@ -66,6 +64,7 @@ impl Driver {
         &self,
         target: &Target,
         chat: &ChatRequest<'_>,
+        max_retries: u32,
         deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
         let deadline = Instant::now() + target.timeout;
@@ -78,7 +77,7 @@ impl Driver {
                 Ok(Err(error)) => error,
                 Err(_) => CallError::TimedOut(target.timeout),
             };
-            let wait = retry_delay(&error, attempts, target.max_retries, fastrand::f64());
+            let wait = retry_delay(&error, attempts, max_retries, fastrand::f64());
             // There is no retry after the deadline.
             let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
             let Some(wait) = wait else {
@@ -127,7 +126,11 @@ impl Driver {
             if !is_complete {
                 return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
             }
-            target.wire.decode(&text, chat.reasoning)?
+            let answer = target.wire.decode(&text, chat.reasoning)?;
+            if let Some(deltas) = progress.deltas.filter(|_| !answer.text.is_empty()) {
+                deltas.text(progress.attempt, &answer.text);
+            }
+            answer
         };
         answer.request_id = request_id(&headers);
         Ok(answer)

@@ -1,14 +1,14 @@
 use super::{MAX_ERROR_BYTES, MAX_RESPONSE_BYTES};
 use crate::ModelSettings;
-use crate::recording::{Node, Recording, Reply, RetryLog, reply};
+use crate::recording::{DeltaLog, Node, Recording, Reply, RetryLog, reply};
 use crate::transport::TransportError;
 use bytes::Bytes;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{DeltaObserver, Meter, ToolChoice};
+use redflow_ports::{Meter, ToolChoice};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 fn call(props: Value, recording: &Arc<Recording>) -> Result<ModelAnswer, Failure> {
     let node = Node::new("openai-model", props);
@@ -206,16 +206,6 @@ fn keeps_the_request_id_of_the_provider() {
     assert_eq!(answer.request_id.unwrap().len(), 100);
 }
 
-/// Records the deltas of an answer.
-#[derive(Default)]
-struct DeltaLog(Mutex<Vec<(u32, String)>>);
-
-impl DeltaObserver for DeltaLog {
-    fn text(&self, attempt: u32, text: &str) {
-        self.0.lock().unwrap().push((attempt, text.to_owned()));
-    }
-}
-
 /// A stream in parts of this size, which may split a character.
 fn streamed(text: &str, size: usize) -> Reply {
     let parts = text.as_bytes().chunks(size).map(|part| Ok(Bytes::copy_from_slice(part))).collect();
@@ -324,13 +314,13 @@ fn each_attempt_starts_its_text_again() {
 }
 
 #[test]
-fn an_answer_without_a_stream_gives_no_deltas() {
+fn the_observer_receives_an_answer_without_a_stream_at_once() {
     for stream in [false, true] {
         // Also if the server ignores the request for a stream.
         let (deltas, recording) = (DeltaLog::default(), Recording::new([]));
         let node = Node::new("openai-model", json!({"stream": stream}));
         let answer_kind = reply(ToolChoice::None);
         node.call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
-        assert_eq!(deltas.0.into_inner().unwrap(), []);
+        assert_eq!(deltas.0.into_inner().unwrap(), [(1, "hi".to_owned())]);
     }
 }

@@ -7,6 +7,7 @@ pub mod anthropic;
 mod build;
 pub mod call_error;
 pub mod capability;
+mod chain;
 pub mod driver;
 pub mod event_stream;
 mod lenient;
@@ -23,6 +24,8 @@ mod providers;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;
+#[cfg(test)]
+mod reply_tests;
 pub mod retry;
 pub mod retry_advice;
 #[cfg(test)]
@@ -33,6 +36,7 @@ pub mod transport;
 pub mod wire;
 
 pub use build::ModelSettings;
+pub use chain::ModelChain;
 pub use scripted::ScriptedModel;
 
 use build::ModelContext;
@@ -53,6 +57,7 @@ pub fn register(adapters: &mut Adapters, settings: ModelSettings) {
         adapters.models.insert(type_name, Arc::new(move |config| build(config, &context)));
     }
     adapters.models.insert("scripted-model", Arc::new(ScriptedModel::build));
+    adapters.model_chain = Some(ModelChain::build);
 }
 
 type BuildModel = fn(

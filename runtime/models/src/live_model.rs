@@ -3,10 +3,13 @@
 use crate::driver::{Driver, Target};
 use crate::price::Price;
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::node::StructuredOutput;
 use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::{ChatMessage, RequestedCall};
 use redflow_ports::{AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ReplyFormat, ToolChoice};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(crate) struct LiveModel {
@@ -26,9 +29,10 @@ pub(crate) struct RequestOptions {
     pub(crate) json_object: bool,
     /// Whether replies use JSON mode too.
     pub(crate) json_mode: bool,
-    pub(crate) stream: bool,
-    /// Whether tools may be sent natively.
-    pub(crate) tools: bool,
+    /// Whether answers are streamed. None if they are while somebody reads along.
+    pub(crate) stream: Option<bool>,
+    /// How often a call with a passing failure is retried.
+    pub(crate) max_retries: u32,
 }
 
 impl RequestOptions {
@@ -46,7 +50,10 @@ impl RequestOptions {
                 (ReplyFormat::Schema(schema), StructuredOutput::JsonSchema) => {
                     AnswerFormat::JsonSchema(schema.raw())
                 }
-                (ReplyFormat::Schema(_) | ReplyFormat::Json, _) if self.json_object => {
+                (ReplyFormat::Schema(_) | ReplyFormat::Json, StructuredOutput::JsonObject) => {
+                    AnswerFormat::JsonObject
+                }
+                (ReplyFormat::Json, StructuredOutput::JsonSchema) if self.json_object => {
                     AnswerFormat::JsonObject
                 }
                 _ if self.json_mode => AnswerFormat::JsonObject,
@@ -65,21 +72,25 @@ impl ChatModel for LiveModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
-                AnswerKind::Reply(reply) if self.options.tools => {
-                    (&*reply.tools, reply.choice, Reasoning::Keep)
-                }
-                AnswerKind::Reply(_) => (&[][..], ToolChoice::None, Reasoning::Keep),
+                AnswerKind::Reply(reply) => (&*reply.tools, reply.choice, Reasoning::Keep),
                 AnswerKind::Action { .. } => (&[][..], ToolChoice::None, Reasoning::Discard),
             };
+            if !tools.is_empty() && !self.info.tools {
+                return Err(self.no_tools());
+            }
+            let is_read = request.delta_observer.is_some() && self.info.streaming;
             let chat = ChatRequest {
                 messages: request.transcript.segments(),
                 tools,
                 tool_choice,
                 format: self.options.format(request.answer_kind),
-                stream: self.options.stream,
+                stream: self.options.stream.unwrap_or(is_read),
                 reasoning,
             };
-            let mut answer = self.driver.call(&self.target, &chat, request.delta_observer).await?;
+            let max_retries = if request.retry { self.options.max_retries } else { 0 };
+            let call = self.driver.call(&self.target, &chat, max_retries, request.delta_observer);
+            let mut answer = call.await?;
+            give_unique_ids(&mut answer.tool_calls, chat.messages);
             if let (Some(usage), Some(price)) = (&mut answer.usage, &self.price) {
                 // JSON, and so the journal, cannot hold an infinite number.
                 usage.cost = Some(price.cost(usage)).filter(|cost| cost.is_finite());
@@ -88,3 +99,42 @@ impl ChatModel for LiveModel {
         })
     }
 }
+
+impl LiveModel {
+    fn no_tools(&self) -> Failure {
+        let message = format!(
+            "the model `{}` takes no tools; choose another one, or set `capabilities` of its node to \
+             {{\"tools\": true}} if it does",
+            self.info.model
+        );
+        Failure { code: RunErrorCode::ConfigInvalid, message }
+    }
+}
+
+/// Gives an id to every call that has none, or that has the id of another call of the conversation. Results
+/// refer to calls by id, some servers send none, and others count from the start in every answer.
+fn give_unique_ids(calls: &mut [RequestedCall], earlier: &[Arc<ChatMessage>]) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut taken: HashSet<&str> =
+        earlier.iter().flat_map(|message| &message.tool_calls).map(|call| call.id.as_str()).collect();
+    let mut number = taken.len();
+    taken.insert("");
+    for index in 0..calls.len() {
+        let (before, rest) = calls.split_at(index);
+        let id = &rest[0].id;
+        if !taken.contains(id.as_str()) && before.iter().all(|other| other.id != *id) {
+            continue;
+        }
+        let is_free = |id: &String| !taken.contains(id.as_str()) && calls.iter().all(|other| other.id != *id);
+        while !is_free(&format!("call_{number}")) {
+            number += 1;
+        }
+        calls[index].id = format!("call_{number}");
+    }
+}
+
+#[cfg(test)]
+#[path = "live_model_tests.rs"]
+mod tests;

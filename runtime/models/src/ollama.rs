@@ -312,13 +312,12 @@ impl Assembler {
                 self.thinking.push_str(&message.thinking.unwrap_or_default());
             }
             for call in message.tool_calls.unwrap_or_default() {
-                let index = self.answer.tool_calls.len();
-                if index == MAX_CALLS {
+                if self.answer.tool_calls.len() == MAX_CALLS {
                     return Err(WireError::Malformed("the answer requests too many calls"));
                 }
                 let arguments = call.function.arguments_text();
                 // Many versions send no id.
-                let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{index}"));
+                let id = call.id.unwrap_or_default();
                 self.answer.tool_calls.push(RequestedCall { id, name: call.function.name, arguments });
             }
         }

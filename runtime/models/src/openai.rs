@@ -157,27 +157,16 @@ pub(crate) fn arguments_text(raw: Option<&RawValue>) -> Result<String, WireError
     Ok(raw.to_owned())
 }
 
-/// Gives an id to every call that has none, or that has the id of another call. Results refer to calls by id.
-pub(crate) fn normalize_calls(mut calls: Vec<RequestedCall>) -> Result<Vec<RequestedCall>, WireError> {
+/// Checks the calls of an answer. Calls without arguments get the empty object.
+pub(crate) fn check_calls(mut calls: Vec<RequestedCall>) -> Result<Vec<RequestedCall>, WireError> {
     if calls.len() > MAX_CALLS {
         return Err(WireError::Malformed("it requests too many calls"));
     }
-    let mut next = 0;
-    for index in 0..calls.len() {
-        if calls[index].name.is_empty() {
-            return Err(WireError::Malformed("it requests a call without a tool"));
-        }
-        if calls[index].arguments.is_empty() {
-            "{}".clone_into(&mut calls[index].arguments);
-        }
-        let is_taken = calls[..index].iter().any(|other| other.id == calls[index].id);
-        if is_taken || calls[index].id.is_empty() {
-            let free = (next..).map(|n| (n, format!("call_{n}")));
-            let found = free.into_iter().find(|(_, id)| calls.iter().all(|other| other.id != *id));
-            if let Some((n, id)) = found {
-                (next, calls[index].id) = (n + 1, id);
-            }
-        }
+    if calls.iter().any(|call| call.name.is_empty()) {
+        return Err(WireError::Malformed("it requests a call without a tool"));
+    }
+    for call in calls.iter_mut().filter(|call| call.arguments.is_empty()) {
+        "{}".clone_into(&mut call.arguments);
     }
     Ok(calls)
 }

@@ -5,13 +5,14 @@
 use crate::event_stream::StreamFormat;
 use crate::lenient::parse_object;
 use crate::openai::{
-    IterList, MAX_CALLS, Text, UsageFields, arguments_text, embedded_error, model_name, normalize_calls,
+    IterList, MAX_CALLS, Text, UsageFields, arguments_text, check_calls, embedded_error, model_name,
     parse_error, serialize_some, serialize_tool, tool_choice_name, unknown_error, valid_or_none,
 };
 use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
+use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -46,6 +47,8 @@ pub struct OpenaiChat {
     pub reasoning_effort: Option<&'static str>,
     /// Whether a stream ends with its usage.
     pub stream_usage: bool,
+    /// Whether the server refuses reasoning in a request. OpenAI does, and sends none.
+    pub refuses_reasoning: bool,
 }
 
 impl Wire for OpenaiChat {
@@ -99,7 +102,7 @@ impl Serialize for Request<'_> {
                 json_schema: JsonSchemaParam { name: "action", schema, strict: true },
             }),
         };
-        let reasoning = chat.reasoning;
+        let reasoning = if wire.refuses_reasoning { Reasoning::Discard } else { chat.reasoning };
         let messages = chat.messages.iter().map(|message| MessageParam { message, reasoning });
         let has_tools = !chat.tools.is_empty();
         let usage = (chat.stream && wire.stream_usage).then_some(StreamOptions { include_usage: true });
@@ -376,7 +379,7 @@ impl Assembler {
         if !self.has_choice {
             return Err(WireError::Malformed("it has no choices"));
         }
-        let tool_calls = normalize_calls(self.calls.into_iter().map(|(_, call)| call).collect())?;
+        let tool_calls = check_calls(self.calls.into_iter().map(|(_, call)| call).collect())?;
         let finish = match self.finish_reason.as_deref() {
             _ if self.refused => ModelFinish::Refused,
             Some("content_filter") => ModelFinish::Refused,
@@ -427,7 +430,11 @@ impl AnswerAssembler for Assembler {
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
-        if !self.done && self.finish_reason.is_none() {
+        // Some servers end every stream with `[DONE]`, also one that broke off within a call.
+        let is_whole = |(_, call): &(_, RequestedCall)| {
+            call.arguments.is_empty() || serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok()
+        };
+        if self.finish_reason.is_none() && !(self.done && self.calls.iter().all(is_whole)) {
             return Err(WireError::Interrupted);
         }
         self.into_answer()

@@ -119,7 +119,7 @@ fn deltas_find_their_tool_call() {
         ),
         (
             json!([[{"function": {"name": "one", "arguments": {"x": 1}}}, {"function": {"name": "two"}}]]),
-            vec![call("call_0", "one", "{\"x\":1}"), call("call_1", "two", "{}")],
+            vec![call("", "one", "{\"x\":1}"), call("", "two", "{}")],
         ),
         (
             json!([[{"id": "a"}], [{"function": {"name": "one"}}], [{"function": {"arguments": "[]"}}]]),

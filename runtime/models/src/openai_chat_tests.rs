@@ -208,11 +208,11 @@ fn tool_calls_in_the_forms_of_many_servers() {
     ]});
     let expected = vec![
         call("call_1", "a", "{\"x\": 1}"),
-        call("call_0", "b", "{\"x\":1}"),
-        call("call_2", "c", "{}"),
-        call("call_3", "d", "{}"),
-        call("call_4", "e", "{}"),
-        call("call_5", "f", "no JSON"),
+        call("", "b", "{\"x\":1}"),
+        call("", "c", "{}"),
+        call("call_1", "d", "{}"),
+        call("", "e", "{}"),
+        call("", "f", "no JSON"),
     ];
     assert_eq!(decode(&completion(&message, &json!("tool_calls"))).unwrap().tool_calls, expected);
     for none in [json!({"tool_calls": null}), json!({"tool_calls": []})] {

@@ -6,7 +6,7 @@
 use crate::event_stream::StreamFormat;
 use crate::lenient::parse_object;
 use crate::openai::{
-    IterList, Text, UsageFields, arguments_text, embedded_error, model_name, normalize_calls, parse_error,
+    IterList, Text, UsageFields, arguments_text, check_calls, embedded_error, model_name, parse_error,
     serialize_some, serialize_tool, tool_choice_name, unknown_error, valid_or_none,
 };
 use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
@@ -245,7 +245,7 @@ impl Response<'_> {
         if text.is_empty() {
             text = commentary;
         }
-        let tool_calls = normalize_calls(calls)?;
+        let tool_calls = check_calls(calls)?;
         let normal_finish = if tool_calls.is_empty() { ModelFinish::Stop } else { ModelFinish::ToolCalls };
         Ok(ModelAnswer {
             text: if refused { String::new() } else { text },

@@ -259,9 +259,9 @@ fn output_items_in_the_forms_of_many_servers() {
     ];
     let expected = vec![
         call("call_1", "a", "{}"),
-        call("call_0", "b", "{\"x\":1}"),
-        call("call_2", "c", "{}"),
-        call("call_3", "d", "no JSON"),
+        call("", "b", "{\"x\":1}"),
+        call("", "c", "{}"),
+        call("call_1", "d", "no JSON"),
     ];
     assert_eq!(decode(&response("completed", &calls)).unwrap().tool_calls, expected);
 }

@@ -99,6 +99,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
             stop: build::stop_sequences(&config, settings.stop, 4)?,
             reasoning_effort,
             stream_usage: true,
+            refuses_reasoning: at_openai,
         }),
         OpenaiApi::Responses => {
             for (name, set) in [
@@ -129,7 +130,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         capabilities,
         structured_output: settings.structured_output,
         json_mode: settings.json_mode.unwrap_or(false),
-        stream: settings.stream.unwrap_or(false),
+        stream: settings.stream,
         timeout: settings.timeout,
         max_retries: settings.max_retries,
     }
@@ -206,7 +207,7 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         capabilities,
         structured_output: settings.structured_output,
         json_mode: false,
-        stream: settings.stream.unwrap_or(max_tokens > ANTHROPIC_MAX_UNSTREAMED_TOKENS),
+        stream: settings.stream.or((max_tokens > ANTHROPIC_MAX_UNSTREAMED_TOKENS).then_some(true)),
         timeout: settings.timeout,
         max_retries: settings.max_retries,
     }
@@ -267,7 +268,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         capabilities,
         structured_output: settings.structured_output,
         json_mode: false,
-        stream: settings.stream.unwrap_or(false),
+        stream: settings.stream,
         timeout: Some(settings.timeout_ms.unwrap_or(AZURE_TIMEOUT_MS)),
         max_retries: settings.max_retries,
     }
@@ -307,7 +308,7 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         capabilities,
         structured_output: settings.structured_output,
         json_mode: false,
-        stream: settings.stream.unwrap_or(false),
+        stream: settings.stream,
         timeout: settings.timeout,
         max_retries: settings.max_retries,
     }

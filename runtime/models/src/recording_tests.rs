@@ -9,7 +9,7 @@ use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::Transcript;
+use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_ports::{
     Adapters, AnswerKind, BoxFuture, BuildError, ChatModel, DeltaObserver, Measurement, Meter, ModelRequest,
     NodeConfig, ToolChoice,
@@ -154,12 +154,30 @@ impl Meter for RetryLog {
     }
 }
 
-/// A model node of a flow, and the tools of its agent.
+/// Records the deltas of an answer.
+#[derive(Default)]
+pub(crate) struct DeltaLog(pub(crate) Mutex<Vec<(u32, String)>>);
+
+impl DeltaObserver for DeltaLog {
+    fn text(&self, attempt: u32, text: &str) {
+        self.0.lock().unwrap().push((attempt, text.to_owned()));
+    }
+}
+
+/// Runs a call. The clock advances only while the call waits.
+pub(crate) fn block_on<T>(call: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(call)
+}
+
+/// A model node of a flow, and what its agent sends.
 pub(crate) struct Node {
     type_name: &'static str,
     props: Value,
     env: Vec<(&'static str, &'static str)>,
     pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) messages: Vec<ChatMessage>,
+    pub(crate) retry: bool,
 }
 
 impl Node {
@@ -170,7 +188,8 @@ impl Node {
             ("ANTHROPIC_API_KEY", "ak-of-the-environment"),
             ("AZURE_OPENAI_API_KEY", "az-of-the-environment"),
         ];
-        Self { type_name, props, env, tools: Vec::new() }
+        let messages = vec![samples::system("Answer in JSON."), samples::user("What is 2+2?")];
+        Self { type_name, props, env, tools: Vec::new(), messages, retry: true }
     }
 
     /// A node in an empty environment.
@@ -199,7 +218,7 @@ impl Node {
         }
     }
 
-    /// Calls the model once. The clock advances only while the driver waits for a retry.
+    /// Calls the model once.
     pub(crate) fn call(
         &self,
         answer_kind: &AnswerKind,
@@ -217,21 +236,25 @@ impl Node {
         settings: ModelSettings,
         deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
-        let transport: Arc<dyn Transport> = Arc::<Recording>::clone(recording);
-        let model = self.build(ModelSettings { transport: Some(transport), ..settings }).unwrap();
-        let mut transcript = Transcript::default();
-        transcript.push(Arc::new(samples::system("Answer in JSON.")));
-        transcript.push(Arc::new(samples::user("What is 2+2?")));
         let answer_kind = &match answer_kind {
             AnswerKind::Reply(reply) => {
                 AnswerKind::Reply(redflow_ports::Reply { tools: self.tools.clone().into(), ..reply.clone() })
             }
             action => action.clone(),
         };
-        let request =
-            ModelRequest { answer_kind, delta_observer: deltas, ..ModelRequest::for_text(&transcript) };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        runtime.unwrap().block_on(model.call(request))
+        let transport: Arc<dyn Transport> = Arc::<Recording>::clone(recording);
+        let model = self.build(ModelSettings { transport: Some(transport), ..settings }).unwrap();
+        let mut transcript = Transcript::default();
+        for message in &self.messages {
+            transcript.push(Arc::new(message.clone()));
+        }
+        let request = ModelRequest {
+            answer_kind,
+            retry: self.retry,
+            delta_observer: deltas,
+            ..ModelRequest::for_text(&transcript)
+        };
+        block_on(model.call(request))
     }
 
     /// The request of a call for this kind of answer.

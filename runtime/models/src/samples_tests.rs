@@ -189,6 +189,23 @@ pub(crate) fn tool_turn_with_reasoning(wire: &str, parts: &[Value]) -> Sample {
     sample
 }
 
+/// Two turns of an AI Agent: text with two calls and reasoning, a failed and a good result, an answer, and the
+/// next message of the user.
+pub(crate) fn two_turns(reasoning: Option<&OpaqueParts>) -> Sample {
+    let mut sample = Sample { reasoning: Reasoning::Keep, ..tool_turn() };
+    for message in &mut sample.messages {
+        let message = Arc::make_mut(message);
+        if !message.tool_calls.is_empty() {
+            message.reasoning = reasoning.cloned();
+            // The other golden bodies have invalid arguments.
+            message.tool_calls[1].arguments = "{}".to_owned();
+        }
+    }
+    sample.messages.push(Arc::new(assistant("It is noon, and 1/0 has no value.")));
+    sample.messages.push(Arc::new(user("Thank you. And 2+2?")));
+    sample
+}
+
 /// The parts of a streamed text.
 pub(crate) fn text_parts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec("[ -~äß€😀\n\"\\\\]{0,6}", 0..6)

@@ -66,7 +66,7 @@ pub trait Wire: Send + Sync {
     /// When a value cannot be serialised.
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()>;
 
-    /// Reads the body of a response with a success status.
+    /// Reads the body of a response with a success status. A call without an id has an empty one.
     ///
     /// # Errors
     /// When the body holds an error, or does not follow this wire format.

@@ -115,11 +115,16 @@ pub type MemoryBuilder = Builder<Arc<dyn Memory>>;
 /// Builds an ordinary Node-RED node.
 pub type NodeBuilder = Builder<Box<dyn FlowNode>>;
 
+/// Makes one model of several: a model that fails is replaced by the next one.
+pub type ModelChainBuilder = fn(Vec<Arc<dyn ChatModel>>) -> Arc<dyn ChatModel>;
+
 /// The builders of this build, by node type.
 #[derive(Clone, Default)]
 pub struct Adapters {
     /// Builders of models.
     pub models: BTreeMap<&'static str, ModelBuilder>,
+    /// Joins a model and its fallback models; none if this build has no models of providers.
+    pub model_chain: Option<ModelChainBuilder>,
     /// Builders of tools.
     pub tools: BTreeMap<&'static str, ToolBuilder>,
     /// Builders of memories.

@@ -36,7 +36,8 @@ mod tool;
 mod ui_storage;
 
 pub use adapters::{
-    Adapters, BuildError, Builder, MemoryBuilder, ModelBuilder, NodeBuilder, NodeConfig, ToolBuilder,
+    Adapters, BuildError, Builder, MemoryBuilder, ModelBuilder, ModelChainBuilder, NodeBuilder, NodeConfig,
+    ToolBuilder,
 };
 pub use chat_store::ChatStore;
 pub use clock::Clock;

@@ -58,7 +58,7 @@ pub struct ModelRequest<'a> {
     pub answer_kind: &'a AnswerKind,
     /// The model to call first, if there are fallback models: 0 for the agent's own.
     pub first_model: u32,
-    /// Whether a call with a passing failure is made again. If not, a fallback model is called instead.
+    /// Whether a call with a passing failure is retried. If not, a fallback model is called instead.
     pub retry: bool,
     /// Receives the answer piece by piece; none if no client has asked for deltas.
     pub delta_observer: Option<&'a dyn DeltaObserver>,
@@ -125,4 +125,6 @@ pub struct ModelInfo {
     pub context_window: Option<u32>,
     /// The most tokens it writes; none if unknown.
     pub max_output: Option<u32>,
+    /// Whether the cost of its calls is known.
+    pub priced: bool,
 }

@@ -112,7 +112,7 @@ pub(super) const fn stream(unset: Text) -> Property {
     Property::new("stream", Kind::OptionalFlag { unset }, "In pieces", help).more()
 }
 
-pub(super) const STREAM: Property = stream(text("no", "No"));
+pub(super) const STREAM: Property = stream(text("whenRead", "While somebody reads along"));
 
 pub(super) const CAPABILITIES: Property = Property::new(
     "capabilities",

@@ -126,7 +126,7 @@ config! {
         .hint("off", "off")
         .more(),
         structured_output: StructuredOutput = STRUCTURED_OUTPUT,
-        stream: bool = stream(text("forLong", "For long answers")),
+        stream: bool = stream(text("forLong", "For long answers, and while somebody reads along")),
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig = CAPABILITIES,
         timeout: u64 = TIMEOUT,
@@ -295,7 +295,7 @@ impl ScriptedModelConfig {
                 "replies",
                 Kind::Json { shape: JsonShape::List, height: Some(220) },
                 "Replies (JSON list)",
-                r#"A JSON list. The first call of a run gets the first reply, and so on; the last one repeats. A text is sent as it is, any other value as JSON. To call a tool: `{"action": "tool", "tool": "calculator", "input": {"expression": "6 * 7"}, "confidence": 0.9}`. To answer: `{"action": "final", "message": "42"}`."#,
+                r#"A JSON list. The first call of a run gets the first reply, and so on; the last one repeats. A text is sent as it is, any other value as JSON. For an Agent Core, to call a tool: `{"action": "tool", "tool": "calculator", "input": {"expression": "6 * 7"}, "confidence": 0.9}`. To answer: `{"action": "final", "message": "42"}`. For an AI Agent, a text is the answer; to call tools: `{"toolCalls": [{"name": "calculator", "arguments": {"expression": "6 * 7"}}]}`, also with `text`, `usage`, `finish` and `reasoning`."#,
             )
             .default(Initial::Json(
                 r#"[{"action":"tool","tool":"calculator","input":{"expression":"6 * 7"},"confidence":0.9},{"action":"final","message":"6 times 7 is 42.","confidence":1}]"#,

@@ -41,6 +41,7 @@ pub(crate) fn options(profile: Profile) -> CheckOptions<'static> {
         profile,
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
+        run_budget: redflow_contract::node::Budget::default(),
         instance: InstanceId::local(),
         can_run: &runs,
         env: &process_env,

@@ -1,9 +1,10 @@
 //! Builds memories as the engine does, and short conversations.
 
+use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
+use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use redflow_memory::{MemorySettings, register};
 use redflow_ports::{Adapters, Memory, NodeConfig};
 use serde_json::Value;
@@ -45,8 +46,14 @@ pub(crate) fn assistant(text: &str) -> ChatMessage {
 }
 
 pub(crate) fn tool_call(id: &str) -> ChatMessage {
-    let call = RequestedCall { id: id.to_owned(), name: "x".to_owned(), arguments: "{}".to_owned() };
-    ChatMessage { tool_calls: vec![call], ..assistant("") }
+    tool_calls(&[id])
+}
+
+/// Calls of one answer.
+fn tool_calls(ids: &[&str]) -> ChatMessage {
+    let call =
+        |id: &&str| RequestedCall { id: (*id).to_owned(), name: "x".to_owned(), arguments: "{}".to_owned() };
+    ChatMessage { tool_calls: ids.iter().map(call).collect(), ..assistant("") }
 }
 
 pub(crate) fn tool_result(id: &str) -> ChatMessage {
@@ -66,4 +73,35 @@ pub(crate) async fn user_texts(memory: &Arc<dyn Memory>, session: &str) -> Vec<S
 
 pub(crate) fn failure(message: &str) -> Failure {
     Failure { code: RunErrorCode::MemoryError, message: message.to_owned() }
+}
+
+/// Checks that a memory of at most six messages keeps turns with parallel calls whole, and without reasoning.
+pub(crate) async fn check_parallel_calls(memory: &Arc<dyn Memory>) {
+    let turn = |text: &str| {
+        vec![user(text), tool_calls(&["a", "b"]), tool_result("b"), tool_result("a"), assistant(text)]
+    };
+    append_turn(memory, "f:calls", "old").await.unwrap();
+    let parts = vec![serde_json::json!({"thinking": "Hm.", "signature": "sig"})];
+    let opaque = OpaqueParts { wire: "anthropic-messages".to_owned(), parts };
+    let with_reasoning =
+        turn("1").into_iter().map(|message| ChatMessage { reasoning: Some(opaque.clone()), ..message });
+    memory.append("f:calls", &"1".into(), &with_reasoning.collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(memory.recall("f:calls").await.unwrap(), turn("1"), "two and five messages are too many");
+    append_turn(memory, "f:calls", "2").await.unwrap();
+    let recalled = memory.recall("f:calls").await.unwrap();
+    assert_eq!(recalled, [user("2"), assistant("2")], "no part of a turn stays");
+    // Turns with an unanswered call, with a call id twice and with a result twice.
+    let mut broken = [turn("3"), turn("4"), turn("5")];
+    broken[0].remove(2);
+    broken[1][1] = tool_calls(&["a", "a"]);
+    broken[2][2] = tool_result("a");
+    for (index, turn) in broken.iter().enumerate() {
+        memory.append("f:broken", &index.to_string().as_str().into(), turn).await.unwrap();
+        assert_eq!(memory.recall("f:broken").await.unwrap(), [], "{turn:?}");
+    }
+    // Other turns may have the same ids. A turn longer than the limit stays whole.
+    let mut long = turn("6");
+    long.extend([tool_calls(&["c", "d"]), tool_result("c"), tool_result("d"), assistant("6")]);
+    memory.append("f:calls", &"6".into(), &long).await.unwrap();
+    assert_eq!(memory.recall("f:calls").await.unwrap(), long);
 }

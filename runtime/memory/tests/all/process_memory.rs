@@ -1,7 +1,8 @@
 //! `buffer-memory` and `window-memory`.
 
 use crate::kit::{
-    append_turn, assistant, build, failure, process, tool_call, tool_result, try_build, user, user_texts,
+    append_turn, assistant, build, check_parallel_calls, failure, process, tool_call, tool_result, try_build,
+    user, user_texts,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -104,6 +105,14 @@ async fn incomplete_turns_are_not_recalled() {
     append_turn(&memory, "f:s", "2").await.unwrap();
     memory.append("f:s", &"3".into(), &[user("3"), tool_result("a"), assistant("x")]).await.unwrap();
     assert_eq!(user_texts(&memory, "f:s").await, ["2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_with_parallel_calls_stay_whole_and_lose_their_reasoning() {
+    for type_name in TYPES {
+        let adapters = process(MemorySettings::default());
+        check_parallel_calls(&build(&adapters, type_name, "n", json!({"maxMessages": 6}))).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! What `redis-memory` stores, for how long, and in which format.
 
 use crate::kit::{
-    append_turn, assistant, build, failure, process, tool_call, tool_result, try_build, user, user_texts,
+    append_turn, assistant, build, check_parallel_calls, failure, process, tool_call, tool_result, try_build,
+    user, user_texts,
 };
 use crate::redis_server::RedisServer;
 use base64::Engine;
@@ -113,6 +114,16 @@ async fn the_oldest_turns_are_removed_first_and_none_is_split() {
         format!("the key `agent:memory:f:small` holds {length} bytes in one piece; the limit is 100");
     assert_eq!(tiny.recall("f:small").await, Err(failure(&message)));
     assert_eq!(user_texts(&small, "f:small").await, ["2", "3"]);
+}
+
+#[tokio::test]
+async fn turns_with_parallel_calls_stay_whole_and_lose_their_reasoning() {
+    let server = RedisServer::start();
+    let adapters = process(MemorySettings::default());
+    let props = server.props(&json!({"maxMessages": 6}));
+    check_parallel_calls(&build(&adapters, "redis-memory", "n", props)).await;
+    let stored: Vec<String> = server.raw().await.lrange("agent:memory:f:calls", 0, -1).await.unwrap();
+    assert!(stored.iter().all(|turn| !turn.contains("thinking")), "{stored:?}");
 }
 
 #[tokio::test]

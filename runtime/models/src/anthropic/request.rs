@@ -96,6 +96,8 @@ impl<'a> RequestBody<'a> {
         };
         let choice = match chat.tool_choice {
             ToolChoice::Auto => "auto",
+            // With thinking, the API refuses requests that require a call.
+            ToolChoice::Required if wire.thinking_budget.is_some() => "auto",
             ToolChoice::Required => "any",
             ToolChoice::None => "none",
         };

@@ -247,6 +247,12 @@ fn sends_tools_with_a_tool_choice() {
             json!({"type": kind})
         );
     }
+    // A thinking model cannot be forced to call a tool.
+    let thinking = AnthropicMessages { thinking_budget: Some(1024), max_tokens: 2048, ..wire() };
+    for (tool_choice, kind) in [(ToolChoice::Required, "auto"), (ToolChoice::None, "none")] {
+        let body = Sample { tool_choice, ..request_with_tools() }.body(&thinking);
+        assert_eq!(body["tool_choice"], json!({"type": kind}));
+    }
     let none =
         Sample { tools: vec![], tool_choice: ToolChoice::Required, ..request_with_tools() }.body(&wire());
     assert_eq!((none.get("tools"), none.get("tool_choice")), (None, None));

@@ -1,0 +1,172 @@
+use super::give_unique_ids;
+use crate::ModelSettings;
+use crate::recording::{DeltaLog, Node, Recording, Reply, reply};
+use crate::samples::{self, assistant_calls, call, two_tools};
+use pretty_assertions::assert_eq;
+use redflow_contract::code::RunErrorCode;
+use redflow_ports::{AnswerKind, ReplyFormat, ToolChoice};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A node of every wire.
+fn nodes(more: &Value) -> Vec<Node> {
+    let azure = json!({"endpoint": "http://localhost", "deployment": "gpt-4o"});
+    let rows = [
+        ("openai-model", json!({})),
+        ("openai-model", json!({"api": "responses"})),
+        ("anthropic-model", json!({})),
+        ("model.azure.openai", azure),
+        ("ollama-model", json!({})),
+    ];
+    let node = |(type_name, mut props): (&'static str, Value)| {
+        props.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Node::new(type_name, props)
+    };
+    rows.into_iter().map(node).collect()
+}
+
+#[test]
+fn a_model_without_tools_is_not_called_for_a_reply_with_tools() {
+    for mut node in nodes(&json!({"capabilities": {"tools": false}})) {
+        let recording = Recording::new([]);
+        // It answers without tools.
+        let answer = node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default());
+        assert_eq!((answer.unwrap().text.as_str(), recording.requests().len()), ("hi", 1));
+        node.tools = two_tools();
+        for choice in [ToolChoice::Auto, ToolChoice::Required, ToolChoice::None] {
+            let failure = node.call(&reply(choice), &recording, ModelSettings::default()).unwrap_err();
+            assert_eq!((failure.code, recording.requests().len()), (RunErrorCode::ConfigInvalid, 1));
+            let end = "takes no tools; choose another one, or set `capabilities` of its node to \
+                       {\"tools\": true} if it does";
+            assert!(failure.message.ends_with(end), "{}", failure.message);
+        }
+        // Agent Core needs no native tools.
+        let action = AnswerKind::Action { schema: None };
+        assert!(node.call(&action, &recording, ModelSettings::default()).is_ok());
+    }
+}
+
+#[test]
+fn answers_are_streamed_while_somebody_reads_along() {
+    let streams = |node: &Node, is_read: bool| {
+        let (recording, log) = (Recording::new([]), DeltaLog::default());
+        let observer = is_read.then_some(&log as &dyn redflow_ports::DeltaObserver);
+        node.call_observed(&reply(ToolChoice::Auto), &recording, ModelSettings::default(), observer).unwrap();
+        recording.requests()[0].body["stream"] == json!(true)
+    };
+    for (props, alone, read) in [
+        (json!({}), false, true),
+        (json!({"stream": false}), false, false),
+        (json!({"stream": true}), true, true),
+        (json!({"capabilities": {"streaming": false}}), false, false),
+    ] {
+        for node in nodes(&props) {
+            assert_eq!((streams(&node, false), streams(&node, true)), (alone, read), "{props}");
+        }
+    }
+    let long = |stream: Value| Node::new("anthropic-model", json!({"maxTokens": 30_000, "stream": stream}));
+    assert!(streams(&long(Value::Null), false) && !streams(&long(json!(false)), true));
+}
+
+#[test]
+fn a_request_says_whether_it_is_retried() {
+    for mut node in nodes(&json!({"maxRetries": 2})) {
+        for (retry, requests) in [(true, 3), (false, 1)] {
+            let recording = Recording::new(vec![Reply::new(503, &[], ""); 3]);
+            node.retry = retry;
+            let failure =
+                node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default()).unwrap_err();
+            assert_eq!(recording.requests().len(), requests, "{}", failure.message);
+            assert_eq!(failure.code, RunErrorCode::ProviderUnavailable);
+        }
+    }
+}
+
+/// How a request asks for JSON.
+fn json_kind(body: &Value) -> &'static str {
+    let places = [
+        "/response_format/type",
+        "/text/format/type",
+        "/output_config/format/type",
+        "/format/type",
+        "/format",
+    ];
+    match places.iter().find_map(|place| body.pointer(place)).and_then(Value::as_str) {
+        Some("json_schema" | "object") => "schema",
+        Some("json_object" | "json") => "mode",
+        None => "",
+        Some(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn replies_use_the_strictest_available_json_output() {
+    let schema = samples::first_request_with_schema().schema.unwrap();
+    let kinds = |node: &Node| {
+        let formats = [ReplyFormat::Text, ReplyFormat::Json, ReplyFormat::Schema(schema.clone().into())];
+        formats.map(|format| {
+            let reply = redflow_ports::Reply { format, ..Default::default() };
+            json_kind(&node.request_for(&AnswerKind::Reply(reply)).body)
+        })
+    };
+    for (can_schema, can_mode, configured, expected) in [
+        (true, true, "auto", ["", "mode", "schema"]),
+        (true, false, "auto", ["", "", "schema"]),
+        (false, true, "auto", ["", "mode", "mode"]),
+        (false, false, "auto", ["", "", ""]),
+        (false, false, "json_schema", ["", "", "schema"]),
+        (true, true, "json_object", ["", "mode", "mode"]),
+        (true, true, "none", ["", "", ""]),
+    ] {
+        let capabilities = json!({"jsonSchema": can_schema, "jsonObject": can_mode});
+        let props = json!({"capabilities": capabilities, "structuredOutput": configured});
+        for node in nodes(&props) {
+            let found = kinds(&node);
+            let is_anthropic = node.request().url.ends_with("/messages");
+            // Anthropic has no JSON mode.
+            let expected = expected.map(|kind| if is_anthropic && kind == "mode" { "" } else { kind });
+            assert_eq!(found, expected, "{props}");
+        }
+    }
+}
+
+#[test]
+fn every_call_of_a_conversation_gets_its_own_id() {
+    let earlier = |ids: &[&str]| {
+        let calls: Vec<_> = ids.iter().map(|id| call(id, "clock", "{}")).collect();
+        vec![Arc::new(samples::user("Hi")), Arc::new(assistant_calls("", &calls))]
+    };
+    let rows: [(&[&str], &[&str], &[&str]); 7] = [
+        (&[], &["a", "b"], &["a", "b"]),
+        (&[], &["", ""], &["call_0", "call_1"]),
+        (&[], &["a", "a", "call_0"], &["a", "call_1", "call_0"]),
+        (&["call_0", "call_1"], &["", ""], &["call_2", "call_3"]),
+        (&["call_0"], &["call_0", "call_1"], &["call_2", "call_1"]),
+        (&["call_5", "x"], &["", "x", "", "", ""], &["call_2", "call_3", "call_4", "call_6", "call_7"]),
+        (&["a"], &[], &[]),
+    ];
+    for (taken, received, expected) in rows {
+        let mut calls: Vec<_> = received.iter().map(|id| call(id, "clock", "{}")).collect();
+        give_unique_ids(&mut calls, &earlier(taken));
+        let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, expected, "{taken:?} {received:?}");
+    }
+    // Ollama sends none.
+    let calls = json!([{"function": {"name": "clock", "arguments": {}}}, {"function": {"name": "clock"}}]);
+    let body = json!({"message": {"content": "", "tool_calls": calls}, "done": true}).to_string();
+    let recording = Recording::new([Reply::new(200, &[], &body)]);
+    let node = Node::new("ollama-model", json!({}));
+    let answer = node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default()).unwrap();
+    assert_eq!(answer.tool_calls, [call("call_0", "clock", "{}"), call("call_1", "clock", "{}")]);
+}
+
+#[test]
+fn the_info_says_whether_the_cost_is_known() {
+    let price = crate::price::Price { input: 1.0, output: 1.0, cached: None, cache_write: None };
+    for (model, priced) in [("gpt-4o", true), ("other", false)] {
+        let prices = crate::price::Prices::from([("gpt-*".to_owned(), price)]);
+        let settings = ModelSettings { prices, ..ModelSettings::default() };
+        let model = Node::new("openai-model", json!({ "model": model })).build(settings).unwrap();
+        assert_eq!(model.info().priced, priced);
+    }
+}
