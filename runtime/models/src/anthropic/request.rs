@@ -8,7 +8,7 @@
 //! - An id that the API would refuse is replaced by the position of the call.
 
 use super::{AnthropicMessages, NAME};
-use crate::lenient::{Arguments, InputSchema};
+use crate::lenient::{Arguments, InputSchema, tool_name};
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -103,7 +103,7 @@ impl<'a> RequestBody<'a> {
         };
         let has_tools = !chat.tools.is_empty();
         let format = match chat.format {
-            AnswerFormat::JsonSchema(schema) => Some(OutputFormat { r#type: "json_schema", schema }),
+            AnswerFormat::JsonSchema { schema, .. } => Some(OutputFormat { r#type: "json_schema", schema }),
             // The API has no JSON mode, so only the prompt requests JSON.
             AnswerFormat::JsonObject | AnswerFormat::Text => None,
         };
@@ -208,7 +208,7 @@ enum Block<'a> {
     },
     ToolUse {
         id: Cow<'a, str>,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: Arguments<'a>,
     },
     ToolResult {
@@ -232,7 +232,7 @@ fn assistant_blocks(all: &[Arc<ChatMessage>], turn: Range<usize>, reasoning: Rea
         blocks.extend(text_of(message).map(|text| Block::Text { text }));
         blocks.extend(message.tool_calls.iter().enumerate().map(|(nth, call)| Block::ToolUse {
             id: call_id(all, index, nth),
-            name: &call.name,
+            name: tool_name(&call.name),
             input: Arguments(&call.arguments),
         }));
     }
