@@ -1,0 +1,170 @@
+//! What the model is sent, and what its answers lead to.
+
+use crate::kit::{TestRun, calls, spec, text, with};
+use pretty_assertions::assert_eq;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::Effect;
+use redflow_contract::event::RunEventKind;
+use redflow_contract::fact::{FailedModel, ModelAnswer, ModelFinish};
+use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_contract::transcript::{ChatRole, OpaqueParts};
+use serde_json::json;
+
+#[test]
+fn the_prompt_and_the_payload_are_sent_and_the_text_is_the_answer() {
+    let mut run = TestRun::start(spec(), json!({"payload": "Hello!", "topic": "t"}));
+    assert_eq!(
+        run.sent(9),
+        [(ChatRole::System, "Be brief.".to_owned()), (ChatRole::User, "Hello!".to_owned())]
+    );
+    run.answer(text("Good day."));
+    let message = run.finish();
+    assert_eq!((&message["payload"], &message["topic"]), (&json!("Good day."), &json!("t")));
+    assert_eq!(
+        message["agentResult"],
+        json!({"completed": true, "iterations": 1, "traceId": "0197-run", "message": "Good day.",
+               "finalAction": "final", "stopReason": "final_answer"})
+    );
+    let header: JournalLine = serde_json::from_str(&run.lines[0]).unwrap();
+    assert!(
+        matches!(header.record, JournalRecord::Header { strategy: Some(name), .. } if name == "converse")
+    );
+}
+
+#[test]
+fn the_user_message_is_a_template() {
+    let rows = [
+        (
+            "{{json.question}} ({{msg.topic}})",
+            json!({"payload": {"question": "Why?"}, "topic": "x"}),
+            "Why? (x)",
+        ),
+        ("", json!({"payload": {"a": 1}}), r#"{"a":1}"#),
+        ("  ", json!({"payload": 4}), "4"),
+        ("Fixed.", json!({}), "Fixed."),
+        // Text of the message is never expanded.
+        ("{{json}}", json!({"payload": "{{msg.secret}}", "secret": "s"}), "{{msg.secret}}"),
+    ];
+    for (template, message, expected) in rows {
+        let run = TestRun::start(with(|_, own| own.user_message = template.to_owned()), message);
+        assert_eq!(run.sent(1), [(ChatRole::User, expected.to_owned())]);
+    }
+    for (template, message) in
+        [("", json!({})), ("", json!({"payload": " "})), ("{{json.x}}", json!({"payload": {}}))]
+    {
+        let run = TestRun::start(with(|_, own| own.user_message = template.to_owned()), message);
+        let (code, error) = run.error();
+        assert_eq!(code, "CONFIG_INVALID");
+        assert_eq!(
+            error["message"],
+            "The user message is empty: set `userMessage` on the agent, or send a payload."
+        );
+    }
+}
+
+#[test]
+fn an_agent_without_a_prompt_sends_none() {
+    let run = TestRun::start(with(|_, own| own.system_prompt = " ".to_owned()), json!({"payload": "Hello!"}));
+    assert_eq!(run.sent(9), [(ChatRole::User, "Hello!".to_owned())]);
+}
+
+#[test]
+fn an_answer_that_is_refused_cut_off_or_too_large_ends_the_run() {
+    let finish =
+        |finish, text: &str| ModelAnswer { finish, text: text.to_owned(), ..calls(&[("mail", "{}")]) };
+    let small = with(|spec, _| spec.limits.max_answer_bytes = 10);
+    let rows = [
+        (finish(ModelFinish::Refused, ""), "MODEL_REFUSED"),
+        (finish(ModelFinish::Truncated, "half"), "MODEL_TRUNCATED"),
+        (finish(ModelFinish::ToolCalls, "123456789"), "MODEL_ERROR"),
+    ];
+    for (answer, code) in rows {
+        let mut run = TestRun::start(small.clone(), json!({"payload": "Go."}));
+        run.answer(answer);
+        assert_eq!(run.error().0, code);
+    }
+}
+
+#[test]
+fn an_empty_answer_is_told_twice() {
+    let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
+    run.answer(text(" \n"));
+    assert_eq!(
+        run.sent(2),
+        [
+            (ChatRole::User, "Go.".to_owned()),
+            (ChatRole::User, "Your answer was empty. Answer, or call a tool.".to_owned())
+        ]
+    );
+    run.answer(text("")).answer(text(""));
+    let (code, error) = run.error();
+    assert_eq!((code.as_str(), error["iteration"].as_u64()), ("MODEL_ERROR", Some(3)));
+}
+
+#[test]
+fn the_iterations_are_bounded() {
+    let mut run = TestRun::start(with(|spec, _| spec.max_iterations = 2), json!({"payload": "Go."}));
+    for n in 0..2 {
+        run.answer(calls(&[("light", &json!({"n": n}).to_string())])).ok("light", json!(n));
+    }
+    let message = run.finish();
+    assert_eq!(message["error"]["code"], "ITERATION_OVERFLOW");
+    let events = message["envelope"]["observability"]["events"].as_array().unwrap();
+    assert_eq!(events.last().unwrap()["action"], "max_iterations_reached");
+    assert_eq!(message["envelope"]["tools"]["history"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn reasoning_goes_back_with_its_calls() {
+    let reasoning = Some(OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "s"})] });
+    let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
+    run.answer(ModelAnswer { reasoning: reasoning.clone(), ..calls(&[("light", "{}")]) })
+        .ok("light", json!(1));
+    let (_, transcript, _) = run.model_call();
+    assert_eq!(transcript.segments()[2].reasoning, reasoning);
+    run.answer(text("Done."));
+    run.finish();
+}
+
+#[test]
+fn a_model_that_failed_over_is_not_called_again() {
+    let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
+    let failed = |model: &str| FailedModel { model: model.to_owned(), code: RunErrorCode::RateLimit };
+    let fell_over = vec![failed("a"), failed("b")];
+    run.answer(ModelAnswer { fell_over, ..calls(&[("light", "{}")]) }).ok("light", json!(1));
+    let first = run.open.iter().find_map(|effect| match effect {
+        Effect::CallModel { first_model, .. } => Some(*first_model),
+        _ => None,
+    });
+    assert_eq!(first, Some(2));
+    assert_eq!(run.find_events(|event| matches!(event, RunEventKind::ModelFellOver { .. })), 2);
+    assert_eq!(run.recorder.machine().tally().model_calls, 4);
+    run.answer(text("Done."));
+    run.finish();
+}
+
+#[test]
+fn events_name_all_tools_of_an_answer() {
+    let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
+    run.answer(calls(&[("light", "{}"), ("mail", "{}")])).ok("mail", json!(1)).ok("light", json!(2));
+    run.answer(text("Done."));
+    run.finish();
+    assert_eq!(
+        run.event_names(),
+        [
+            "run_started",
+            "model_called",
+            "model_answered",
+            "tool_called",
+            "tool_called",
+            "tool_returned",
+            "tool_returned",
+            "model_called",
+            "model_answered",
+            "run_finished"
+        ]
+    );
+    let answered = serde_json::to_value(&run.events[2].event).unwrap();
+    assert_eq!(answered["tools"], json!(["light", "mail"]));
+    assert_eq!(answered.get("tool"), None);
+}

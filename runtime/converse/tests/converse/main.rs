@@ -1,0 +1,13 @@
+//! Runs of AI Agents, fact by fact.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod answers;
+mod budgets;
+mod calls;
+mod endings;
+mod golden;
+mod kit;
+mod memory;
+mod output;
+mod properties;
