@@ -39,7 +39,7 @@ impl RequestOptions {
     fn format(self, answer_kind: &AnswerKind) -> AnswerFormat<'_> {
         match (answer_kind, self.structured_output) {
             (AnswerKind::Action { schema: Some(schema) }, StructuredOutput::JsonSchema) => {
-                AnswerFormat::JsonSchema(schema.raw())
+                AnswerFormat::JsonSchema { name: "action", schema: schema.raw() }
             }
             (AnswerKind::Action { .. }, StructuredOutput::JsonObject) => AnswerFormat::JsonObject,
             // There is no schema that the provider would accept, so JSON mode is the next best.
@@ -48,7 +48,7 @@ impl RequestOptions {
             }
             (AnswerKind::Reply(reply), structured) => match (&reply.format, structured) {
                 (ReplyFormat::Schema(schema), StructuredOutput::JsonSchema) => {
-                    AnswerFormat::JsonSchema(schema.raw())
+                    AnswerFormat::JsonSchema { name: "answer", schema: schema.raw() }
                 }
                 (ReplyFormat::Schema(_) | ReplyFormat::Json, StructuredOutput::JsonObject) => {
                     AnswerFormat::JsonObject
