@@ -54,6 +54,7 @@ pub(crate) fn options() -> CheckOptions<'static> {
         profile: Profile::Strict,
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
+        run_budget: Default::default(),
         instance: InstanceId::local(),
         can_run: &runs,
         env: &env,

@@ -90,6 +90,7 @@ fn checked(flow: &Value, adapters: &Adapters, env: Env) -> Result<CheckedFlow, F
         profile: Profile::Strict,
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
+        run_budget: Default::default(),
         instance: InstanceId::local(),
         can_run: &|type_name| adapters.can_run(type_name),
         env: &env,

@@ -78,6 +78,7 @@ impl World {
             profile: Profile::Strict,
             limits: FlowLimits::default(),
             run_limits: RunLimits::default(),
+            run_budget: Default::default(),
             instance: InstanceId::local(),
             can_run: &|type_name| adapters.can_run(type_name),
             env: &process_env,

@@ -48,6 +48,7 @@ impl AppContext {
             profile,
             limits: FlowLimits::default(),
             run_limits: RunLimits::default(),
+            run_budget: self.settings.run_budget,
             instance: InstanceId::local(),
             can_run: &|type_name| self.adapters.can_run(type_name),
             env: &process_env,

@@ -22,6 +22,7 @@ mod session;
 mod shifted_clock;
 mod sidecar;
 mod signals;
+mod streamed_text;
 mod telemetry;
 mod terminal;
 mod text;

@@ -64,6 +64,12 @@ pub(crate) fn print_note(text: &str) {
     let _ = writeln!(out, "{text}");
 }
 
+/// Writes a part of a line to stderr.
+pub(crate) fn print_part(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
+}
+
 pub(crate) fn print_warning(text: &str) {
     print_note(&format!("{}: {text}", warning_style("warning")));
 }

@@ -1,6 +1,7 @@
 //! The timeline: the iterations of runs as lines, live on stderr or from a stored run.
 
-use crate::terminal::{bold_red, print_note, print_warning, warning_style};
+use crate::streamed_text::StreamedText;
+use crate::terminal::{bold_red, print_note, print_part, warning_style};
 use crate::text::{count, printable_line};
 use owo_colors::OwoColorize;
 use redflow_contract::Millis;
@@ -11,9 +12,11 @@ use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::fact::Usage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run_error::MessageError;
+use redflow_contract::stream::ModelDelta;
 use redflow_ports::EventSink;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use std::io::IsTerminal as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,6 +79,7 @@ pub(crate) struct Timeline {
     formatter: Mutex<EventFormatter>,
     tags: Mutex<RunTags>,
     memory_cleared: AtomicBool,
+    streamed_text: Mutex<StreamedText>,
 }
 
 /// How much the timeline prints.
@@ -134,7 +138,24 @@ impl Timeline {
             formatter: Mutex::default(),
             tags: Mutex::default(),
             memory_cleared: AtomicBool::new(false),
+            streamed_text: Mutex::default(),
         }
+    }
+
+    /// Prints the text of these agents while it arrives, if people watch.
+    pub(crate) fn with_streams_of(self, agents: HashSet<NodeId>) -> Self {
+        if self.verbosity == Verbosity::Quiet || !std::io::stderr().is_terminal() {
+            return self;
+        }
+        Self { streamed_text: Mutex::new(StreamedText::of_agents(agents)), ..self }
+    }
+
+    /// Prints a line, below the text that is on the last line.
+    fn note(&self, text: &str) {
+        if self.streamed_text.lock().is_ok_and(|mut text| text.end_line()) {
+            print_note("");
+        }
+        print_note(text);
     }
 
     /// A timeline of several runs, which tags every line.
@@ -162,7 +183,7 @@ impl Timeline {
             return;
         }
         let place = error.pointer.as_ref().map(|pointer| format!(" (at {})", printable_line(pointer, 120)));
-        print_note(&format!(
+        self.note(&format!(
             "{}: {}: {}{}\n   = help: redflow explain {}",
             format!("error[{}]", error.code).style(bold_red()),
             label(node),
@@ -179,11 +200,14 @@ impl EventSink for Timeline {
     }
 
     fn run_event(&self, event: &RunEvent) {
+        if let Ok(mut text) = self.streamed_text.lock() {
+            text.observe(event);
+        }
         let lines = self.formatter.lock().map(|mut lines| lines.format(event)).unwrap_or_default();
         let tag = self.tags.lock().ok().and_then(|mut tags| tags.tag(&event.run_id));
         let tag = tag.map(|tag| format!("{} ", tag.dimmed())).unwrap_or_default();
         for line in lines.iter().flat_map(|line| line.lines()) {
-            print_note(&format!("{tag}{line}"));
+            self.note(&format!("{tag}{line}"));
         }
     }
 
@@ -195,31 +219,43 @@ impl EventSink for Timeline {
                     other => other.to_string(),
                 };
                 let label = format!("[debug {}] {}:", label(node), printable_line(property, 60));
-                print_note(&format!("{} {}", label.dimmed(), printable_line(&text, MAX_VALUE_CHARS * 4)));
+                self.note(&format!("{} {}", label.dimmed(), printable_line(&text, MAX_VALUE_CHARS * 4)));
             }
             FlowEvent::Debug { .. } => {}
             // Only a sidecar has deploys, chats and an attached Node-RED.
             FlowEvent::Deployed { .. } | FlowEvent::Chat { .. } | FlowEvent::Checked { .. } => {}
             FlowEvent::ReplyDropped { node, reason } => {
-                print_note(&format!("{}: a reply was dropped: {reason}", label(node)))
+                self.note(&format!("{}: a reply was dropped: {reason}", label(node)))
             }
             FlowEvent::MemoryCleared { node } => {
                 self.memory_cleared.store(true, Ordering::Relaxed);
                 if self.watches_runs() {
-                    print_note(&format!("     memory      {} cleared the conversation", label(node)));
+                    self.note(&format!("     memory      {} cleared the conversation", label(node)));
                 }
             }
-            FlowEvent::NeedsNodeRed { node } => print_note(&format!(
+            FlowEvent::NeedsNodeRed { node } => self.note(&format!(
                 "{}: the message stops at {}: this build cannot run the type `{}`",
                 warning_style("warning[NEEDS_NODE_RED]"),
                 label(node),
                 printable_line(&node.type_name, 60)
             )),
             FlowEvent::Uncaught { node, error } => self.print_failure(node, error),
-            FlowEvent::CascadeCut { node, limit } => print_warning(&format!(
-                "one start sets off at most {limit} runs, deliveries or bytes of messages; the message was stopped at {}",
+            FlowEvent::CascadeCut { node, limit } => self.note(&format!(
+                "{}: one start sets off at most {limit} runs, deliveries or bytes of messages; the message was stopped at {}",
+                warning_style("warning"),
                 label(node)
             )),
+        }
+    }
+
+    fn watches_deltas(&self) -> bool {
+        self.streamed_text.lock().is_ok_and(|text| text.is_wanted())
+    }
+
+    fn delta(&self, delta: ModelDelta) {
+        let text = self.streamed_text.lock().ok().and_then(|mut text| text.push(&delta));
+        if let Some(text) = text {
+            print_part(&text.dimmed().to_string());
         }
     }
 }

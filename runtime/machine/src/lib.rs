@@ -36,7 +36,7 @@ pub use open_effects::OpenEffect;
 pub use output::{refused_output, requests_memory_clear};
 pub use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
 pub use replay::{Compile, ResumedRun, replay, replay_events, resume};
-pub use spending::{Spending, budget_exceeded};
+pub use spending::{RefusedCall, Spending, budget_exceeded};
 pub use status::{FeedError, Question, Status};
 pub use strategy::{Agent, CompileError, Strategies, Strategy};
 pub use tool_schema::{compile_schema, compile_tool_schemas};

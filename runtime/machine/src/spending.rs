@@ -39,6 +39,15 @@ impl Spending {
         self.tally.tool_calls = self.tally.tool_calls.saturating_add(1);
     }
 
+    /// Takes back the count of a call that the budget refused.
+    pub fn remove_refused_call(&mut self, call: RefusedCall) {
+        let calls = match call {
+            RefusedCall::Model => &mut self.tally.model_calls,
+            RefusedCall::Tool => &mut self.tally.tool_calls,
+        };
+        *calls = calls.saturating_sub(1);
+    }
+
     /// Counts the answer to a request with the first segments of a transcript.
     pub fn add_answer(&mut self, answer: &ModelAnswer, transcript: &Transcript, sent_segments: usize) {
         // Only an estimate needs the size of the request.
@@ -63,6 +72,15 @@ impl Spending {
             }
         }
     }
+}
+
+/// A call that was not made, because the budget is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusedCall {
+    /// A call of a model.
+    Model,
+    /// A call of a tool.
+    Tool,
 }
 
 /// The error of a run whose budget is used up.

@@ -18,6 +18,10 @@ struct Chat {
 
 impl FlowNode for Chat {
     fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+        // A piece of an answer: the whole one follows.
+        if message.get("stream").is_some_and(|stream| stream.get("runId").is_some()) {
+            return NodeOutput::default();
+        }
         if let Some(Value::Object(result)) = message.get("agentResult") {
             let item = agent_item(result, &message, context);
             return NodeOutput { chat: item.map(|item| (item, self.max_history)), ..NodeOutput::default() };
@@ -137,6 +141,16 @@ mod tests {
             &json!({"_msgid": "1", "payload": "x", "chatEvent": "message_sent", "chatMessage": 1}),
         );
         assert_eq!(malformed.chat.unwrap().0.content, "x");
+    }
+
+    #[test]
+    fn neither_shows_nor_sends_a_piece_of_an_answer() {
+        let stream = json!({"type": "text", "runId": "r", "iteration": 1, "attempt": 1, "seq": 1});
+        let output = receive(&json!({}), &json!({"_msgid": "1", "payload": "Hel", "stream": stream}));
+        assert!(output.messages.is_empty() && output.chat.is_none() && output.error.is_none());
+        // Another `stream` is a person's own property.
+        let output = receive(&json!({}), &json!({"_msgid": "1", "payload": "hello", "stream": true}));
+        assert_eq!((output.messages.len(), output.chat.unwrap().0.content.as_str()), (1, "hello"));
     }
 
     #[test]

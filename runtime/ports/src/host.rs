@@ -35,6 +35,10 @@ pub trait Host: Send + Sync {
     /// Delivers a message. Returns true once the host has acknowledged it. An unacknowledged message is sent
     /// again when its run is recovered.
     fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool>;
+
+    /// Takes a message of an agent's stream port, which is never sent again. A host that cannot take it now
+    /// drops it.
+    fn stream(&self, _node: &NodeId, _port: usize, _message: Message) {}
 }
 
 /// A message that leaves an agent.

@@ -83,6 +83,7 @@ impl FlowBuilder {
             profile,
             limits: self.settings.flow_limits,
             run_limits: self.settings.run_limits,
+            run_budget: self.settings.run_budget,
             instance: self.instance.clone(),
             can_run: &|type_name| self.can_run(type_name),
             env: &self.env,

@@ -3,6 +3,7 @@
 use redflow_access::{AccessSettings, Tokens};
 use redflow_contract::flow::Profile;
 use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::node::Budget;
 use redflow_engine::EngineLimits;
 use redflow_ports::{Adapters, ChatStore, Clock, EventLog, FlowStore, Meter, RunReader, RunStore, UiStorage};
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub flow_limits: FlowLimits,
     /// Limits on one run.
     pub run_limits: RunLimits,
+    /// What one run may spend, however much its agent allows.
+    pub run_budget: Budget,
     /// Limits on all runs together.
     pub engine_limits: EngineLimits,
     /// Hosts, origins, rates and the number of connections.
@@ -85,6 +88,7 @@ impl Default for Settings {
             profile: Profile::default(),
             flow_limits: FlowLimits::default(),
             run_limits: RunLimits::default(),
+            run_budget: Budget::default(),
             engine_limits: EngineLimits::default(),
             access: AccessSettings::default(),
             max_body_bytes: 40 * 1024 * 1024,

@@ -159,6 +159,7 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
     redflow_server::Settings {
         profile: from.profile.value,
         engine_limits: settings.limits,
+        run_budget: settings.run_budget,
         access,
         max_body_bytes: from.max_body_bytes.value,
         body_timeout: Duration::from_millis(from.body_timeout_ms.value),

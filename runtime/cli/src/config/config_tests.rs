@@ -3,6 +3,7 @@
 use super::{ConfigErrors, Flags, LogDefault, Origin, Settings};
 use pretty_assertions::assert_eq;
 use redflow_contract::flow::Profile;
+use redflow_contract::node::Budget;
 use redflow_telemetry::LogFormat;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -127,6 +128,7 @@ fn every_key_of_the_file_is_read() {
          events_kept = 14\n\
          [limits]\nmax_active = 1\nmax_active_per_agent = 2\nmax_queued = 0\nmax_queued_per_agent = 4\nmax_runs = 5\n\
          max_deliveries = 6\n\
+         [run_budget]\ntokens = 1000\ncost = 0.5\nmodel_calls = 3\ntool_calls = 0\n\
          [http]\nproxy = \"http://u:p@proxy:3128\"\nconnect_timeout_ms = 5\n\
          [prices.\"gpt-5*\"]\ninput = 1\noutput = 2.5\ncached = 0.1\n\
          [memory]\nmax_sessions = 7\nmax_bytes = 8\n[log]\nlevel = \"debug\"\nformat = \"json\"\nredact = \"secrets\"\n",
@@ -152,6 +154,8 @@ fn every_key_of_the_file_is_read() {
     let limits = settings.limits;
     assert_eq!((limits.max_active, limits.max_active_per_agent, limits.max_queued), (1, 2, 0));
     assert_eq!((limits.max_queued_per_agent, limits.max_runs, limits.max_deliveries), (4, 5, 6));
+    let budget = Budget { tokens: Some(1000), cost: Some(0.5), model_calls: Some(3), tool_calls: Some(0) };
+    assert_eq!(settings.run_budget, budget);
     assert_eq!(settings.http.connect_timeout.as_millis(), 5);
     assert_eq!(settings.http.proxy.as_ref().and_then(url::Url::port), Some(3128));
     assert_eq!((settings.memory.max_sessions, settings.memory.max_bytes), (7, 8));
@@ -174,6 +178,7 @@ fn everything_has_a_default() {
     assert_eq!(set, [] as [&str; 0]);
     assert!(settings.token.is_none() && settings.url.value.is_none());
     assert_eq!(settings.limits.max_active, 1024);
+    assert_eq!(settings.run_budget, Budget::default());
     let bounds = settings.server.max_body_bytes.value;
     assert_eq!(bounds, 40 * 1024 * 1024);
 }
@@ -187,7 +192,7 @@ fn an_unknown_key_is_reported_with_the_known_ones() {
         ),
         (
             "[htp]\nproxy = 1\n",
-            "is wrong in line 1: unknown field `htp`, expected one of `http`, `limits`, `log`, `memory`, `prices`, `server`",
+            "is wrong in line 1: unknown field `htp`, expected one of `http`, `limits`, `log`, `memory`, `prices`, `run_budget`, `server`",
         ),
         ("\n\nlisten = 1\n", "is wrong in line 3: unknown field `listen`, expected one of `http`"),
         (

@@ -13,13 +13,14 @@ use crate::data_dir;
 use crate::files::{display_path, read_bounded};
 use crate::terminal::{bold_red, print_note};
 use crate::text::describe_io_error;
-use file::{ConfigFile, MAX_BYTES};
+use file::{ConfigFile, MAX_BYTES, RawValue};
 use layers::{Environment, Layers, quote_key};
 use owo_colors::OwoColorize;
 use redflow_access::Tokens;
 use redflow_access::tokens::{MAX_TOKEN_BYTES, MIN_TOKEN_BYTES};
 use redflow_contract::code::ApiCode;
 use redflow_contract::flow::Profile;
+use redflow_contract::node::Budget;
 use redflow_engine::EngineLimits;
 use redflow_memory::MemorySettings;
 use redflow_models::price::{Price, Prices};
@@ -34,8 +35,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 use values::{
-    IS_SET, boolean, hosts, integer_in, listen_address, log_format, node_red_url, origin, origins, path,
-    price, profile, proxy_url, redaction, sidecar_url, text,
+    IS_SET, amount, boolean, hosts, integer_in, listen_address, log_format, node_red_url, origin, origins,
+    path, profile, proxy_url, redaction, sidecar_url, text,
 };
 
 /// The most problems that are printed.
@@ -78,6 +79,8 @@ pub(crate) enum LogDefault {
 pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     pub(crate) limits: EngineLimits,
+    /// What one run may spend, however much its agent allows.
+    pub(crate) run_budget: Budget,
     /// The HTTP client for model providers and sidecars.
     pub(crate) http: HttpSettings,
     /// The prices of a million tokens, by model.
@@ -179,6 +182,7 @@ impl Settings {
         config.read_or(|| None, |raw| path(raw).map(Some));
         let server = server(&mut layers, flags, env);
         let limits = limits(&mut layers);
+        let run_budget = run_budget(&mut layers);
         let http = http(&mut layers);
         let prices = prices(&mut layers);
         let memory = memory(&mut layers);
@@ -190,7 +194,20 @@ impl Settings {
         // The memory that encrypts with the key checks it.
         secret(&mut layers, "memory_key", "REDFLOW_MEMORY_KEY", Ok);
         let rows = layers.finish().map_err(ConfigErrors)?;
-        Ok(Self { server, limits, http, prices, memory, log, url, token, node_red_token, file: named, rows })
+        Ok(Self {
+            server,
+            limits,
+            run_budget,
+            http,
+            prices,
+            memory,
+            log,
+            url,
+            token,
+            node_red_token,
+            file: named,
+            rows,
+        })
     }
 
     pub(crate) fn data_dir(&self) -> Result<PathBuf, StoreError> {
@@ -286,6 +303,22 @@ fn limits(layers: &mut Layers<'_>) -> EngineLimits {
     }
 }
 
+fn run_budget(layers: &mut Layers<'_>) -> Budget {
+    const SECTION: &str = "run_budget";
+    fn calls(least: u64) -> impl Fn(&RawValue) -> Result<Option<u32>, String> {
+        move |raw| integer_in(least..=100 * MILLION)(raw).map(Some)
+    }
+    Budget {
+        tokens: layers
+            .key(SECTION, "tokens")
+            .read_or(|| None, |raw| integer_in(1..=1 << 50)(raw).map(Some))
+            .value,
+        cost: layers.key(SECTION, "cost").read_or(|| None, |raw| amount(raw).map(Some)).value,
+        model_calls: layers.key(SECTION, "model_calls").read_or(|| None, calls(1)).value,
+        tool_calls: layers.key(SECTION, "tool_calls").read_or(|| None, calls(0)).value,
+    }
+}
+
 fn http(layers: &mut Layers<'_>) -> HttpSettings {
     let defaults = HttpSettings::default();
     let default_timeout = u64::try_from(defaults.connect_timeout.as_millis()).unwrap_or(HOUR_MS);
@@ -310,7 +343,7 @@ fn prices(layers: &mut Layers<'_>) -> Prices {
     for (model, origin, values) in layers.take_tables("prices", &KEYS) {
         let mut read_price = |key: &'static str| {
             let (raw, origin) = values.get(key)?;
-            let value = price(raw).map_err(|why| layers.add_problem(origin, &why)).ok();
+            let value = amount(raw).map_err(|why| layers.add_problem(origin, &why)).ok();
             let name = format!("prices.{}.{key}", quote_key(&model));
             layers.add_row(name, json!(value), origin.clone());
             // A wrong price is reported already, so it must not count as missing too.

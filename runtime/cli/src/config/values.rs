@@ -57,8 +57,8 @@ pub(super) fn integer_in<T: TryFrom<u64>>(
     }
 }
 
-/// The price of a million tokens.
-pub(super) fn price(raw: &RawValue) -> Result<f64, String> {
+/// An amount of money: a price or a cost.
+pub(super) fn amount(raw: &RawValue) -> Result<f64, String> {
     let number = match raw {
         RawValue::Float(number) => *number,
         RawValue::Integer(number) => *number as f64,

@@ -123,6 +123,7 @@ fn engine_for(
         profile: Profile::Strict,
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
+        run_budget: redflow_contract::node::Budget::default(),
         instance: instance.clone(),
         can_run: &|name| adapters.can_run(name),
         env: &|_| None,

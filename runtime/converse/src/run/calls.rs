@@ -17,7 +17,7 @@ use redflow_contract::tally::Spent;
 use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
 use redflow_machine::output::{new_event, preview_value};
 use redflow_machine::text::{preview, quote, truncate_reason};
-use redflow_machine::{budget_exceeded, call_key};
+use redflow_machine::{RefusedCall, budget_exceeded, call_key};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -258,6 +258,7 @@ impl Run {
         reached: Spent,
     ) {
         let Spent { budget, limit, spent } = reached;
+        self.spending.remove_refused_call(RefusedCall::Tool);
         if let Some(index) = group.open_call(effect) {
             self.end_call(at, &mut group.0[index], ToolResult::failed(BUDGET_USED_UP));
         }

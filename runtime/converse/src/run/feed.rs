@@ -11,7 +11,7 @@ use redflow_contract::id::EffectId;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::tally::{RunTally, Spent};
 use redflow_machine::text::truncate_reason;
-use redflow_machine::{FeedError, Machine, Question, Status, budget_exceeded};
+use redflow_machine::{FeedError, Machine, Question, RefusedCall, Status, budget_exceeded};
 use std::collections::VecDeque;
 
 impl Machine for Run {
@@ -43,6 +43,7 @@ impl Machine for Run {
                 self.fail(at, EnvelopeAction::Error, &error);
             }
             (Phase::CallingModel, Fact::BudgetReached { at, budget, limit, spent, .. }) => {
+                self.spending.remove_refused_call(RefusedCall::Model);
                 self.events.emit(at, || RunEventKind::BudgetReached { budget, limit, spent });
                 let error = budget_exceeded(budget, limit, spent, self.iteration());
                 self.fail(at, EnvelopeAction::Error, &error);

@@ -6,7 +6,7 @@ use redflow_contract::node::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::scrub::Scrubber;
 use redflow_machine::Agent;
-use redflow_ports::{ChatModel, Memory, Tool};
+use redflow_ports::{ChatModel, Memory, ModelInfo, Tool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -14,7 +14,10 @@ use std::sync::Arc;
 pub struct BuiltAgent {
     pub(crate) compiled: Arc<dyn Agent>,
     pub(crate) plan: EncodedPlan,
+    /// The model, joined with the fallback models.
     pub(crate) model: Arc<dyn ChatModel>,
+    /// The fallback models, in their order.
+    pub(crate) fallback_models: Vec<ModelInfo>,
     pub(crate) model_node: NodeSummary,
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// In the order of the spec's tools.
@@ -26,6 +29,8 @@ pub struct BuiltAgent {
     pub(crate) session_id: Option<String>,
     pub(crate) memory_session_id: Option<Arc<str>>,
     pub(crate) tab: String,
+    /// Whether its stream port has a wire.
+    pub(crate) stream_wired: bool,
 }
 
 /// The receiver of a tool's calls.
@@ -49,6 +54,12 @@ impl BuiltAgent {
             type_name: spec.type_name.clone(),
             name: spec.name.clone(),
         }
+    }
+
+    /// The n-th model: 0 is the agent's own, then the fallback models follow.
+    pub(crate) fn model_info(&self, index: usize) -> &ModelInfo {
+        let fallback = index.checked_sub(1).and_then(|index| self.fallback_models.get(index));
+        fallback.unwrap_or_else(|| self.model.info())
     }
 
     pub(crate) fn tool_names(&self) -> Vec<String> {

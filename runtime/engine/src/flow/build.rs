@@ -11,12 +11,12 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
 use redflow_contract::editor_values::text_of;
 use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
-use redflow_contract::plan::EncodedPlan;
+use redflow_contract::plan::{AgentSpec, EncodedPlan};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ResolvedFlow, Verdict};
 use redflow_machine::Strategies;
-use redflow_ports::{Adapters, BuildError, Builder, ChatModel, Memory, NodeConfig, Tool};
+use redflow_ports::{Adapters, BuildError, Builder, ChatModel, Memory, ModelInfo, NodeConfig, Tool};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -126,7 +126,12 @@ impl FlowBuilder<'_> {
         let plan = EncodedPlan::new(&ready.plan).map_err(|why| error(why.to_string()))?;
         let (flow, env, adapters) = (self.flow, self.env, self.adapters);
         let secrets = &self.secrets;
-        let model = build_once(flow, env, secrets, &mut self.models, ready.model, &adapters.models)?;
+        let mut models = Vec::new();
+        for ix in [ready.model].iter().chain(&ready.fallback_models) {
+            models.push(build_once(flow, env, secrets, &mut self.models, *ix, &adapters.models)?);
+        }
+        let fallback_models = fallback_infos(&models);
+        let model = join_models(models, adapters, &ready.spec).map_err(error)?;
         let memory = match ready.memory {
             Some(memory) => {
                 Some(build_once(flow, env, secrets, &mut self.memories, memory, &adapters.memories)?)
@@ -153,6 +158,7 @@ impl FlowBuilder<'_> {
             compiled,
             plan,
             model,
+            fallback_models,
             model_node: flow.summary(ready.model),
             memory,
             tools,
@@ -161,6 +167,7 @@ impl FlowBuilder<'_> {
             session_id: ready.session_id.clone(),
             memory_session_id,
             tab: session_scope(&ready.spec.agent.instance, flow.tab_of(ix)),
+            stream_wired: ready.stream_wired,
         })
     }
 
@@ -191,6 +198,32 @@ pub(crate) fn flow_tool(
 ) -> Result<BuiltTool, BuildError> {
     let Some(build) = &adapters.flow_tools else { return Ok(BuiltTool::Flow) };
     build(NodeConfig { node, props: &Message::new(), env, on_secret: &|_| () }).map(BuiltTool::Service)
+}
+
+/// What the fallback models are, given an agent's own model and these.
+pub(crate) fn fallback_infos(models: &[Arc<dyn ChatModel>]) -> Vec<ModelInfo> {
+    models.iter().skip(1).map(|model| model.info().clone()).collect()
+}
+
+/// One model of an agent's own model and its fallback models.
+pub(crate) fn join_models(
+    mut models: Vec<Arc<dyn ChatModel>>,
+    adapters: &Adapters,
+    spec: &AgentSpec,
+) -> Result<Arc<dyn ChatModel>, String> {
+    let has_cost = spec.budget.is_some_and(|budget| budget.cost.is_some());
+    if let Some(model) = models.iter().find(|model| has_cost && !model.info().priced) {
+        return Err(format!(
+            "its budget limits the `cost`, but the model `{}` has no price: add one to `[prices]` in the \
+             configuration, or limit `tokens` instead",
+            model.info().model
+        ));
+    }
+    match (models.len(), adapters.model_chain) {
+        (0 | 1, _) => models.pop().ok_or_else(|| "it has no model".to_owned()),
+        (_, Some(join)) => Ok(join(models)),
+        (_, None) => Err("this build has no fallback models".to_owned()),
+    }
 }
 
 /// The prefix of session keys. It names the instance, because two Node-REDs may have the same flow.

@@ -22,8 +22,8 @@ impl EngineState {
         }
     }
 
-    /// Shows a result in the chat that started the run. A chat that gets the message by a wire shows it
-    /// anyway; but the wire back may be missing.
+    /// Shows a result in the chat that started the run, and in the chats behind the stream port, which show no
+    /// pieces. A chat that gets the message by a wire shows it anyway; but the wire back may be missing.
     pub(super) fn answer_chat(
         &self,
         flow: &BuiltFlow,
@@ -31,13 +31,27 @@ impl EngineState {
         message: &Arc<Message>,
         origin: &Origin,
     ) {
-        let Some(chat) = origin.cascade.chat().and_then(|chat| flow.flow.find(chat.as_str())) else { return };
-        let port = flow.output_port(agent, PortKind::ModelResponse);
+        let chats_behind = |kind| {
+            let port = flow.output_port(agent, kind);
+            port.map(|port| flow.chats_behind(agent, port)).unwrap_or_default()
+        };
+        let asked = origin.cascade.chat().and_then(|chat| flow.flow.find(chat.as_str()));
+        let streamed = chats_behind(PortKind::Stream);
+        if asked.is_none() && streamed.is_empty() {
+            return;
+        }
         // When the cascade is cut, no wire brings the message there.
-        let is_wired = !origin.cascade.is_cut()
-            && port.is_some_and(|port| flow.chats_behind(agent, port).contains(&chat));
-        if !is_wired && flow.reaches_agent(chat, agent) {
+        let is_wired = |chat, kind| !origin.cascade.is_cut() && chats_behind(kind).contains(&chat);
+        if let Some(chat) = asked
+            && !is_wired(chat, PortKind::ModelResponse)
+            && flow.reaches_agent(chat, agent)
+        {
             self.show_message(flow, chat, message);
+        }
+        for chat in streamed {
+            if asked != Some(chat) && !is_wired(chat, PortKind::Result) {
+                self.show_message(flow, chat, message);
+            }
         }
     }
 

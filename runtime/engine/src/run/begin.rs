@@ -81,6 +81,7 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     let mut driver = RunDriver::new(context, agent, recorder, journal, 0);
     match driver.store_step(step, Stage::Start).await {
         Ok(effects) => {
+            driver.open_stream(Some(&message));
             drop(message);
             origin.acknowledge(&*driver.ports.store);
             Ok((Box::new(driver), effects, ticket))

@@ -3,6 +3,7 @@
 //! Owns the order that makes a run crash-proof. The intent is stored before an effect happens, and its
 //! outcome before anything follows from it. The machine makes all decisions of the agent.
 
+use super::budget::calls_over_budget;
 use super::computations::Computations;
 use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_slot, wait_for_stop};
 use super::effects::{EffectContext, FactBatch, OwnedContext, call_not_made, perform};
@@ -11,16 +12,20 @@ use super::measure::{ActiveRun, end_span, record_run_end, run_span};
 use super::outgoing::{ModelResponse, Outgoing};
 use super::slots::{Slot, Ticket};
 use super::stage::Stage;
+use super::stream::RunStream;
 use crate::flow::agent::BuiltAgent;
 use crate::observe::FlowObserver;
 use crate::ports::Ports;
+use redflow_contract::Message;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
-use redflow_contract::id::RunId;
+use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::node::EffectClass;
 use redflow_contract::run::RunState;
+use redflow_contract::tally::Spent;
 use redflow_machine::{Recorder, Status, Step, StepError};
 use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -56,6 +61,8 @@ pub(crate) struct RunDriver {
     outgoing: mpsc::Sender<Outgoing>,
     observer: FlowObserver,
     computations: Arc<Computations>,
+    /// The way to the stream port; none if the port has no wire.
+    stream: Option<Arc<RunStream>>,
 }
 
 /// How long a run has worked. Waits for a person, a slot or a process do not count.
@@ -97,6 +104,17 @@ impl RunDriver {
             outgoing,
             observer,
             computations,
+            stream: None,
+        }
+    }
+
+    /// Opens the way to the stream port, if that has a wire. `incoming` is the message that begins the run; none
+    /// if the run is resumed.
+    pub(super) fn open_stream(&mut self, incoming: Option<&Message>) {
+        if self.agent.stream_wired {
+            let agent = self.agent.compiled.spec().agent.node_id.clone();
+            let stream = RunStream::new(self.run.clone(), agent, incoming, self.outgoing.clone());
+            self.stream = Some(Arc::new(stream));
         }
     }
 
@@ -183,22 +201,26 @@ impl RunDriver {
                 };
                 continue;
             }
+            let refused = self.refused_calls(effects.iter()).into_values().next();
             let Some(effect) = effects.pop() else { return self.exit_without_effect() };
             let class = self.class_of(&effect);
             let is_at_most_once = class == Some(EffectClass::AtMostOnce);
-            let fact = match self.requested_suspend() {
+            let fact = match (refused, self.requested_suspend()) {
+                (Some(refused), _) => refused,
                 // The call was certainly not made. Without this fact a person would have to answer that.
-                Some(Control::SuspendNow) if is_at_most_once => {
+                (None, Some(Control::SuspendNow)) if is_at_most_once => {
                     call_not_made(&effect, self.ports.clock.now())
                 }
                 // The intent of an at-most-once call is stored, so it is made while there is time: see above.
-                Some(_) if !is_at_most_once => return RunExit::Suspended(None),
+                (None, Some(_)) if !is_at_most_once => return RunExit::Suspended(None),
                 _ => {
                     if class.is_some() {
                         failpoint("act.before");
                     }
-                    let Self { run, agent, ports, observer, outgoing, control, cancel, .. } = &mut *self;
-                    let context = EffectContext { run, agent, ports, observer, outgoing };
+                    let Self { run, agent, ports, observer, outgoing, stream, control, cancel, .. } =
+                        &mut *self;
+                    let stream = stream.as_deref();
+                    let context = EffectContext { run, agent, ports, observer, outgoing, stream };
                     let fact = tokio::select! {
                         biased;
                         stop = wait_for_stop(control, cancel, Activity::Performing) => match stop {
@@ -224,6 +246,22 @@ impl RunDriver {
                 Err(error) => return RunExit::Suspended(Some(error)),
             };
         }
+    }
+
+    /// The facts of the calls among these effects that the budget no longer allows.
+    pub(super) fn refused_calls<'a>(
+        &self,
+        effects: impl DoubleEndedIterator<Item = &'a Effect>,
+    ) -> HashMap<EffectId, Fact> {
+        let budget = self.agent.compiled.spec().budget.as_ref();
+        // Most agents have none.
+        let Some(budget) = budget else { return HashMap::new() };
+        let (tally, at) = (self.recorder.machine().tally(), self.ports.clock.now());
+        let refused = calls_over_budget(effects, budget, &tally).into_iter();
+        let fact = |(effect, Spent { budget, limit, spent })| {
+            (effect, Fact::BudgetReached { at, effect, budget, limit, spent })
+        };
+        refused.map(fact).collect()
     }
 
     /// The class of a tool call; none for other effects.
@@ -313,6 +351,9 @@ impl RunDriver {
                     end_span(&Span::current(), ending);
                     let iterations = self.recorder.machine().tally().iterations;
                     record_run_end(&*self.ports.meter, spec, ending, iterations, took);
+                    if let Some(stream) = &self.stream {
+                        stream.end(iterations).await;
+                    }
                     let message = Arc::new(message);
                     return Some(RunExit::Finished { effect: id, ending, message, resent: false });
                 }
@@ -334,6 +375,7 @@ impl RunDriver {
             ports: Arc::clone(&self.ports),
             observer: self.observer.clone(),
             outgoing: self.outgoing.clone(),
+            stream: self.stream.clone(),
         }
     }
 

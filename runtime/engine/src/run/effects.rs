@@ -3,6 +3,7 @@
 use super::measure::EffectMeter;
 use super::outgoing::{Outgoing, call_flow_tool};
 use super::size::{cut_answer, recall_fact, result_problem};
+use super::stream::RunStream;
 use crate::flow::agent::{BuiltAgent, BuiltTool};
 use crate::observe::FlowObserver;
 use crate::ports::Ports;
@@ -32,6 +33,7 @@ pub(super) struct EffectContext<'a> {
     pub(super) ports: &'a Ports,
     pub(super) observer: &'a FlowObserver,
     pub(super) outgoing: &'a mpsc::Sender<Outgoing>,
+    pub(super) stream: Option<&'a RunStream>,
 }
 
 /// Facts in the order in which they are fed, each with the class of the tool call that it answers.
@@ -44,6 +46,7 @@ pub(super) struct OwnedContext {
     pub(super) ports: Arc<Ports>,
     pub(super) observer: FlowObserver,
     pub(super) outgoing: mpsc::Sender<Outgoing>,
+    pub(super) stream: Option<Arc<RunStream>>,
 }
 
 impl OwnedContext {
@@ -52,8 +55,9 @@ impl OwnedContext {
         effect: Effect,
         class: Option<EffectClass>,
     ) -> (Fact, Option<EffectClass>) {
-        let Self { run, agent, ports, observer, outgoing } = &self;
-        let fact = perform(&effect, EffectContext { run, agent, ports, observer, outgoing }).await;
+        let Self { run, agent, ports, observer, outgoing, stream } = &self;
+        let stream = stream.as_deref();
+        let fact = perform(&effect, EffectContext { run, agent, ports, observer, outgoing, stream }).await;
         if class.is_some() {
             failpoint("act.after");
         }
@@ -63,8 +67,11 @@ impl OwnedContext {
 
 /// Performs one effect. An adapter that panics fails its own call and nothing else.
 pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact {
-    let EffectContext { run, agent, ports, observer, .. } = context;
+    let EffectContext { run, agent, ports, observer, stream, .. } = context;
     let id = effect.id();
+    if let (Some(stream), Effect::CallTool { call, .. }) = (stream, effect) {
+        Box::pin(stream.call_tool(call)).await;
+    }
     let service = match effect {
         Effect::CallTool { call, .. } => ServiceKind::Tool(agent.effect_class(call)),
         Effect::CallModel { .. } => ServiceKind::Model,
@@ -76,6 +83,11 @@ pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact
     let result = AssertUnwindSafe(call).catch_unwind().await;
     let mut fact = result.unwrap_or_else(|_| crash_fact(id, service, ports.clock.now()));
     scrub(&mut fact, &agent.scrubber);
+    if let (Some(stream), Effect::CallModel { iteration, .. }, Fact::ModelAnswered { answer, .. }) =
+        (stream, effect, &fact)
+    {
+        Box::pin(stream.complete(*iteration, &answer.text)).await;
+    }
     meter.end(&fact);
     observer.service_answered(effect, run, agent, &fact);
     fact
@@ -93,36 +105,50 @@ fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
     }
 }
 
-/// Passes the pieces of an answer on to observers, without secrets. It holds back text that may become a
-/// secret, also at the end: observers get the whole answer afterwards.
+/// Passes the pieces of an answer on to observers and to the stream port, without secrets. It holds back text
+/// that may become a secret, also at the end: they get the whole answer afterwards.
 struct ScrubbedDeltas<'a> {
     run: &'a RunId,
     iteration: u32,
-    events: &'a dyn EventSink,
+    events: Option<&'a dyn EventSink>,
+    stream: Option<&'a RunStream>,
     scrubber: &'a Scrubber,
     /// The current attempt and its text.
-    stream: Mutex<(u32, ScrubStream<'a>)>,
+    text: Mutex<(u32, ScrubStream<'a>)>,
 }
 
 impl<'a> ScrubbedDeltas<'a> {
-    fn new(run: &'a RunId, iteration: u32, agent: &'a BuiltAgent, ports: &'a Ports) -> Self {
+    /// None if no piece is wanted.
+    fn new(iteration: u32, context: EffectContext<'a>) -> Option<Box<Self>> {
+        let EffectContext { run, agent, ports, stream, .. } = context;
+        let events = ports.events.watches_deltas().then_some(&*ports.events);
+        if events.is_none() && stream.is_none() {
+            return None;
+        }
         let scrubber = &*agent.scrubber;
-        let stream = Mutex::new((0, scrubber.stream()));
-        Self { run, iteration, events: &*ports.events, scrubber, stream }
+        let text = Mutex::new((0, scrubber.stream()));
+        // Boxed, because nearly every run waits for its answer without an observer of deltas.
+        Some(Box::new(Self { run, iteration, events, stream, scrubber, text }))
     }
 }
 
 impl DeltaObserver for ScrubbedDeltas<'_> {
     fn text(&self, attempt: u32, text: &str) {
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if stream.0 != attempt {
-            *stream = (attempt, self.scrubber.stream());
+        let mut current = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.0 != attempt {
+            *current = (attempt, self.scrubber.stream());
         }
-        let text = stream.1.push(text);
-        drop(stream);
-        if !text.is_empty() {
+        let text = current.1.push(text);
+        drop(current);
+        if text.is_empty() {
+            return;
+        }
+        if let Some(stream) = self.stream {
+            stream.push(self.iteration, attempt, &text);
+        }
+        if let Some(events) = self.events {
             let (run_id, iteration) = (self.run.clone(), self.iteration);
-            self.events.delta(ModelDelta { run_id, iteration, attempt, text });
+            events.delta(ModelDelta { run_id, iteration, attempt, text });
         }
     }
 }
@@ -156,14 +182,12 @@ fn crash_fact(effect: EffectId, service: ServiceKind, at: Millis) -> Fact {
 
 /// Borrows the effect, so that a waiting run holds it once and not once in each of these futures.
 async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
-    let EffectContext { run, agent, ports, .. } = context;
+    let EffectContext { agent, ports, .. } = context;
     let now = || ports.clock.now();
     let id = effect.id();
     match effect {
         Effect::CallModel { iteration, transcript, spec, answer_kind, first_model, .. } => {
-            // Boxed, because nearly every run waits for its answer without an observer of deltas.
-            let observer = || Box::new(ScrubbedDeltas::new(run, *iteration, agent, ports));
-            let observer = ports.events.watches_deltas().then(observer);
+            let observer = ScrubbedDeltas::new(*iteration, context);
             let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
             let (iteration, first_model, retry) = (*iteration, *first_model, true);
             let request = ModelRequest {
@@ -174,7 +198,12 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
                 retry,
                 delta_observer: deltas,
             };
-            match agent.model.call(request).await {
+            let call = agent.model.call(request);
+            let answer = match context.stream {
+                Some(stream) => Box::pin(stream.send_during(call)).await,
+                None => call.await,
+            };
+            match answer {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut_answer(answer, &spec.limits) }
                 }

@@ -77,7 +77,8 @@ pub(super) struct EffectMeter<'a> {
 }
 
 enum EffectKind {
-    Model,
+    /// With the first model that is called: 0 for the agent's own.
+    Model(usize),
     Tool(String),
     /// With the count and the bytes of the messages that are written.
     Memory(MemoryAction, Option<(usize, usize)>),
@@ -87,8 +88,9 @@ enum EffectKind {
 impl<'a> EffectMeter<'a> {
     pub(super) fn new(effect: &Effect, agent: &'a BuiltAgent, meter: &'a dyn Meter) -> Self {
         let (kind, span) = match effect {
-            Effect::CallModel { iteration, .. } => {
-                let info = agent.model.info();
+            Effect::CallModel { iteration, first_model, .. } => {
+                let first_model = usize::try_from(*first_model).unwrap_or(usize::MAX);
+                let info = agent.model_info(first_model);
                 let span = info_span!(
                     "chat",
                     otel.name = field::Empty,
@@ -106,7 +108,7 @@ impl<'a> EffectMeter<'a> {
                 if !span.is_disabled() {
                     span.record("otel.name", format!("chat {}", info.model));
                 }
-                (EffectKind::Model, span)
+                (EffectKind::Model(first_model), span)
             }
             Effect::CallTool { call, .. } => {
                 let span = info_span!(
@@ -147,7 +149,14 @@ impl<'a> EffectMeter<'a> {
             self.span.record("otel.status_code", "ERROR");
         };
         match (&kind, fact) {
-            (EffectKind::Model, Fact::ModelAnswered { answer, .. }) => {
+            (EffectKind::Model(first), Fact::ModelAnswered { answer, .. }) => {
+                for (index, failed) in answer.fell_over.iter().enumerate() {
+                    let info = agent.model_info(first + index);
+                    let (provider, model, failed) = (info.provider, info.model.as_str(), Some(failed.code));
+                    // The time of all is that of the model which answered.
+                    let took = Duration::ZERO;
+                    meter.record(Measurement::ModelCall { provider, model, usage: None, failed, took });
+                }
                 if let Some(model) = &answer.model {
                     self.span.record("gen_ai.response.model", model.as_str());
                 }
@@ -155,8 +164,12 @@ impl<'a> EffectMeter<'a> {
                     self.span.record("gen_ai.usage.input_tokens", count(usage.input_tokens));
                     self.span.record("gen_ai.usage.output_tokens", count(usage.output_tokens));
                 }
-                let info = agent.model.info();
+                let info = agent.model_info(first + answer.fell_over.len());
                 let (provider, model) = (info.provider, info.model.as_str());
+                if !answer.fell_over.is_empty() {
+                    self.span.record("gen_ai.provider.name", provider);
+                    self.span.record("gen_ai.request.model", model);
+                }
                 tracing::debug!(provider, model, took_ms = millis(took), "the model answered");
                 meter.record(Measurement::ModelCall {
                     provider,
@@ -166,9 +179,9 @@ impl<'a> EffectMeter<'a> {
                     took,
                 });
             }
-            (EffectKind::Model, Fact::ModelFailed { error, .. }) => {
+            (EffectKind::Model(first), Fact::ModelFailed { error, .. }) => {
                 failed(error.code.as_str());
-                let info = agent.model.info();
+                let info = agent.model_info(*first);
                 let (provider, model, failed) = (info.provider, info.model.as_str(), Some(error.code));
                 meter.record(Measurement::ModelCall { provider, model, usage: None, failed, took });
             }
@@ -212,8 +225,8 @@ impl Drop for EffectMeter<'_> {
     fn drop(&mut self) {
         let took = self.since.elapsed();
         match &self.kind {
-            EffectKind::Model => {
-                let info = self.agent.model.info();
+            EffectKind::Model(first) => {
+                let info = self.agent.model_info(*first);
                 let (provider, model, failed) =
                     (info.provider, info.model.as_str(), Some(RunErrorCode::Cancelled));
                 self.meter.record(Measurement::ModelCall { provider, model, usage: None, failed, took });

@@ -3,6 +3,7 @@
 //! A run is a future. The task sees only its exit and the messages it sends.
 
 pub(crate) mod begin;
+mod budget;
 pub(crate) mod computations;
 pub(crate) mod control;
 pub(crate) mod drive;
@@ -16,4 +17,5 @@ pub(crate) mod session_key;
 pub(crate) mod size;
 pub(crate) mod slots;
 mod stage;
+pub(crate) mod stream;
 mod together;

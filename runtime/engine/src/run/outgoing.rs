@@ -1,4 +1,4 @@
-//! Messages that leave a run before it is over: model responses, and calls of flow tools.
+//! Messages that leave a run before it is over: model responses, calls of flow tools, and streamed text.
 
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
@@ -9,6 +9,14 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum Outgoing {
     Response(ModelResponse),
     Call(Box<FlowToolCall>),
+    Stream(StreamMessage),
+}
+
+/// A message for the stream port.
+pub(crate) struct StreamMessage {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+    pub(crate) message: Message,
 }
 
 /// A message for port 4.

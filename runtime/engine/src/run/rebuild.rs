@@ -5,7 +5,7 @@
 
 use crate::flow::BuiltFlow;
 use crate::flow::agent::{BuiltAgent, BuiltTool};
-use crate::flow::build::flow_tool;
+use crate::flow::build::{fallback_infos, flow_tool, join_models};
 use crate::ports::Ports;
 use redflow_contract::Message;
 use redflow_contract::catalogue::lookup;
@@ -100,6 +100,7 @@ impl RebuiltAgents {
             compiled: Arc::clone(compiled),
             plan: EncodedPlan::new(plan).map_err(|error| cannot_rebuild(&error))?,
             model: Arc::new(NoModel),
+            fallback_models: Vec::new(),
             model_node: plan.model.node.clone(),
             memory: None,
             tools: Vec::new(),
@@ -108,6 +109,7 @@ impl RebuiltAgents {
             session_id: None,
             memory_session_id: None,
             tab: String::new(),
+            stream_wired: false,
         }))
     }
 }
@@ -150,7 +152,12 @@ fn build_agent(
     let adapters = &ports.adapters;
     // Any tool may return any secret of the flow.
     let secrets = RefCell::new(flow.map(|flow| Scrubber::clone(&flow.scrubber)).unwrap_or_default());
-    let model = service(flow, &plan.model, &adapters.models, ports, &secrets)?;
+    let models = [&plan.model].into_iter().chain(&plan.fallback_models);
+    let models = models.map(|node| service(flow, node, &adapters.models, ports, &secrets));
+    let models: Vec<Arc<dyn ChatModel>> = models.collect::<Result<_, _>>()?;
+    let fallback_models = fallback_infos(&models);
+    let model = join_models(models, adapters, compiled.spec())
+        .map_err(|reason| BuildError { node: plan.agent.node.id.to_string(), reason })?;
     let memory = plan.memory.as_ref();
     let memory = memory.map(|node| service(flow, node, &adapters.memories, ports, &secrets)).transpose()?;
     let planned = |id: &NodeId| {
@@ -170,6 +177,7 @@ fn build_agent(
         compiled: Arc::clone(compiled),
         plan: encoded,
         model,
+        fallback_models,
         model_node: plan.model.node.clone(),
         memory,
         tools,
@@ -179,6 +187,10 @@ fn build_agent(
         session_id: None,
         memory_session_id: None,
         tab: String::new(),
+        // Only the current flow has wires.
+        stream_wired: flow
+            .and_then(|flow| flow.agent(&plan.agent.node.id))
+            .is_some_and(|agent| agent.stream_wired),
     })
 }
 

@@ -129,6 +129,7 @@ pub(crate) async fn resume_run(
             _ => match rebuilt.build(flow.as_ref(), &plan, driver.recorder.agent(), &driver.ports) {
                 Ok(built) => {
                     driver.agent = built;
+                    driver.open_stream(None);
                     let exit = match slot {
                         Some(slot) => driver.work(effects, slot).await,
                         None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.id)).await,
@@ -214,10 +215,13 @@ async fn open(
     }
     let mut interrupted = Vec::new();
     let mut effects = Vec::new();
+    // The process may have stopped before it stored that the budget is used up. Such a call was never made.
+    let refused = driver.refused_calls(open.iter().map(|open| &open.effect));
     for OpenEffect { effect, class } in open {
         match effect {
             Effect::CallTool { id, call }
-                if !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent)) =>
+                if !refused.contains_key(&id)
+                    && !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent)) =>
             {
                 interrupted.push(InterruptedCall { effect: id, call, class });
             }

@@ -1,6 +1,7 @@
 //! Performs several effects of one run at the same time.
 //!
 //! Facts are fed as they arrive. Those that are ready together are one batch, so that the disk is synced once.
+//! The effects that are under way go on while a step is stored.
 
 use super::control::{Activity, Control, StopReason, wait_for_stop};
 use super::drive::RunDriver;
@@ -17,8 +18,42 @@ use std::sync::Arc;
 use tokio::time::Sleep;
 use tracing::Instrument as _;
 
-/// The effects that are under way.
-type InFlight = FuturesUnordered<BoxFuture<'static, (Fact, Option<EffectClass>)>>;
+/// The effects that are under way. Dropping it cancels their calls.
+#[derive(Default)]
+struct InFlight {
+    calls: FuturesUnordered<BoxFuture<'static, (Fact, Option<EffectClass>)>>,
+    /// The facts of calls that ended while a step was stored.
+    ended: FactBatch,
+}
+
+impl InFlight {
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.ended.is_empty()
+    }
+
+    /// Does something that takes time, while the calls go on.
+    async fn go_on_during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                Some(fact) = self.calls.next() => self.ended.push_back(fact),
+            }
+        }
+    }
+
+    /// Waits until a call has ended. Gives the facts of all that have.
+    async fn next(&mut self) -> FactBatch {
+        if self.ended.is_empty() {
+            self.ended.extend(self.calls.next().await);
+        }
+        while let Some(Some(next)) = self.calls.next().now_or_never() {
+            self.ended.push_back(next);
+        }
+        std::mem::take(&mut self.ended)
+    }
+}
 
 impl RunDriver {
     /// Performs several effects, and those that follow, until none is under way. Gives the effects that
@@ -28,9 +63,9 @@ impl RunDriver {
         mut effects: Vec<Effect>,
         mut deadline: Pin<&mut Sleep>,
     ) -> Result<Vec<Effect>, RunExit> {
-        let mut in_flight = InFlight::new();
+        let mut in_flight = InFlight::default();
         loop {
-            let mut facts = self.start(effects, &in_flight);
+            let mut facts = self.start(effects, &mut in_flight);
             if facts.is_empty() {
                 if in_flight.is_empty() {
                     return Err(RunExit::Suspended(None));
@@ -40,9 +75,9 @@ impl RunDriver {
             let must_end = facts.iter().any(|(fact, _)| fact.effect().is_none());
             effects = Vec::new();
             while !facts.is_empty() {
-                let new = self.feed_batch(&mut facts).await;
+                let new = in_flight.go_on_during(self.feed_batch(&mut facts)).await;
                 effects.extend(new.map_err(|error| RunExit::Suspended(Some(error)))?);
-                if let Some(exit) = self.emit(&mut effects).await {
+                if let Some(exit) = in_flight.go_on_during(self.emit(&mut effects)).await {
                     return Err(exit);
                 }
             }
@@ -56,12 +91,18 @@ impl RunDriver {
         }
     }
 
-    /// Starts effects. Gives the facts of calls that are not made because the engine stops.
-    fn start(&self, effects: Vec<Effect>, in_flight: &InFlight) -> FactBatch {
+    /// Starts effects. Gives the facts of calls that are not made, because the budget is used up or the engine
+    /// stops.
+    fn start(&self, effects: Vec<Effect>, in_flight: &mut InFlight) -> FactBatch {
         let mut facts = FactBatch::new();
         let suspend = self.requested_suspend();
+        let mut refused = self.refused_calls(effects.iter());
         for effect in effects {
             let class = self.class_of(&effect);
+            if let Some(fact) = refused.remove(&effect.id()) {
+                facts.push_back((fact, class));
+                continue;
+            }
             let is_at_most_once = class == Some(EffectClass::AtMostOnce);
             match suspend {
                 // The call was certainly not made. Without this fact a person would have to answer that.
@@ -76,7 +117,7 @@ impl RunDriver {
                         failpoint("act.before");
                     }
                     let performed = self.owned_context().perform(effect, class);
-                    in_flight.push(performed.in_current_span().boxed());
+                    in_flight.calls.push(performed.in_current_span().boxed());
                 }
             }
         }
@@ -99,13 +140,7 @@ impl RunDriver {
                 StopReason::Suspend => Err(RunExit::Suspended(None)),
             },
             () = deadline => Ok([(Fact::DeadlineReached { at: clock.now() }, None)].into()),
-            Some(first) = in_flight.next() => {
-                let mut facts = FactBatch::from([first]);
-                while let Some(Some(next)) = in_flight.next().now_or_never() {
-                    facts.push_back(next);
-                }
-                Ok(facts)
-            }
+            facts = in_flight.next() => Ok(facts),
         }
     }
 }

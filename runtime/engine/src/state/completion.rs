@@ -35,6 +35,12 @@ pub(crate) enum Completion {
     RequestsReceived(Vec<PendingRequest>),
     /// A request of another process was answered.
     RequestAnswered(i64, Result<(), StoreError>),
+    /// A person's answer for a run was stored or refused.
+    AnswerStored {
+        run: RunId,
+        answer: Result<(), StoreError>,
+        reply: Reply<Result<(), StoreError>>,
+    },
     MemoryCleared(Box<MemoryClear>),
     HostDelivered(Box<HostDelivery>),
     UnfinishedRunsLoaded(Result<Vec<RunSummary>, StoreError>, RecoveryPurpose),

@@ -25,6 +25,7 @@ use open_calls::OpenCalls;
 use redflow_contract::Message;
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::node::FORMER_AGENT_TYPE;
+use redflow_contract::run::RunRequest;
 use redflow_flow::NodeIx;
 use redflow_ports::{BoxFuture, StartId, StoreError};
 use std::collections::{HashMap, VecDeque};
@@ -43,6 +44,8 @@ pub(crate) struct EngineState {
     /// The futures of runs, store lookups and host deliveries.
     pub(crate) work: FuturesUnordered<BoxFuture<'static, Completion>>,
     pub(crate) live_runs: HashMap<RunId, LiveRun>,
+    /// The runs for which a person's answer is being stored, with the answers that came after it.
+    pub(crate) later_answers: HashMap<RunId, Vec<(RunRequest, Reply<Result<(), StoreError>>)>>,
     pub(crate) results_in_flight: ResultsInFlight,
     /// Runs send through this; the task holds the other end.
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
@@ -109,6 +112,7 @@ impl EngineState {
             queue: VecDeque::new(),
             work: FuturesUnordered::new(),
             live_runs: HashMap::new(),
+            later_answers: HashMap::new(),
             results_in_flight: Arc::default(),
             outgoing,
             open_calls: OpenCalls::default(),

@@ -1,10 +1,10 @@
-//! What leaves a run: model responses and tool calls while it works, and its result at the end.
+//! What leaves a run: model responses, tool calls and streamed text while it works, and its result at the end.
 
 use crate::origin::{Emission, EmissionKind, Origin};
 use crate::report::RunEnd;
 use crate::run::control::engine_stopped;
 use crate::run::exit::RunExit;
-use crate::run::outgoing::{ModelResponse, Outgoing};
+use crate::run::outgoing::{ModelResponse, Outgoing, StreamMessage};
 use crate::run::resume::AGENT_REMOVED;
 use crate::state::{EngineState, LiveRun};
 use redflow_contract::effect::Ending;
@@ -18,6 +18,12 @@ impl EngineState {
         match message {
             Outgoing::Response(response) => self.handle_response(response),
             Outgoing::Call(call) => self.send_call(*call),
+            Outgoing::Stream(StreamMessage { run, agent, message }) => {
+                if let Some(live) = self.live_runs.get(&run) {
+                    let cascade = Arc::clone(&live.cascade);
+                    self.send_stream(&agent, message, cascade);
+                }
+            }
         }
     }
 

@@ -137,6 +137,12 @@ impl EngineState {
                 self.pending -= 1;
                 self.ports.store.answer_request(id, answer.err().map(|error| error.code));
             }
+            Completion::AnswerStored { run, answer, reply } => {
+                self.pending -= 1;
+                // The caller may have stopped waiting.
+                let _ = reply.send(answer);
+                self.handle_later_answers(&run);
+            }
             Completion::MemoryCleared(clear) => {
                 self.pending -= 1;
                 self.handle_memory_clear(*clear);

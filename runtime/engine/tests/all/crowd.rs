@@ -10,6 +10,7 @@ use crate::recorder::EventRecorder;
 use pretty_assertions::assert_eq;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::RunLimits;
+use redflow_contract::node::Budget;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};
 use redflow_store::{Reader, RunFilter, Store};
 use redflow_strategies::replay;
@@ -34,7 +35,7 @@ async fn a_crowd_on_the_real_store() {
     ]);
     let recorder = doubles::set_recorder(EventRecorder::new(0).without_run_events());
     let (adapters, folder) = (Arc::new(adapters()), tempfile::tempdir().unwrap());
-    let checked = check_flow(&flow, RunLimits::default(), &adapters);
+    let checked = check_flow(&flow, RunLimits::default(), Budget::default(), &adapters);
     let node = |id: &str| checked.flow.find(id).unwrap();
     let (alive, dead) = (node("a"), node("b"));
     let store = Arc::new(Store::open(folder.path()).unwrap());

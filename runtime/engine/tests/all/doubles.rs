@@ -5,7 +5,7 @@ use crate::recorder::EventRecorder;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::ToolCall;
-use redflow_contract::fact::{ModelAnswer, ToolResult};
+use redflow_contract::fact::{ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::RunId;
 use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
@@ -188,43 +188,53 @@ impl Double {
     }
 }
 
-/// `model.double`: the scripted model, which may hang or fail.
+/// `model.double`: the scripted model, which may hang or fail. With a `usage` its calls have a cost.
 struct ModelDouble {
     double: Double,
     scripted: Arc<dyn ChatModel>,
+    info: ModelInfo,
+    usage: Option<Usage>,
 }
 
 impl ModelDouble {
     fn build(config: NodeConfig<'_>) -> Result<Self, BuildError> {
-        Ok(Self { double: Double::build(config), scripted: ScriptedModel::build(config)? })
+        let scripted = ScriptedModel::build(config)?;
+        let usage = config.props.get("usage").map(|usage| serde_json::from_value(usage.clone()).unwrap());
+        let priced = usage.is_some_and(|usage: Usage| usage.cost.is_some());
+        let model = config.node.id.to_string();
+        let info = ModelInfo { priced, model, ..scripted.info().clone() };
+        Ok(Self { double: Double::build(config), scripted, info, usage })
     }
 }
 
 impl ChatModel for ModelDouble {
     fn info(&self) -> &ModelInfo {
-        self.scripted.info()
+        &self.info
     }
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             self.double.record_call("model", format!(" {}", request.iteration)).await;
             self.double.failure("fails")?;
-            self.scripted.call(request).await
+            let answer = self.scripted.call(request).await?;
+            Ok(ModelAnswer { usage: self.usage.or(answer.usage), ..answer })
         })
     }
 }
 
 /// `model.streaming`: the scripted model, which streams its answer in `pieces`: a list of them for each
-/// attempt.
+/// attempt. Each piece takes `pieceMs`.
 struct StreamingModel {
     attempts: Vec<Vec<String>>,
+    piece_ms: u64,
     scripted: Arc<dyn ChatModel>,
 }
 
 impl StreamingModel {
     fn build(config: NodeConfig<'_>) -> Result<Self, BuildError> {
         let attempts = serde_json::from_value(config.props["pieces"].clone()).unwrap();
-        Ok(Self { attempts, scripted: ScriptedModel::build(config)? })
+        let piece_ms = config.props.get("pieceMs").and_then(Value::as_u64).unwrap_or(0);
+        Ok(Self { attempts, piece_ms, scripted: ScriptedModel::build(config)? })
     }
 }
 
@@ -234,10 +244,17 @@ impl ChatModel for StreamingModel {
     }
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
-        for (attempt, pieces) in (1..).zip(&self.attempts) {
-            pieces.iter().for_each(|piece| request.delta_observer.unwrap().text(attempt, piece));
-        }
-        self.scripted.call(ModelRequest { delta_observer: None, ..request })
+        Box::pin(async move {
+            for (attempt, pieces) in (1..).zip(&self.attempts) {
+                for piece in pieces {
+                    request.delta_observer.unwrap().text(attempt, piece);
+                    if self.piece_ms > 0 {
+                        sleep(Duration::from_millis(self.piece_ms)).await;
+                    }
+                }
+            }
+            self.scripted.call(ModelRequest { delta_observer: None, ..request }).await
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use redflow_contract::effect::Ending;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::node::Budget;
 use redflow_engine::{
     BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartKey, StartOrder,
     StartOutcome, build_flow,
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Setup {
     pub(crate) limits: EngineLimits,
     pub(crate) run_limits: RunLimits,
+    pub(crate) run_budget: Budget,
     pub(crate) fault: Fault,
     pub(crate) watches_runs: bool,
     /// The strategy of all agents; none for that of their node.
@@ -38,6 +40,7 @@ impl Default for Setup {
         Self {
             limits: EngineLimits::default(),
             run_limits: RunLimits::default(),
+            run_budget: Budget::default(),
             fault: Fault::None,
             watches_runs: true,
             strategy: None,
@@ -78,11 +81,17 @@ pub(crate) fn adapters() -> Adapters {
     adapters
 }
 
-pub(crate) fn check_flow(flow: &Value, run_limits: RunLimits, adapters: &Adapters) -> CheckedFlow {
+pub(crate) fn check_flow(
+    flow: &Value,
+    run_limits: RunLimits,
+    run_budget: Budget,
+    adapters: &Adapters,
+) -> CheckedFlow {
     let options = CheckOptions {
         profile: Profile::Strict,
         limits: FlowLimits::default(),
         run_limits,
+        run_budget,
         instance: InstanceId::local(),
         can_run: &|type_name| adapters.can_run(type_name),
         env: &process_env,
@@ -123,7 +132,7 @@ impl Setup {
         let recorder = doubles::set_recorder(recorder);
         store.set_recorder(&recorder);
         let adapters = Arc::new(adapters());
-        let mut checked = check_flow(flow, self.run_limits, &adapters);
+        let mut checked = check_flow(flow, self.run_limits, self.run_budget, &adapters);
         let strategies = match &self.strategy {
             Some(strategy) => {
                 set_strategy(&mut checked, strategy.name());
@@ -160,7 +169,7 @@ fn set_strategy(checked: &mut CheckedFlow, name: &str) {
 /// Builds a flow for a deploy.
 pub(crate) fn build(flow: &Value) -> BuiltFlow {
     let adapters = adapters();
-    let checked = check_flow(flow, RunLimits::default(), &adapters);
+    let checked = check_flow(flow, RunLimits::default(), Budget::default(), &adapters);
     build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env)
 }
 

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and helpers that take owned values read best"
 )]
 
+mod budgets;
 mod building;
 mod cascades;
 mod catching;
@@ -16,6 +17,7 @@ mod deltas;
 mod deploys;
 mod doubles;
 mod end_to_end;
+mod fallback_models;
 mod flow_steps;
 mod flow_tools;
 mod guarantees;
@@ -37,5 +39,6 @@ mod several_effects;
 mod simulation;
 mod starts;
 mod stopping;
+mod stream;
 mod test_store;
 mod tools;

@@ -23,6 +23,9 @@ impl Meter for MeterRecorder {
                 Ending::Failed { code } => format!("{agent} failed {code} after {iterations}"),
                 ending => format!("{agent} {ending:?} after {iterations}"),
             },
+            Measurement::ModelCall { provider, model, failed, .. } if model != "m" => {
+                format!("{provider} {model} {}", failed.map_or("answered", |code| code.as_str()))
+            }
             Measurement::ModelCall { provider, failed, .. } => {
                 format!("{provider} {}", failed.map_or("answered", |code| code.as_str()))
             }
@@ -101,4 +104,27 @@ async fn measures_every_run_and_every_call() {
     let mut refused = flow(call, json!({}), json!({}), json!({}));
     refused[1]["maxIterations"] = json!(0);
     assert_eq!(measurements(&refused).await, ["a failed CONFIG_INVALID after 0"]);
+}
+
+/// Each model that failed counts as a failed call, and the model that answered as the answer.
+#[tokio::test(start_paused = true)]
+async fn measures_every_model_of_a_call_that_fell_over() {
+    let failure = json!({"fails": {"code": "RATE_LIMIT", "message": "slow"}});
+    let replies = json!([tool_call("t", json!({})), final_answer("done")]);
+    let mut flow = flow(replies.clone(), failure.clone(), json!({"result": 1}), json!({}));
+    flow[1] = with(agent_with_tool("a", "m", &["d"]), json!({"fallbackModels": ["m2", "m3"]}));
+    let nodes = flow.as_array_mut().unwrap();
+    nodes.push(model_double("m2", replies.clone(), failure));
+    nodes.push(model_double("m3", replies, json!({})));
+    let expected = [
+        "began",
+        "scripted RATE_LIMIT",
+        "scripted m2 RATE_LIMIT",
+        "scripted m3 answered",
+        "t true",
+        "scripted m3 answered",
+        "a Completed after 2",
+        "left",
+    ];
+    assert_eq!(measurements(&flow).await, expected);
 }

@@ -32,7 +32,7 @@ async fn each_reason_has_its_code() {
         (with(agent("a", "m", &["d"]), json!({"maxIterations": 50})), "CONFIG_INVALID"),
         (agent("a", "far", &["d"]), "NEEDS_NODE_RED"),
         // The result of an ai-agent leaves port 0.
-        (with(node("a", "ai-agent", json!([["d"]])), json!({"model": "m"})), "NEEDS_NODE_RED"),
+        (with(node("a", "ai-agent", json!([["d"]])), json!({"model": "m", "timeout": -1})), "CONFIG_INVALID"),
     ];
     for (refused_agent, code) in rows {
         let lines = [format!("d: \"{code}\""), "f: \"a\"".to_owned(), "e: \"well\"".to_owned()];

@@ -15,7 +15,9 @@ use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
+use redflow_contract::tally::RunTally;
 use redflow_contract::transcript::Transcript;
+use redflow_engine::{RunEnd, RunReport};
 use redflow_machine::{Agent, CompileError, FeedError, Machine, Question, Status, Strategy};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -25,10 +27,42 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Calls its model and all its tools at once, and ends when it has all results.
 #[derive(Debug)]
-struct FanOut(Arc<AgentSpec>);
+struct FanOut(Arc<AgentSpec>, Quirk);
+
+/// What a machine does besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quirk {
+    None,
+    /// Refuses the fact of this effect.
+    Refuses(EffectId),
+    /// Sends a model response when this effect is answered.
+    RespondsTo(EffectId),
+}
 
 #[derive(Debug)]
 pub(crate) struct FanOutStrategy;
+
+/// The same strategy with a quirk.
+#[derive(Debug)]
+struct QuirkyStrategy(Quirk);
+
+impl Strategy for QuirkyStrategy {
+    fn name(&self) -> &'static str {
+        FanOutStrategy.name()
+    }
+
+    fn versions(&self) -> std::ops::RangeInclusive<u32> {
+        FanOutStrategy.versions()
+    }
+
+    fn compile(&self, spec: &Arc<AgentSpec>, _: u32) -> Result<Arc<dyn Agent>, CompileError> {
+        Ok(Arc::new(FanOut(Arc::clone(spec), self.0)))
+    }
+
+    fn contradiction(&self, _: &AgentPlan, _: &AgentSpec) -> Option<&'static str> {
+        None
+    }
+}
 
 impl Strategy for FanOutStrategy {
     fn name(&self) -> &'static str {
@@ -40,7 +74,7 @@ impl Strategy for FanOutStrategy {
     }
 
     fn compile(&self, spec: &Arc<AgentSpec>, _: u32) -> Result<Arc<dyn Agent>, CompileError> {
-        Ok(Arc::new(FanOut(Arc::clone(spec))))
+        Ok(Arc::new(FanOut(Arc::clone(spec), Quirk::None)))
     }
 
     fn contradiction(&self, _: &AgentPlan, _: &AgentSpec) -> Option<&'static str> {
@@ -60,10 +94,12 @@ impl Agent for FanOut {
     fn start(self: Arc<Self>) -> Box<dyn Machine> {
         Box::new(FanOutMachine {
             spec: Arc::clone(&self.0),
+            quirk: self.1,
             effects: VecDeque::new(),
             open: BTreeMap::new(),
             questions: Vec::new(),
             results: BTreeMap::new(),
+            refused_calls: 0,
             ending: None,
         })
     }
@@ -72,10 +108,12 @@ impl Agent for FanOut {
 #[derive(Debug)]
 struct FanOutMachine {
     spec: Arc<AgentSpec>,
+    quirk: Quirk,
     effects: VecDeque<Effect>,
     open: BTreeMap<EffectId, Option<ToolCall>>,
     questions: Vec<Question>,
     results: BTreeMap<EffectId, Value>,
+    refused_calls: u32,
     ending: Option<Ending>,
 }
 
@@ -123,6 +161,14 @@ impl Machine for FanOutMachine {
         if self.ending.is_some() {
             return Err(FeedError::Finished);
         }
+        match (self.quirk, fact.effect()) {
+            (Quirk::Refuses(refused), Some(id)) if id == refused => return Err(FeedError::NotOpen(id)),
+            (Quirk::RespondsTo(answered), Some(id)) if id == answered => {
+                let message = [("payload".to_owned(), json!("on the way"))].into_iter().collect();
+                self.effects.push_back(Effect::EmitModelResponse { id: EffectId(50), message });
+            }
+            _ => {}
+        }
         let question =
             fact.effect().and_then(|id| self.questions.iter().position(|asked| asked.effect == id));
         match fact {
@@ -142,6 +188,10 @@ impl Machine for FanOutMachine {
                     }
                     (Fact::ToolReturned { result, .. }, Some(_)) => {
                         self.results.insert(effect, json!(result));
+                    }
+                    (Fact::BudgetReached { .. }, Some(_)) => {
+                        self.refused_calls += 1;
+                        self.results.insert(effect, json!("refused"));
                     }
                     (Fact::ToolOutcomeUnknown { at, .. }, Some(call)) => {
                         let ToolCall { call_id, tool, iteration, input, .. } = call;
@@ -172,8 +222,9 @@ impl Machine for FanOutMachine {
         }
     }
 
-    fn tally(&self) -> redflow_contract::tally::RunTally {
-        redflow_contract::tally::RunTally { iterations: 1, ..Default::default() }
+    fn tally(&self) -> RunTally {
+        let tool_calls = u32::try_from(self.spec.tools.len()).unwrap() - self.refused_calls;
+        RunTally { iterations: 1, tool_calls, ..RunTally::default() }
     }
 
     fn set_observed(&mut self, _: bool) {}
@@ -227,16 +278,96 @@ async fn performs_all_open_effects_at_the_same_time() {
 #[tokio::test(start_paused = true)]
 async fn stores_facts_that_arrive_together_in_one_batch() {
     new_call_counts();
+    let test = setup(Fault::None).start_engine(&simultaneous());
+    test.fire().await;
+    let appends = test.recorder.calls_and_appends().iter().filter(|line| *line == "journal").count();
+    assert_eq!(appends, 3, "the start, the four tools, the model with the end");
+}
+
+/// The flow whose four tools return at the same time.
+fn simultaneous() -> Value {
     let mut flow = flow(1_000);
     for node in flow.as_array_mut().unwrap() {
         if node["type"] == "tool.counting" {
             node["delay"] = json!(20);
         }
     }
-    let test = setup(Fault::None).start_engine(&flow);
-    test.fire().await;
+    flow
+}
+
+/// A call makes its way while the result of another one is stored.
+#[tokio::test(start_paused = true)]
+async fn open_effects_go_on_while_a_step_is_stored() {
+    let counts = new_call_counts();
+    let mut flow = flow(1_000);
+    for id in [5, 6] {
+        flow[id] = with(flow[id].clone(), json!({"delay": 8_000, "timeout": 60_000}));
+    }
+    let test = setup(Fault::Slow).start_engine(&flow);
+    let before = Instant::now();
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    // To store the start takes 5 s, and so do the result of the second tool and the last results. The slow
+    // calls are half-way while that result is stored.
+    assert_eq!(before.elapsed().as_millis(), 5_000 + 8_000 + 5_000);
+    assert_eq!(counts.lock().unwrap().len(), 4);
+}
+
+/// What was fed before the refused fact is stored. The run stays as it is and can be resumed.
+#[tokio::test(start_paused = true)]
+async fn a_refused_fact_in_a_batch_loses_nothing_before_it() {
+    let counts = new_call_counts();
+    let strategy: Arc<dyn Strategy> = Arc::new(QuirkyStrategy(Quirk::Refuses(EffectId(3))));
+    let (flow, store) = (simultaneous(), TestStore::new(Fault::None));
+    let refusing = Setup { strategy: Some(strategy), ..Setup::default() };
+    let test = refusing.restart(&flow, &store);
+    let reports = test.fire_unchecked().await;
+    assert!(ends(&reports)[0].starts_with("run-1 a suspended RUN_BLOCKED"), "{:?}", ends(&reports));
+    let journal = store.journal(&"run-1".into());
+    assert_eq!(journal.matches(r#""type":"tool_returned""#).count(), 1, "{journal}");
+    test.kill().await;
+    let questions = finish(&setup(Fault::None), &flow, &store).await;
+    assert_eq!(questions, 2, "of the two calls that must not be made again");
+    check_finished("refused", &store, &counts.lock().unwrap(), questions);
+}
+
+/// A response leaves the run before the facts that follow are fed, because a journal tells of such effects
+/// only for its last fact.
+#[tokio::test(start_paused = true)]
+async fn a_model_response_ends_its_batch() {
+    new_call_counts();
+    let strategy: Arc<dyn Strategy> = Arc::new(QuirkyStrategy(Quirk::RespondsTo(EffectId(3))));
+    let mut flow = simultaneous();
+    flow[1]["wires"][4] = json!(["d"]);
+    flow.as_array_mut().unwrap().push(crate::kit::debug("d", "payload"));
+    let test = Setup { strategy: Some(strategy), ..Setup::default() }.start_engine(&flow);
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    assert_eq!(test.recorder.flow_lines(), [r#"d: "on the way""#]);
     let appends = test.recorder.calls_and_appends().iter().filter(|line| *line == "journal").count();
-    assert_eq!(appends, 3, "the start, the four tools, the model with the end");
+    assert_eq!(appends, 4, "the start, two tools with the response, two tools, the model with the end");
+}
+
+/// Two people answer two questions of a run at once: neither is told that the run waits for nothing.
+#[tokio::test(start_paused = true)]
+async fn takes_an_answer_while_another_one_is_stored() {
+    new_call_counts();
+    let setup = setup(Fault::None);
+    let (flow, store) = (flow(1_000), TestStore::new(Fault::None));
+    let test = setup.restart(&flow, &store);
+    let _ = timeout(Duration::from_millis(15), test.fire_unchecked()).await;
+    test.kill().await;
+    store.crash(|| 1.0);
+    let test = setup.restart(&flow, &store);
+    let reports = test.recover().await;
+    let [RunReport { end: RunEnd::Waiting(calls), .. }] = &reports[..] else { panic!("{reports:?}") };
+    let resolve = |index: usize| {
+        let answer = ToolResult::ok(json!("asked"));
+        test.engine.resolve("run-1".into(), calls[index].call_id.clone(), answer)
+    };
+    let (first, second, again) = tokio::join!(resolve(1), resolve(0), resolve(1));
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    assert!(again.is_err(), "the question is answered already");
+    let (run, ..) = &store.runs()[0];
+    assert_eq!(run.status, RunStatus::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -279,7 +410,7 @@ async fn a_shutdown_asks_no_question() {
 }
 
 /// Recovers, answers all questions, and waits until the run is over. Gives the number of questions.
-async fn finish(setup: &Setup, flow: &Value, store: &Arc<TestStore>) -> usize {
+pub(crate) async fn finish(setup: &Setup, flow: &Value, store: &Arc<TestStore>) -> usize {
     let test = setup.restart(flow, store);
     test.recover().await;
     let mut questions = 0;
@@ -304,7 +435,7 @@ async fn finish(setup: &Setup, flow: &Value, store: &Arc<TestStore>) -> usize {
 
 /// Checks a run that was killed and finished: no dangerous call twice, one question for each call whose
 /// outcome is unknown, and a journal that replays.
-fn check_finished(
+pub(crate) fn check_finished(
     test: &str,
     store: &TestStore,
     counts: &std::collections::HashMap<String, u32>,

@@ -24,6 +24,7 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeSummary};
 use redflow_contract::json::size_of;
 use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::node::Budget;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run_error::RunError;
 use schema::SchemaStore;
@@ -38,6 +39,8 @@ pub struct CheckOptions<'a> {
     pub limits: FlowLimits,
     /// Limits on the runs of its agents.
     pub run_limits: RunLimits,
+    /// What one run may spend, however much its agent allows.
+    pub run_budget: Budget,
     /// The Node-RED that owns the flow.
     pub instance: InstanceId,
     /// Whether this build can run a node type.
@@ -129,6 +132,7 @@ pub struct ReadyTool {
 ///     profile: Profile::Strict,
 ///     limits: Default::default(),
 ///     run_limits: Default::default(),
+///     run_budget: Default::default(),
 ///     instance: InstanceId::local(),
 ///     can_run: &|type_name| ["agent-core", "calculator-tool"].contains(&type_name),
 ///     env: &|_| None,

@@ -163,7 +163,7 @@ impl Checker<'_> {
             name: summary.name,
             strategy: strategy.filter(|name| *name != DEFAULT_STRATEGY).map(str::to_owned),
             converse: settings.converse,
-            budget: config.budget,
+            budget: config.budget.unwrap_or_default().lower(self.options.run_budget),
             max_iterations: settings.max_iterations,
             tools,
             stop_conditions: settings.stop_conditions,

@@ -16,6 +16,7 @@ fn codes(text: &[u8], limits: FlowLimits) -> Vec<String> {
         profile: Profile::Strict,
         limits,
         run_limits: RunLimits::default(),
+        run_budget: redflow_contract::node::Budget::default(),
         instance: InstanceId::local(),
         can_run: &runs,
         env: &process_env,

@@ -8,8 +8,9 @@ use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use serde_json::{Value, json};
 
 pub(crate) fn runs(type_name: &str) -> bool {
-    const NATIVE: [&str; 10] = [
+    const NATIVE: [&str; 11] = [
         "agent-core",
+        "ai-agent",
         "scripted-model",
         "calculator-tool",
         "inject",
@@ -40,6 +41,7 @@ pub(crate) fn options(profile: Profile) -> CheckOptions<'static> {
         profile,
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
+        run_budget: redflow_contract::node::Budget::default(),
         instance: InstanceId::local(),
         can_run: &runs,
         env: &process_env,

@@ -82,6 +82,7 @@ fn compile() -> Option<(Arc<dyn Agent>, EncodedPlan)> {
         profile: Profile::Redflow,
         limits: Default::default(),
         run_limits: Default::default(),
+        run_budget: Default::default(),
         instance: InstanceId::local(),
         can_run: &|_| true,
         env: &|_| None,

@@ -28,6 +28,7 @@ impl Target for FlowFile {
                 profile,
                 limits: Default::default(),
                 run_limits: Default::default(),
+                run_budget: Default::default(),
                 instance: InstanceId::local(),
                 can_run: &|_| true,
                 env: &|name| (name == "HOME").then(|| "home".to_owned()),

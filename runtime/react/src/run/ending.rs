@@ -12,8 +12,8 @@ use redflow_contract::event::RunEventKind;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::RunError;
 use redflow_contract::tally::Spent;
-use redflow_machine::budget_exceeded;
 use redflow_machine::output::{build_message, failure_event, new_event, to_value};
+use redflow_machine::{RefusedCall, budget_exceeded};
 use serde_json::Value;
 
 impl Run {
@@ -27,6 +27,8 @@ impl Run {
     pub(super) fn on_budget_reached(&mut self, at: Millis, phase: Phase, reached: Spent) {
         let Spent { budget, limit, spent } = reached;
         self.events.emit(at, || RunEventKind::BudgetReached { budget, limit, spent });
+        let is_tool = matches!(phase, Phase::CallingTool(_));
+        self.spending.remove_refused_call(if is_tool { RefusedCall::Tool } else { RefusedCall::Model });
         if let Phase::CallingTool(call) = phase {
             let error = "The call was not made, because the budget of the run is used up.".to_owned();
             let item = self.history_item(at, call, error);

@@ -4,6 +4,7 @@ use super::session::{BridgeSession, Delivery};
 use redflow_contract::Message;
 use redflow_contract::bridge::{BridgeMessage, START_PROPERTY};
 use redflow_contract::effect::ToolCall;
+use redflow_contract::id::NodeId;
 use redflow_contract::node::EffectClass;
 use redflow_ports::{Adapters, AgentMessage, BoxFuture, Host, Tool, ToolBuilder, ToolOutcome};
 use serde_json::Value;
@@ -29,18 +30,29 @@ impl Host for NodeRedHost {
         // The sender is dropped when the outbox is full.
         Box::pin(async move { arrival.await.unwrap_or(false) })
     }
+
+    fn stream(&self, node: &NodeId, port: usize, mut message: Message) {
+        let start = take_start(&mut message);
+        let (node, port) = (node.clone(), u32::try_from(port).unwrap_or(u32::MAX));
+        self.session.send_unnumbered(&BridgeMessage::Stream { node, port, start, message });
+    }
 }
 
 /// Converts a message of an agent to a message of the bridge protocol.
 pub(super) fn to_bridge_message(message: AgentMessage) -> BridgeMessage {
     let AgentMessage { node, port, run, effect, ends_run, message } = message;
     let mut message = Arc::unwrap_or_clone(message);
-    let start = match message.remove(START_PROPERTY) {
-        Some(Value::String(start)) => Some(start),
-        _ => None,
-    };
+    let start = take_start(&mut message);
     let port = u32::try_from(port).unwrap_or(u32::MAX);
     BridgeMessage::Send { seq: 0, node, port, run, effect, start, last: ends_run, message }
+}
+
+/// Takes the id of the start out of a message.
+fn take_start(message: &mut Message) -> Option<String> {
+    match message.remove(START_PROPERTY) {
+        Some(Value::String(start)) => Some(start),
+        _ => None,
+    }
 }
 
 /// Adds the id of the start to a message. It stays on the message through the run, so that Node-RED can match

@@ -26,6 +26,9 @@ const MAX_EVENTS: usize = 1_000;
 /// Notices that wait for Node-RED. The oldest are dropped first.
 const MAX_NOTICES: usize = 100;
 
+/// Pieces of streamed text that wait for a slow Node-RED. The oldest are dropped first.
+const MAX_STREAMED: usize = 256;
+
 /// Processed messages after which an acknowledgement is sent at once, because Node-RED holds each until then.
 const MAX_UNACKNOWLEDGED: u64 = 64;
 
@@ -62,6 +65,7 @@ struct State {
     statuses: BTreeMap<NodeId, Utf8Bytes>,
     notices: VecDeque<Utf8Bytes>,
     events: VecDeque<Utf8Bytes>,
+    streamed: VecDeque<Utf8Bytes>,
     watched: bool,
     /// Whether the outbox was too full for a result, which must be sent again.
     dropped_result: bool,
@@ -166,6 +170,7 @@ impl BridgeSession {
             state.socket = None;
             state.outbox.detach();
             state.events.clear();
+            state.streamed.clear();
         }
     }
 
@@ -197,7 +202,9 @@ impl BridgeSession {
         if state.socket != Some(socket) {
             return None;
         }
-        let mut texts = state.outbox.next_messages(PAGE);
+        // What a run streams leaves before its result.
+        let mut texts: Vec<Utf8Bytes> = state.streamed.drain(..).collect();
+        texts.extend(state.outbox.next_messages(PAGE));
         texts.extend(state.notices.drain(..));
         let events = state.events.len().min(PAGE);
         texts.extend(state.events.drain(..events));
@@ -218,7 +225,8 @@ impl BridgeSession {
     pub(crate) fn has_more(&self) -> bool {
         let state = self.lock();
         let owed = state.processed_up_to - state.acknowledged;
-        state.outbox.has_more() || !state.events.is_empty() || owed >= MAX_UNACKNOWLEDGED
+        let has_unnumbered = !state.events.is_empty() || !state.streamed.is_empty();
+        state.outbox.has_more() || has_unnumbered || owed >= MAX_UNACKNOWLEDGED
     }
 
     /// Whether something waits for its delay.
@@ -388,13 +396,14 @@ impl BridgeSession {
         }
     }
 
-    /// Sends an event or a notice, which may be lost.
+    /// Sends an event, a notice or streamed text, which may be lost.
     pub(crate) fn send_unnumbered(&self, message: &BridgeMessage) {
         let mut state = self.lock();
         if state.socket.is_some() {
-            let State { events, notices, .. } = &mut *state;
+            let State { events, notices, streamed, .. } = &mut *state;
             let (queue, max) = match message {
                 BridgeMessage::Event { .. } => (events, MAX_EVENTS),
+                BridgeMessage::Stream { .. } => (streamed, MAX_STREAMED),
                 _ => (notices, MAX_NOTICES),
             };
             if queue.len() >= max {

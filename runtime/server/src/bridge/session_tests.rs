@@ -33,6 +33,33 @@ fn new_session() -> BridgeSession {
     BridgeSession::new("session".to_owned())
 }
 
+fn streamed(seq: u32) -> BridgeMessage {
+    let message = [("payload".to_owned(), seq.into())].into_iter().collect();
+    BridgeMessage::Stream { node: "a".into(), port: 1, start: None, message }
+}
+
+#[test]
+fn streamed_text_goes_before_a_result_and_the_oldest_is_dropped() {
+    let session = new_session();
+    session.send_unnumbered(&streamed(0));
+    let socket = session.join("boot", None, 0).unwrap().socket;
+    for seq in 1..=300 {
+        session.send_unnumbered(&streamed(seq));
+    }
+    drop(session.deliver(&BridgeMessage::StartDone { seq: 0, start: "s".to_owned() }, Delivery::Result));
+    assert!(session.has_more());
+    let texts = session.next_batch(socket, Duration::ZERO).unwrap().texts;
+    assert_eq!(texts.len(), 256 + 1);
+    assert!(texts[0].contains(r#""payload":45"#), "the oldest are dropped: {}", texts[0]);
+    assert!(texts[255].contains(r#""payload":300"#) && texts[256].contains("start_done"));
+    // A closed socket has lost what waited for it.
+    session.send_unnumbered(&streamed(301));
+    session.leave(socket);
+    let socket = session.join("boot", Some("session"), 0).unwrap().socket;
+    let texts = session.next_batch(socket, Duration::ZERO).unwrap().texts;
+    assert!(texts.iter().all(|text| !text.contains("stream")), "{texts:?}");
+}
+
 /// A query asks for a call that an earlier process made, so its outcome stays unknown.
 #[tokio::test]
 async fn a_call_that_was_not_sent_fails_and_a_query_stays_unknown() {

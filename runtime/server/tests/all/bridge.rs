@@ -558,6 +558,48 @@ async fn sends_statuses_and_watched_events() {
     }
 }
 
+/// The text of an answer reaches Node-RED in pieces, with the start they belong to, before the result.
+#[tokio::test]
+async fn streams_the_text_of_an_agent() {
+    let sidecar = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
+    let answer = "The quick brown fox jumps over the lazy dog. ".repeat(40);
+    let agent = |wires: Value| {
+        json!([
+            {"id": "t", "type": "tab"},
+            {"id": "agent", "z": "t", "type": "ai-agent", "name": "", "model": "m", "wires": wires},
+            {"id": "m", "z": "t", "type": "scripted-model", "name": "", "replies": [answer], "wires": []},
+            {"id": "d", "z": "t", "type": "debug", "name": "", "wires": []},
+        ])
+    };
+    for (start, wires) in [("s1", json!([["d"], ["d"]])), ("s2", json!([["d"], []]))] {
+        node_red.deploy(agent(wires)).await;
+        node_red.start(start, json!({"payload": "hi", "_msgid": "m1"})).await;
+        let (mut joined, mut last) = (String::new(), Value::Null);
+        let result = loop {
+            let message = node_red.next().await;
+            match message["type"].as_str().unwrap() {
+                "stream" => {
+                    assert_eq!((&message["node"], &message["port"]), (&json!("agent"), &json!(1)));
+                    assert_eq!((&message["start"], &message["seq"]), (&json!(start), &Value::Null));
+                    joined += message["message"]["payload"].as_str().unwrap();
+                    last = message["message"]["stream"].clone();
+                }
+                "send" => break message,
+                _ => {}
+            }
+        };
+        assert_eq!(result["message"]["payload"], json!(answer));
+        if start == "s1" {
+            assert_eq!((joined, &last["type"]), (answer.clone(), &json!("end")));
+            assert_eq!(last["runId"], result["run"]);
+        } else {
+            assert_eq!((joined, last), (String::new(), Value::Null));
+        }
+        node_red.ack().await;
+    }
+}
+
 #[tokio::test]
 async fn refuses_connections_with_a_reason() {
     let mut setup = Setup::default();
