@@ -5,7 +5,7 @@ use crate::code::StoreCode;
 use crate::effect::Ending;
 use crate::event::RunEvent;
 use crate::fact::ToolResult;
-use crate::id::RunId;
+use crate::id::{CallId, RunId};
 use crate::run::RunSummary;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +104,8 @@ pub enum DifferenceKind {
 pub struct CallRecord {
     /// The iteration of the run, from 1.
     pub iteration: u32,
+    /// The id of the call.
+    pub call_id: CallId,
     /// The name of the tool.
     pub tool: String,
     /// The input of the call.

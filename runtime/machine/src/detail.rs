@@ -26,7 +26,6 @@ pub fn run_detail(
     let difference = report.difference.filter(|_| !open);
     let is_complete = problem.is_none() && difference.is_none() && summary.status.is_over();
     let result = if is_complete { result_of(journal, strategies) } else { None };
-    let calls = calls.into_iter().map(|(_, call)| call).collect();
     RunDetail { summary, events, calls, result, difference, problem }
 }
 
@@ -34,7 +33,7 @@ pub fn run_detail(
 #[must_use]
 pub fn recorded_result(journal: &[u8], call: &CallId, strategies: &Strategies) -> Option<ToolResult> {
     let calls = run_replay(journal, strategies, true).calls;
-    calls.into_iter().find(|(id, _)| id == call)?.1.result
+    calls.into_iter().find(|record| record.call_id == *call)?.result
 }
 
 /// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.

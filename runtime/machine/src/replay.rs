@@ -13,7 +13,7 @@ use crate::text::quote;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::{CallId, EffectId};
+use redflow_contract::id::EffectId;
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node::EffectClass;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
@@ -39,7 +39,7 @@ pub(crate) struct Replay {
     /// The events up to the first difference.
     pub(crate) events: Vec<RunEvent>,
     /// The tool calls up to the first difference.
-    pub(crate) calls: Vec<(CallId, CallRecord)>,
+    pub(crate) calls: Vec<CallRecord>,
     pub(crate) report: ReplayReport,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observed: bool) 
         difference,
     };
     let events = replayer.machine.as_mut().map(|machine| machine.take_events()).unwrap_or_default();
-    Replay { events, calls: replayer.calls.into_iter().map(|(_, id, call)| (id, call)).collect(), report }
+    Replay { events, calls: replayer.calls.into_iter().map(|(_, call)| call).collect(), report }
 }
 
 /// A run at the end of its journal, ready to continue.
@@ -119,7 +119,7 @@ struct Replayer<'a> {
     open: OpenEffects,
     /// The effects of the last fact that need no answer.
     unanswerable: Vec<Effect>,
-    calls: Vec<(EffectId, CallId, CallRecord)>,
+    calls: Vec<(EffectId, CallRecord)>,
     facts: usize,
     effects: usize,
     outcome: Option<Ending>,
@@ -192,7 +192,7 @@ impl<'a> Replayer<'a> {
             self.open.close(id);
         }
         if let Some((id, result)) = answered
-            && let Some((.., call)) = self.calls.iter_mut().find(|(effect, ..)| *effect == id)
+            && let Some((_, call)) = self.calls.iter_mut().find(|(effect, _)| *effect == id)
         {
             call.result = Some(result);
         }
@@ -284,8 +284,8 @@ impl<'a> Replayer<'a> {
         open.class = class;
         if let (true, Effect::CallTool { call, .. }) = (self.observed, &open.effect) {
             let (iteration, tool, input) = (call.iteration, call.tool.clone(), call.input.clone());
-            let record = CallRecord { iteration, tool, input, result: None };
-            self.calls.push((id, call.call_id.clone(), record));
+            let call_id = call.call_id.clone();
+            self.calls.push((id, CallRecord { iteration, call_id, tool, input, result: None }));
         }
     }
 

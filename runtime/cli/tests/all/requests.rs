@@ -92,6 +92,54 @@ fn a_waiting_run_is_printed_with_the_commands_to_answer_it() {
     assert_eq!(status(&folder), "waiting");
 }
 
+/// An AI Agent with two parallel calls that must not be made twice.
+fn two_calls_flow() -> Value {
+    let call = |text: &str| json!({"name": "calculator", "arguments": {"expression": text}});
+    let replies = json!([{"toolCalls": [call("6*7"), call("1+1")]}, "done"]);
+    json!([
+        {"id": "t", "type": "tab"},
+        {"id": "i", "z": "t", "type": "inject", "name": "", "props": [{"p": "payload"}], "payload": "go",
+         "payloadType": "str", "wires": [["a"]]},
+        {"id": "a", "z": "t", "type": "ai-agent", "name": "a", "model": "m", "tools": ["c"], "wires": [[], []]},
+        {"id": "m", "z": "t", "type": "scripted-model", "name": "", "replies": replies, "wires": []},
+        {"id": "c", "z": "t", "type": "calculator-tool", "name": "", "effect": "at_most_once", "wires": []},
+    ])
+}
+
+#[test]
+fn several_questions_are_shown_and_answered_one_by_one() {
+    let folder = Folder::with_flow(&two_calls_flow());
+    let id = waiting_run(&folder);
+    let run = folder.runs().remove(0);
+    let calls: Vec<&str> =
+        run["questions"].as_array().unwrap().iter().map(|call| call["callId"].as_str().unwrap()).collect();
+    assert_eq!(calls.len(), 2);
+    let list = folder.run_ok(["runs"]);
+    assert!(list.contains(calls[0]) && list.ends_with("  and 1 more question\n"), "{list}");
+    let text = folder.run_ok(["runs", "show", &id]);
+    assert_eq!(text.matches("  waits for  did `calculator`").count(), 2, "{text}");
+    for part in [r#"{"expression":"6*7"}"#, r#"{"expression":"1+1"}"#, &format!("--done --call {}", calls[0])]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let output = folder.redflow(["runs", "resolve", &id, "--done"]).run();
+    let names_both = calls.iter().all(|call| output.stderr.contains(call));
+    assert!(output.code != 0 && output.stderr.contains("RUN_NOT_WAITING") && names_both, "{output:#?}");
+
+    let resolve = ["runs", "resolve", &id, "--done", "--result", "2", "--call", calls[1]];
+    let output = folder.redflow(resolve).run();
+    let left = format!("run {id} still has 1 question: redflow runs show {id}\n");
+    assert_eq!((output.code, output.stderr), (0, left));
+    let output = folder.redflow(resolve).run();
+    assert!(output.code != 0 && output.stderr.contains("does not wait for this call"), "{output:#?}");
+    let output = folder.redflow(["runs", "resolve", &id, "--not-done"]).run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert!(output.stderr.contains(&format!("redflow run --resume {id}")), "{output:#?}");
+    folder.run_ok(["run", "--resume", &id]);
+    let shown = folder.run_ok(["runs", "show", &id]);
+    assert!(shown.contains("completed"), "{shown}");
+}
+
 /// The question of a waiting run.
 fn question(run: &Value) -> String {
     let (call, at) = (&run["waiting"], run["waiting"]["askedAt"].as_u64().unwrap());

@@ -93,6 +93,7 @@ config! {
         session_id: String = SESSION,
         timeout: u64 = TIMEOUT,
         fallback_models: Vec<String> = FALLBACK_MODELS,
+        #[cfg_attr(feature = "codegen", schemars(with = "Budget"))]
         budget: Budget = BUDGET,
     }
 }
@@ -276,7 +277,9 @@ config! {
         system_prompt: String = SYSTEM_PROMPT,
         user_message: String = USER_MESSAGE,
         max_iterations: u32 = AI_MAX_ITERATIONS,
+        #[cfg_attr(feature = "codegen", schemars(with = "ToolChoice"))]
         tool_choice: ToolChoice = TOOL_CHOICE,
+        #[cfg_attr(feature = "codegen", schemars(with = "OutputFormat"))]
         output_format: OutputFormat = OUTPUT_FORMAT,
         #[cfg_attr(feature = "codegen", schemars(with = "Option<super::tools::ObjectOrText>"), ts(type = "string | { [key: string]: JsonValue }", optional))]
         output_schema: Value = OUTPUT_SCHEMA,

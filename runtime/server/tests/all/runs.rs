@@ -168,6 +168,47 @@ async fn a_resolved_run_goes_on() {
     assert_eq!(detail["calls"][0]["result"]["output"], 42);
 }
 
+/// Three parallel calls with unknown outcomes: the API shows all questions, and takes the answers in any order
+/// and at once.
+#[tokio::test]
+async fn several_questions_are_answered_one_by_one_or_at_once() {
+    let calls = json!({"toolCalls": [{"name": "calc"}, {"name": "calc", "arguments": {"n": 2}},
+                                     {"name": "calc", "arguments": {"n": 3}}]});
+    let nodes = json!([
+        {"id": "t", "type": "tab"},
+        {"id": "agent", "z": "t", "type": "ai-agent", "name": "", "model": "m", "tools": ["calc"], "wires": [[], []]},
+        {"id": "m", "z": "t", "type": "scripted-model", "name": "", "replies": [calls, "done"], "wires": []},
+        {"id": "calc", "z": "t", "type": "tool.lost", "name": "calc", "wires": []},
+    ]);
+    let sidecar = TestSidecar::start(nodes).await;
+    let waiting = sidecar.run(json!({"payload": "?"})).await["runs"][0].clone();
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    let path = format!("/api/runs/{}", id(&waiting));
+    let summary = sidecar.get(&path).await.ok(200)["summary"].clone();
+    let questions: Vec<Value> =
+        summary["questions"].as_array().unwrap().iter().map(|call| call["callId"].clone()).collect();
+    assert_eq!((questions.len(), &summary["waiting"]["callId"]), (3, &questions[0]));
+    let resolve_path = format!("{path}/resolve");
+    let resolve = |call: &Value, output: u32| {
+        sidecar.post(&resolve_path, json!({"callId": call, "result": {"success": true, "output": output}}))
+    };
+    let after = resolve(&questions[1], 2).await.ok(200);
+    assert_eq!((&after["status"], after["questions"].as_array().unwrap().len()), (&json!("waiting"), 2));
+    resolve(&questions[1], 2).await.refused(409, "RUN_NOT_WAITING");
+    let (third, first) = tokio::join!(resolve(&questions[2], 3), resolve(&questions[0], 1));
+    third.ok(200);
+    first.ok(200);
+    let detail = eventually("the run ends", || async {
+        let detail = sidecar.get(&path).await.ok(200);
+        (detail["summary"]["status"] == "completed").then_some(detail)
+    })
+    .await;
+    let outputs: Vec<&Value> =
+        detail["calls"].as_array().unwrap().iter().map(|call| &call["result"]["output"]).collect();
+    assert_eq!(outputs, [&json!(1), &json!(2), &json!(3)]);
+    assert_eq!(detail["calls"][2]["callId"], questions[2]);
+}
+
 #[tokio::test]
 async fn the_next_sidecar_resumes_interrupted_runs() {
     let mut nodes = tool_flow("calculator-tool");

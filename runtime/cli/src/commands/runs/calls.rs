@@ -8,18 +8,20 @@ use redflow_contract::replay::CallRecord;
 /// The most characters of an input or a result.
 const MAX_CHARS: usize = 200;
 
-/// The line below an event: the input of a tool call, or its result. The line of the event itself has the
-/// error.
-pub(super) fn format_call(calls: &[CallRecord], event: &RunEvent) -> Option<String> {
-    let call = |iteration: u32| calls.iter().find(|call| call.iteration == iteration);
-    match &event.event {
+/// The lines below an event: the inputs of tool calls, or the result of one. The line of the event itself has
+/// the error.
+pub(super) fn format_calls(calls: &[CallRecord], event: &RunEvent) -> Vec<String> {
+    let lines: Vec<String> = match &event.event {
         RunEventKind::ModelAnswered { iteration, action: ActionKind::Tool, .. } => {
-            serde_json::to_string(&call(*iteration)?.input).ok()
+            let made = calls.iter().filter(|call| call.iteration == *iteration);
+            made.filter_map(|call| serde_json::to_string(&call.input).ok()).collect()
         }
-        RunEventKind::ToolReturned { iteration, .. } => {
-            serde_json::to_string(call(*iteration)?.result.as_ref()?.output.as_ref()?).ok()
+        RunEventKind::ToolReturned { call_id, .. } => {
+            let call = calls.iter().find(|call| call.call_id == *call_id);
+            let output = call.and_then(|call| call.result.as_ref()?.output.as_ref());
+            output.and_then(|output| serde_json::to_string(output).ok()).into_iter().collect()
         }
-        _ => None,
-    }
-    .map(|text| printable_line(&text, MAX_CHARS))
+        _ => Vec::new(),
+    };
+    lines.iter().map(|text| printable_line(text, MAX_CHARS)).collect()
 }

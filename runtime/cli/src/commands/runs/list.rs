@@ -6,7 +6,7 @@ use crate::exit::{CommandResult, Exit};
 use crate::hints::{display_run_id, format_question};
 use crate::run_source::RunSource;
 use crate::terminal::{print_json, print_note, print_text};
-use crate::text::printable_line;
+use crate::text::{count, printable_line};
 use crate::times::{format_duration, format_time};
 use owo_colors::{OwoColorize, Style};
 use redflow_contract::code::StoreCode;
@@ -79,6 +79,8 @@ fn format_details(run: &RunSummary) -> String {
         && run.status == RunStatus::Waiting
     {
         words.push(format_question(call, MAX_INPUT_CHARS));
+        let others = run.open_questions().len() - 1;
+        words.extend((others > 0).then(|| format!("and {}", count(others, "more question"))));
     }
     words.extend(run.ended_at.map(|ended| format_duration(ended.saturating_sub(run.started_at))));
     words.extend(run.code.map(|code| code.to_string()));

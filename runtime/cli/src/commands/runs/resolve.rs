@@ -7,6 +7,7 @@ use crate::exit::{CommandResult, Exit};
 use crate::hints::display_run_id;
 use crate::input::read_json;
 use crate::run_source::{Actor, RunSource, print_run_error};
+use crate::text::count;
 use redflow_contract::code::StoreCode;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::RunId;
@@ -38,7 +39,11 @@ pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> Comma
     let result = tool_result(options).map_err(|text| fail(store_error(StoreCode::ResultInvalid, text)))?;
     let change =
         source.request(&run, RunRequest::Resolve { call_id: call.call_id.clone(), result }).map_err(fail)?;
+    let others = summary.open_questions().len() - 1;
     let text = match change.actor {
+        Actor::Driver | Actor::Sidecar | Actor::ThisProcess if others > 0 => {
+            format!("run {id} still has {}: {}", count(others, "question"), hints.show(&run))
+        }
         Actor::Driver => format!("run {id} is answered and continues in the process that drives it"),
         Actor::Sidecar => format!("run {id} is answered and continues at the sidecar"),
         Actor::ThisProcess => format!("run {id} is answered; resume it with: {}", hints.resume(&run)),

@@ -2,7 +2,7 @@
 //!
 //! A journal is not trusted: the intact part is printed first, then the place of the damage.
 
-use super::calls::format_call;
+use super::calls::format_calls;
 use super::list::status_style;
 use crate::args::{JournalOptions, ShowRunOptions};
 use crate::commands::replay::format_difference;
@@ -118,13 +118,13 @@ fn format_events(detail: &RunDetail) -> String {
     let mut formatter = EventFormatter::default();
     let mut text = String::new();
     for event in &detail.events {
-        let call = format_call(&detail.calls, event);
+        let calls = format_calls(&detail.calls, event);
         for line in formatter.format(event) {
             // The second line is the preview of an agent with `debug`, which the call repeats.
-            let line = if call.is_some() { line.lines().next().unwrap_or_default() } else { &line };
+            let line = if calls.is_empty() { &line } else { line.lines().next().unwrap_or_default() };
             let _ = writeln!(text, "{line}");
         }
-        if let Some(call) = call {
+        for call in calls {
             let _ = writeln!(text, "       {}", call.dimmed());
         }
     }
