@@ -18,6 +18,7 @@ export function registerAgent(RED: Red, type: string): void {
   function AgentNode(this: RedNode, definition: Definition): void {
     RED.nodes.createNode(this, definition);
     const runtime = runtimeOf(definition["runtime"]);
+    const hasToolPort = type === "agent-core";
     if (runtime === undefined) {
       this.status({ fill: "red", shape: "dot", text: "choose a runtime" });
     } else {
@@ -28,7 +29,10 @@ export function registerAgent(RED: Red, type: string): void {
         return;
       }
       const found = callOf(message);
-      if (found !== undefined && found.call.agent === this.id) {
+      if (found !== undefined && !hasToolPort && RED.nodes.getNode(found.call.node)?.type === "flow-tool") {
+        // The wire from a flow tool to an agent without a tool port binds the tool. A flow-tool-return brings the reply.
+        done();
+      } else if (found !== undefined && found.call.agent === this.id) {
         const problem = found.runtime.tools.handleReturn(found.call, message);
         if (problem !== undefined) {
           dropReply(this, problem);

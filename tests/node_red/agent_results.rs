@@ -117,7 +117,9 @@ async fn an_ai_agent_streams_its_answer_and_calls_tools_in_parallel(line: Releas
         .post_to(&scene.witness, "piece", "/pieces")
         .scripted(&replies)
         .calculator()
-        .http_tool(&scene.witness, "warmth", "read");
+        .http_tool(&scene.witness, "warmth", "read")
+        // This wire binds the tool too, and brings no reply.
+        .change("warmth-tool", json!({"wires": [["warmth-wrap", "agent"]]}));
     scene.deploy(&flow).await;
     scene.witness.set_answers("/warmth", [json!({"celsius": 21}), json!({"celsius": 19})]);
     // Both calls of the flow tool are open before one of them returns.
@@ -129,6 +131,8 @@ async fn an_ai_agent_streams_its_answer_and_calls_tools_in_parallel(line: Releas
     let result = scene.witness.wait_for_bodies("/results", 1).await.remove(0);
     assert_eq!(result["payload"], text);
     assert_eq!(result["agentResult"]["iterations"], 2);
+    let history = result["envelope"]["tools"]["history"].as_array().unwrap();
+    assert!(history[..2].iter().all(|call| call["output"]["celsius"].is_number()), "{history:#?}");
     let ended = |pieces: &[Value]| pieces.iter().any(|piece| piece["stream"]["type"] == "end");
     let mut pieces = crate::kit::eventually("the end of the stream".to_owned(), async || {
         let pieces: Vec<Value> =

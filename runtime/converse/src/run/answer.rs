@@ -79,15 +79,7 @@ impl Run {
                 let message = "The model's answer was cut off by a length limit before it ended.";
                 (RunErrorCode::ModelTruncated, message.to_owned())
             }
-            ModelFinish::Stop | ModelFinish::ToolCalls => {
-                let arguments = answer.tool_calls.iter().map(|call| call.arguments.len());
-                let bytes = answer.text.len() + arguments.sum::<usize>();
-                let limit = usize::try_from(self.agent.spec().limits.max_answer_bytes).unwrap_or(usize::MAX);
-                if bytes <= limit {
-                    return None;
-                }
-                (RunErrorCode::ModelError, format!("The answer has {bytes} bytes; {limit} are allowed."))
-            }
+            ModelFinish::Stop | ModelFinish::ToolCalls => return None,
         };
         Some(self.error(code, message))
     }

@@ -69,17 +69,15 @@ fn an_agent_without_a_prompt_sends_none() {
 }
 
 #[test]
-fn an_answer_that_is_refused_cut_off_or_too_large_ends_the_run() {
+fn an_answer_that_is_refused_or_cut_off_ends_the_run() {
     let finish =
         |finish, text: &str| ModelAnswer { finish, text: text.to_owned(), ..calls(&[("mail", "{}")]) };
-    let small = with(|spec, _| spec.limits.max_answer_bytes = 10);
     let rows = [
         (finish(ModelFinish::Refused, ""), "MODEL_REFUSED"),
         (finish(ModelFinish::Truncated, "half"), "MODEL_TRUNCATED"),
-        (finish(ModelFinish::ToolCalls, "123456789"), "MODEL_ERROR"),
     ];
     for (answer, code) in rows {
-        let mut run = TestRun::start(small.clone(), json!({"payload": "Go."}));
+        let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
         run.answer(answer);
         assert_eq!(run.error().0, code);
     }

@@ -76,6 +76,9 @@ fn fact(effect: &Effect, waits: bool, choice: &Choice, at: u64) -> Fact {
 }
 
 proptest! {
+    // Each run is resumed after each of its steps, which takes long.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn every_run_ends_once_and_replays(
         choices in prop::collection::vec(choice(), 60),

@@ -2,7 +2,7 @@
 
 use super::measure::EffectMeter;
 use super::outgoing::{Outgoing, call_flow_tool};
-use super::size::{cut_answer, recall_fact, result_problem};
+use super::size::{cut_answer, recall_fact, reply_failure, result_problem};
 use super::stream::RunStream;
 use crate::flow::agent::{BuiltAgent, BuiltTool};
 use crate::observe::FlowObserver;
@@ -204,9 +204,13 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
                 None => call.await,
             };
             match answer {
-                Ok(answer) => {
+                Ok(answer) if answer_kind.is_action() => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut_answer(answer, &spec.limits) }
                 }
+                Ok(answer) => match reply_failure(&answer, &spec.limits) {
+                    Some(error) => Fact::ModelFailed { at: now(), effect: id, error },
+                    None => Fact::ModelAnswered { at: now(), effect: id, answer },
+                },
                 Err(error) => Fact::ModelFailed { at: now(), effect: id, error },
             }
         }

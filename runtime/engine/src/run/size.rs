@@ -4,7 +4,7 @@ use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{Fact, ModelAnswer, ToolResult};
 use redflow_contract::id::EffectId;
-use redflow_contract::json::nests_within;
+use redflow_contract::json::{nests_within, size_of};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -16,6 +16,16 @@ pub(super) fn cut_answer(mut answer: ModelAnswer, limits: &RunLimits) -> ModelAn
         answer.text.truncate(answer.text.ceil_char_boundary(most));
     }
     answer
+}
+
+/// Why a reply is too large to be stored; none if it is not.
+pub(super) fn reply_failure(answer: &ModelAnswer, limits: &RunLimits) -> Option<Failure> {
+    let calls = answer.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
+    let parts = answer.reasoning.iter().flat_map(|reasoning| &reasoning.parts).map(size_of);
+    let bytes = answer.text.len() + calls.sum::<usize>() + parts.sum::<usize>();
+    let most = to_usize(limits.max_answer_bytes);
+    let message = || format!("the model's answer has {bytes} bytes; {most} are allowed");
+    (bytes > most).then(|| Failure { code: RunErrorCode::ModelError, message: message() })
 }
 
 /// The fact of a recalled conversation. One longer than a message may be loses its first turns. If the last

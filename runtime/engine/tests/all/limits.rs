@@ -101,6 +101,23 @@ async fn cuts_an_answer_that_is_too_large() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn refuses_a_reply_that_is_too_large() {
+    let run_limits = RunLimits { max_answer_bytes: 100, ..RunLimits::default() };
+    let long = "long".repeat(30);
+    let call = json!({"toolCalls": [{"name": "t", "arguments": {"x": &long}}]});
+    for reply in [json!(&long), call] {
+        let agent = with(node("a", "ai-agent", json!([["d"], []])), json!({"model": "m"}));
+        let flow = json!([inject(&["a"]), agent, model("m", json!([reply])), debug("d", "payload.message")]);
+        let test = Setup { run_limits, ..Setup::default() }.start_engine(&flow);
+        assert_eq!(ends(&test.fire().await), ["run-1 a failed MODEL_ERROR"]);
+        let journal = test.store.journal(&"run-1".into());
+        assert!(journal.lines().all(|line| !line.contains("model_answered")), "{journal}");
+        let lines = test.recorder.flow_lines();
+        assert!(lines.iter().any(|line| line.contains("bytes; 100 are allowed")), "{lines:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_recalled_turn_that_is_too_large_fails_the_recall() {
     let turns = json!([{"role": "user", "content": "x".repeat(81)}]);
     let flow = json!([
