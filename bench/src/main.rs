@@ -3,6 +3,7 @@
 //!
 //! They print figures and fail on none. No test runs them, because times on a busy machine mean nothing.
 
+mod agents;
 mod check;
 mod clock;
 mod flows;
@@ -28,7 +29,7 @@ use table::Table;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,10 +45,11 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 8] = [
+const SECTIONS: [(&str, Section); 9] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
+    ("agents", agents::measure),
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),

@@ -3529,15 +3529,15 @@ tooMany: DiagnosticCode | null, };
  */
 export type AgentBindingConfig = { 
 /**
- * The id of the bound model.
+ * The id of the model, if no wire binds one.
  */
 model?: string, 
 /**
- * The id of the bound memory.
+ * The id of the memory, if no wire binds one.
  */
 memory?: string, 
 /**
- * The ids of the bound tools.
+ * The ids of tools, in addition to those that wires bind.
  */
 tools?: Array<string>, 
 /**

@@ -292,6 +292,11 @@ export function describeRunEvent(event: RunEventKind): string {
       return event.error.message;
     case "model_called":
       return `iteration ${event.iteration}`;
+    case "model_fell_over":
+      return `${event.model} failed with ${event.code}`;
+    case "budget_low":
+    case "budget_reached":
+      return `${event.spent} of ${event.limit} ${event.budget}`;
     case "model_answered":
       return `${event.action} in ${event.durationMs} ms`;
     case "tool_called":
@@ -359,6 +364,7 @@ export function sourceOf(code: RunErrorCode): "model" | "provider" | "flow" | "t
     case "MODEL_TRUNCATED":
     case "ITERATION_OVERFLOW":
     case "OUTPUT_NOT_JSON":
+    case "OUTPUT_INVALID":
       return "model";
     case "MODEL_ERROR":
     case "MODEL_NOT_FOUND":

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { englishTexts, pageOf, serviceScript } from "./node-html.mjs";
+import { englishTexts, pageOf, scriptOf } from "./node-html.mjs";
 
 const module = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(module, "dist");
@@ -62,10 +62,7 @@ function merge(tree, added) {
   return tree;
 }
 
-/** The roles of nodes that do nothing in Node-RED, unless they have a script of their own. */
-const SERVICES = new Set(["model", "memory", "tool"]);
-
-/** Builds the html file of each node, and the script of each service. */
+/** Builds the html file of each node, and the script of each node that has none of its own. */
 function buildNodes() {
   const source = join(module, "src", "nodes");
   const part = (name) => (existsSync(join(source, name)) ? readFileSync(join(source, name), "utf8") : undefined);
@@ -78,9 +75,9 @@ function buildNodes() {
       continue;
     }
     writeFileSync(join(dist, "nodes", `${node.type}.html`), pageOf(node, { form, help, definition }));
-    const script = join(dist, "nodes", `${node.type}.js`);
-    if (SERVICES.has(node.role) && !existsSync(script)) {
-      writeFileSync(script, serviceScript(node));
+    const [script, generated] = [join(dist, "nodes", `${node.type}.js`), scriptOf(node)];
+    if (generated !== undefined && !existsSync(script)) {
+      writeFileSync(script, generated);
     }
   }
   cpSync(join(source, "icons"), join(dist, "nodes", "icons"), { recursive: true });

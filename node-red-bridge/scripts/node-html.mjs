@@ -1,6 +1,6 @@
 // Makes the html file of a node from its declaration: the dialog, the help and the call of `registerType`. What a declaration
-// cannot say is written by hand in src/nodes: TYPE.form.html is the whole dialog, in which `{{NAME}}` stands for the row of a
-// property; TYPE.definition.mjs has more parts of the definition, which replace the generated ones.
+// cannot say is written by hand in src/nodes: TYPE.form.html is the whole dialog, or the tab General of an agent, in which
+// `{{NAME}}` stands for the row of a property; TYPE.definition.mjs has more parts of the definition, which replace the generated ones.
 
 const NAMESPACE = "@redflow/node-red-bridge/redflow-editor";
 
@@ -29,7 +29,8 @@ const i18n = (key, attribute = "") => `data-i18n="${attribute}${NAMESPACE}:${key
 
 /** The html file of a node. */
 export function pageOf(node, { form, help, definition }) {
-  const body = form ?? dialogOf(node);
+  const rows = form ?? dialogOf(node);
+  const body = node.role === "agent" ? agentDialog(node, rows) : rows;
   const filled = body.replace(/^( *)\{\{(\w+)\}\}$/gm, (_, space, name) => indent(rowOf(node, propertyOf(node, name)), space.length));
   if (filled.includes("{{")) {
     throw new Error(`the form of ${node.type} has a row that is not alone on its line`);
@@ -49,10 +50,39 @@ function propertyOf(node, name) {
   return property;
 }
 
+/** The tools of an agent have a tab of their own. */
+const hasTab = ({ kind, role }) => kind === "allowed_tools" || (kind === "services" && role === "tool");
+
 function dialogOf(node) {
-  const rowsIn = (place) => node.properties.filter((property) => property.place === place).map((property) => rowOf(node, property));
+  const rowsIn = (place) =>
+    node.properties.filter((property) => property.place === place && !hasTab(property)).map((property) => rowOf(node, property));
   const [main, more] = [[rowOf(node, NAME), ...rowsIn("main")], rowsIn("more")];
   return [...main, ...(more.length > 0 ? [moreOf(more)] : [])].join("\n");
+}
+
+/** The dialog of an agent: its tabs, with the rows in the first one. `src/editor/agent-dialog.mts` fills the others. */
+function agentDialog(node, rows) {
+  const intro = node.properties.some(({ kind }) => kind === "allowed_tools") ? "intro" : "introBound";
+  return `<div class="redflow-agent-width"></div>
+<div id="node-input-redflow-tabs"></div>
+<div class="form-row" id="node-input-redflow-place" hidden>
+    <label for="node-input-redflow-instance"><i class="fa fa-object-group"></i> <span ${i18n("agent.instance")}></span></label>
+    <select id="node-input-redflow-instance"></select>
+</div>
+<div class="redflow-agent-panel" id="node-input-redflow-panel-general">
+${indent(rows.trimEnd(), 4)}
+</div>
+<div class="redflow-agent-panel" id="node-input-redflow-panel-tools" hidden>
+    <p class="redflow-hint" ${i18n(`agent.tools.${intro}`)}></p>
+    <div id="node-input-redflow-toolList"></div>
+    <div class="redflow-problem" id="node-input-redflow-toolProblem" role="status"></div>
+</div>
+<div class="redflow-agent-panel" id="node-input-redflow-panel-runs" hidden>
+    <div id="node-input-redflow-runs"></div>
+</div>
+<div class="redflow-agent-panel" id="node-input-redflow-panel-errors" hidden>
+    <div id="node-input-redflow-errors"></div>
+</div>`;
 }
 
 function moreOf(rows) {
@@ -61,7 +91,9 @@ function moreOf(rows) {
 
 /** The row of a property: its label, its field and its note. */
 function rowOf(node, property) {
-  const id = `${prefixOf(node)}-${OWN_FIELD.has(property.kind) ? "redflow-" : ""}${property.name}`;
+  // A list of services is no field.
+  const own = property.kind === "services" ? "redflow-list-" : OWN_FIELD.has(property.kind) ? "redflow-" : "";
+  const id = `${prefixOf(node)}-${own}${property.name}`;
   const isAbove = property.kind === "json" || property.kind === "block";
   const icon = property.icon ? `<i class="fa fa-${property.icon}"></i> ` : "";
   const label = `<label for="${id}"${isAbove ? ' class="redflow-above"' : ""}>${icon}<span ${i18n(`nodes.field.${property.label.key}`)}></span></label>`;
@@ -76,6 +108,10 @@ function fieldOf(node, property, id) {
       return `<input type="checkbox" id="${id}">`;
     case "secret":
       return `<input type="password" id="${id}"${placeholderOf(node, property)}>`;
+    case "service":
+      return `<select id="${id}"></select>`;
+    case "services":
+      return `<div class="redflow-services" id="${id}"></div>`;
     case "choice":
       return selectOf(id, property.choices.map(({ value }) => [value, choiceKey(name, value)]));
     case "optional_flag":
@@ -85,7 +121,7 @@ function fieldOf(node, property, id) {
       return `<textarea class="redflow-json" id="${id}"${height} spellcheck="false"></textarea>`;
     }
     case "block":
-      return `<textarea id="${id}" class="redflow-long" rows="3"></textarea>`;
+      return `<textarea id="${id}" class="redflow-long" rows="3"${placeholderOf(node, property)}></textarea>`;
     default:
       return `<input type="text" id="${id}"${placeholderOf(node, property)}>`;
   }
@@ -157,6 +193,7 @@ function definitionOf(node) {
     ...(node.config ? [] : [["labelStyle", method('return this.name ? "node_label_italic" : "";')]]),
     ["oneditprepare", method(prepare(node))],
     ["oneditsave", method(save(node))],
+    ...(node.role === "agent" ? ["oneditcancel", "oneditdelete"].map((name) => [name, method("RedflowEditor.closeAgent(this);")]) : []),
   ];
 }
 
@@ -186,6 +223,7 @@ function credentialOf(secret) {
 /** Rules that know their property. */
 const FIXED_RULES = {
   node_ids: "boundVerdict",
+  services: "boundVerdict",
   allowed_tools: "allowedVerdict",
   stop_conditions: "stopsVerdict",
 };
@@ -194,6 +232,7 @@ const FIXED_RULES = {
 const RULES = {
   line: ({ max }) => ["line", { max }],
   block: () => ["line", {}],
+  service: () => ["line", {}],
   whole: ({ min, max, dialog }) => ["number", { min: dialog?.[0] ?? min, max: dialog?.[1] ?? max, whole: true }],
   decimal: ({ min, max }) => ["number", { min, max }],
   flag: () => ["flag", {}],
@@ -256,6 +295,7 @@ function prepare(node) {
   const secret = node.properties.find(({ variable }) => variable);
   const key = secret && [secret.variable.name, ...(secret.variable.unless ? [secret.variable.unless] : [])];
   return [
+    ...(node.role === "agent" ? ["RedflowEditor.openAgent(this);"] : []),
     ...(choices.length > 0 ? [`RedflowEditor.prepareChoices(this, ${JSON.stringify(choices)});`] : []),
     ...namesOf(node, "json").map((name) => `RedflowEditor.prepareJson(this, "${name}");`),
     ...(key ? [`RedflowEditor.noteKey(${key.map((part) => JSON.stringify(part)).join(", ")});`] : []),
@@ -270,14 +310,21 @@ function save(node) {
     ...(numbers.length > 0 ? [`RedflowEditor.saveNumbers(this, ${JSON.stringify(numbers)}${prefix});`] : []),
     ...(choices.length > 0 ? [`RedflowEditor.saveChoices(this, ${JSON.stringify(choices)});`] : []),
     ...namesOf(node, "json").map((name) => `RedflowEditor.saveJson(this, "${name}");`),
+    ...(node.role === "agent" ? ["RedflowEditor.saveAgent(this);"] : []),
     `RedflowEditor.keepUntouched(this${prefix});`,
   ];
 }
 
-/** The script of a service, which does nothing in Node-RED. */
-export function serviceScript({ type, properties }) {
+/** The function that registers a type of each role. A service does nothing in Node-RED; other roles need a script of their own. */
+const REGISTER = { agent: "registerAgent", model: "registerService", memory: "registerService", tool: "registerService" };
+
+/** The script of an agent or a service; undefined for other roles. */
+export function scriptOf({ type, role, properties }) {
+  const register = REGISTER[role];
   const secrets = properties.filter(({ kind }) => kind === "secret").map(({ name }) => name);
-  return `"use strict";\nconst { registerService } = require("../service");\nmodule.exports = (RED) => registerService(RED, ${JSON.stringify(type)}, ${JSON.stringify(secrets)});\n`;
+  const values = [type, ...(role === "agent" ? [] : [secrets])].map((value) => JSON.stringify(value)).join(", ");
+  const module = role === "agent" ? "agent-node" : "service";
+  return register && `"use strict";\nconst { ${register} } = require("../${module}");\nmodule.exports = (RED) => ${register}(RED, ${values});\n`;
 }
 
 /** The English texts of the declarations, by key. */

@@ -5,6 +5,7 @@
 // GET  redflow/runtimes/:id/runs?agent&status&limit&before -> RunList        redflow.read
 // GET  redflow/runtimes/:id/runs/:run              -> RunDetail              redflow.read
 // GET  redflow/runtimes/:id/runs/:run/events?after -> RunEvent[]             redflow.read
+// GET  redflow/runtimes/:id/runs/:run/text         -> LiveText, or {}        redflow.read
 // POST redflow/runtimes/:id/runs/:run/cancel   CancelRequest  -> RunSummary  redflow.write
 // POST redflow/runtimes/:id/runs/:run/resolve  ResolveRequest -> RunSummary  redflow.write
 // GET  redflow/runtimes/:id/codes/:code            -> CodeEntry              redflow.read
@@ -38,6 +39,16 @@ export interface RuntimeList {
   /** The version of this module. */
   module: string;
   runtimes: RuntimeView[];
+}
+
+/** The text that the model of a run writes now. It is nowhere stored. */
+export interface LiveText {
+  iteration: number;
+  /** A higher attempt begins the text again. */
+  attempt: number;
+  text: string;
+  /** Whether the beginning may be missing. */
+  isCut: boolean;
 }
 
 export interface LogLines {

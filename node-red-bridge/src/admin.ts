@@ -9,6 +9,7 @@ import { CodePages } from "./code-pages";
 import { reduceFlow } from "./flows";
 import { logOnce } from "./guard";
 import { InstanceRuns } from "./instance-runs";
+import { LiveTexts } from "./live-texts";
 import { isRecord } from "./record";
 import type { AdminHandler, Red } from "./red";
 import type { Runtime } from "./runtime";
@@ -50,6 +51,11 @@ export function serveEditor(RED: Red): void {
   get("runtimes/:id/runs/:run/events", (request) => {
     const after = numberOf(queryOf(request), "after", 0, MAX_SEQ);
     return InstanceRuns.forRuntime(runtimeOf(request)).events(runOf(request), after ?? 0);
+  });
+  get("runtimes/:id/runs/:run/text", async (request) => {
+    const [runtime, run] = [runtimeOf(request), runOf(request)];
+    await InstanceRuns.forRuntime(runtime).requireOwn(run);
+    return { json: LiveTexts.forRuntime(runtime).follow(run) ?? {} };
   });
   post("runtimes/:id/check", read, (request) => check(runtimeOf(request), requireBody(request)));
   for (const verb of ["cancel", "resolve"] as const) {

@@ -1,11 +1,9 @@
-// Whether an agent uses a tool, by the wires of the running nodes: by its tool port, by a property, or by a wire from the
+// Whether an agent uses a tool, by the wires of the running nodes: by its tool port if it has one, by a property, or by a wire from the
 // tool. Follows wires through junctions, links and subflows as the checker does. Checks nothing.
 
 import { runsInSidecar } from "./node-definition";
 import type { Red, RedNode } from "./red";
-
-/** The output of an agent that connects tools. */
-const TOOL_PORT = 1;
+import { AGENT_PORTS } from "./sidecar-types";
 
 /** Nodes that pass messages on. At run time a link out has wires to its link ins, and a subflow to its inner nodes. */
 const TRANSPARENT = new Set(["junction", "link in", "link out"]);
@@ -14,7 +12,8 @@ const TRANSPARENT = new Set(["junction", "link in", "link out"]);
 export function usesTool(RED: Pick<Red, "nodes">, agent: RedNode, named: unknown, tool: string): boolean {
   // Inside a subflow the id of a node starts with that of the instance, which is the `z` of the agent.
   const isNamed = (id: unknown): boolean => id === tool || `${agent.z ?? ""}-${String(id)}` === tool;
-  if ((Array.isArray(named) && named.some(isNamed)) || reaches(RED, agent.wires[TOOL_PORT], tool)) {
+  const toolPort = AGENT_PORTS[agent.type]?.indexOf("tool") ?? -1;
+  if ((Array.isArray(named) && named.some(isNamed)) || reaches(RED, agent.wires[toolPort], tool)) {
     return true;
   }
   const node = RED.nodes.getNode(tool);

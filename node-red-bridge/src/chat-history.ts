@@ -24,6 +24,12 @@ export function isAnswer(message: Fields): boolean {
   return isRecord(message["agentResult"]);
 }
 
+/** Whether a message comes from the stream port of an agent. It is never a question either. */
+export function isPiece(message: Fields): boolean {
+  const part = message["stream"];
+  return isRecord(part) && typeof part["runId"] === "string" && typeof part["type"] === "string";
+}
+
 /** The item for a message of a person; undefined if it has no payload. */
 export function questionItem(message: Fields, now: number): ChatItem | undefined {
   const sent = message["chatEvent"] === SENT ? parseItem(message["chatMessage"]) : undefined;
@@ -161,6 +167,50 @@ export class ChatHistory {
   clear(): void {
     this.entries = [];
     this.bytes = 0;
+  }
+}
+
+/** How many answers can be written at the same time in one chat. */
+const MAX_LIVE = 20;
+
+/** The answers of one chat that models write now. An answer leaves when its run ends. */
+export class LiveAnswers {
+  private readonly byRun = new Map<string, { item: ChatItem; attempt: unknown }>();
+
+  /** Adds a piece of an answer. Returns whether the items have changed. */
+  add({ stream, payload }: Fields, now: number): boolean {
+    if (!isRecord(stream) || typeof stream["runId"] !== "string") {
+      return false;
+    }
+    const { type, runId: run, attempt } = stream;
+    if (type === "end") {
+      return this.end(run);
+    }
+    if (type !== "text" || typeof payload !== "string") {
+      return false;
+    }
+    const iteration = count(stream["iteration"]) ?? 0;
+    const known = this.byRun.get(run);
+    // A new iteration or a repeated call of the model begins the text again.
+    const isSame = known !== undefined && known.item.iteration === iteration && known.attempt === attempt;
+    const content = isSame ? known.item.content + payload : payload;
+    const item = fitItem({ id: `${run}-live`, type: "agent", content, timestamp: known?.item.timestamp ?? now, traceId: run, iteration });
+    this.byRun.set(run, { item, attempt });
+    const [oldest] = this.byRun.size > MAX_LIVE ? this.byRun.keys() : [];
+    return oldest === undefined || this.end(oldest);
+  }
+
+  /** The run has ended: its answer comes as another message. Returns whether it had a text. */
+  end(run: unknown): boolean {
+    return typeof run === "string" && this.byRun.delete(run);
+  }
+
+  items(): ChatItem[] {
+    return [...this.byRun.values()].map(({ item }) => item);
+  }
+
+  clear(): void {
+    this.byRun.clear();
   }
 }
 

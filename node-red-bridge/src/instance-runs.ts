@@ -64,7 +64,7 @@ export class InstanceRuns {
   }
 
   /** Throws if the run belongs to another Node-RED. */
-  private async requireOwn(run: string): Promise<void> {
+  async requireOwn(run: string): Promise<void> {
     if (!this.known.has(keyOf(this.runtime.instance, run))) {
       await this.show(run);
     }

@@ -4,6 +4,7 @@
 import { guard } from "./guard";
 import { isRecord } from "./record";
 import type { NodeConstructor, Red, TypeOptions } from "./red";
+import { AGENT_TYPES } from "./sidecar-types";
 
 /** The npm name of this module. */
 export const MODULE = "@redflow/node-red-bridge";
@@ -89,7 +90,7 @@ export function explainShared({ type, other, ours }: SharedType): string {
     ? `${type}: the module ${other} has this type too. Node-RED uses ours and does not load the one of ${other}. ` +
         `Disable one of the two in the palette manager, or uninstall ${other}.`
     : `${type}: the module ${other} has registered this type already. ${MODULE} stands aside: nodes of this type are ` +
-        `those of ${other}${type === "agent-core" ? ", and the Redflow sidecar does not run them" : ""}. Disable the type ` +
+        `those of ${other}${AGENT_TYPES.includes(type) ? ", and the Redflow sidecar does not run them" : ""}. Disable the type ` +
         `there in the palette manager, or uninstall ${other}, if you want to use ours.`;
 }
 

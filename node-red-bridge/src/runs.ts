@@ -31,6 +31,10 @@ export interface RunLimits {
 }
 
 type SendMessage = Extract<BridgeMessage, { type: "send" }>;
+type StreamMessage = Extract<BridgeMessage, { type: "stream" }>;
+
+/** The properties of the incoming message that a message of the stream port has too, so that flows can join its pieces. */
+const STREAM_PROPERTIES = ["_msgid", "topic", "sessionId"];
 
 /** Ends a held message with the `send` and `done` of the node that has it now. */
 type Finish = (message: Msg, send: Send, done: DoneCallback) => void;
@@ -175,6 +179,18 @@ export class Runs {
       guard(this.RED, `an output of a run of ${node.id} could not be sent`, () => {
         const message = held === undefined ? decodeMessage(sent.message) : this.copy(held.message);
         node.send(byPort(sent.port, held === undefined ? message : withResult(message, sent.message)));
+      });
+    }
+  }
+
+  /** Sends a piece of an answer while the model writes it. It is lost if its agent is not wired, or a deploy goes on. */
+  stream({ node: id, port, start, message }: StreamMessage): void {
+    const node = this.paused || port > LAST_PORT ? undefined : this.agents.get(id);
+    if (node !== undefined && (node.wires[port]?.length ?? 0) > 0) {
+      guard(this.RED, `a piece of an answer of ${id} could not be sent`, () => {
+        const incoming = (start === undefined ? undefined : this.held.get(start)?.message) ?? {};
+        const kept = STREAM_PROPERTIES.filter((key) => typeof incoming[key] === "string").map((key) => [key, incoming[key]]);
+        node.send(byPort(port, addDecoded(Object.fromEntries(kept) as Msg, message)));
       });
     }
   }

@@ -20,6 +20,7 @@ import { refusedEdges, setRefusedEdges } from "./refused-edges";
 import { Runs } from "./runs";
 import type { RunLimits } from "./runs";
 import { SidecarApi } from "./sidecar-api";
+import type { CurrentSidecar } from "./sidecar-api";
 import { SidecarConnection } from "./sidecar-connection";
 import type { ConnectionState } from "./sidecar-connection";
 import { MAX_REMOTE_TEXT } from "./target";
@@ -88,7 +89,7 @@ export class Runtime {
     this.connection = new SidecarConnection(session, (state) => this.onConnectionChange(state));
     this.runs = new Runs(RED, session, this.agents, () => ({ ...this.settings, url: withoutSecrets(this.address) }));
     this.tools = new Tools(RED, session);
-    this.api = new SidecarApi(() => this.connection);
+    this.api = new SidecarApi(() => this.sidecar);
     // Messages of the sidecar wait until their nodes exist.
     this.pause();
     this.sendFlow();
@@ -171,6 +172,11 @@ export class Runtime {
 
   get state(): ConnectionState {
     return this.connection.state;
+  }
+
+  /** The address of the sidecar and the state of the connection. */
+  get sidecar(): CurrentSidecar {
+    return this.connection;
   }
 
   /** The runtime as the editor shows it. */
@@ -287,6 +293,8 @@ export class Runtime {
     switch (message.type) {
       case "send":
         return this.runs.output(message);
+      case "stream":
+        return this.runs.stream(message);
       case "tool_call":
         return this.tools.call(message, waitedMs);
       case "start_failed":

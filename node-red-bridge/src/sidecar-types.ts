@@ -28,6 +28,12 @@ export const AGENT_TYPES: readonly string[] = [
   "ai-agent",
 ];
 
+/** The outputs of each agent. */
+export const AGENT_PORTS: Readonly<Record<string, readonly string[]>> = {
+  "agent-core": ["model", "tool", "memory", "result", "model_response"],
+  "ai-agent": ["result", "stream"],
+};
+
 /** The types that the sidecar runs without credentials. */
 export const WITHOUT_CREDENTIALS: readonly string[] = [
   "agent-core",

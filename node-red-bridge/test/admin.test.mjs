@@ -37,7 +37,7 @@ test("reading and writing need different permissions", () => {
   const expected = ["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`);
   assert.deepEqual(writes.map(({ path }) => path), expected);
   const reads = RED.routes.filter(({ permission }) => permission === "redflow.read");
-  assert.deepEqual([reads.length, RED.routes.length], [8, 10]);
+  assert.deepEqual([reads.length, RED.routes.length], [9, 11]);
 });
 
 test("lists the runtimes with their state and without secrets of their address", async (t) => {
@@ -82,6 +82,7 @@ test("hides a run of another Node-RED on every route", async (t) => {
     await RED.request("GET", at),
     await RED.request("GET", `${at}/events`),
     await RED.request("GET", `${at}/events?after=99`),
+    await RED.request("GET", `${at}/text`),
     await RED.request("POST", `${at}/cancel`, { body: {} }),
     await RED.request("POST", `${at}/resolve`, { body: { callId: "c", result: {} } }),
   ];
@@ -102,6 +103,7 @@ test("forwards actions on our runs and requests the owner once", async (t) => {
   assert.equal((await RED.request("POST", `${at}/cancel`, { body: { reason: "by hand" } })).body.runId, "r");
   assert.equal((await RED.request("POST", `${at}/resolve`, { body: resolve })).status, 200);
   assert.deepEqual((await RED.request("GET", `${at}/events?after=3`)).body, [event(4)]);
+  assert.deepEqual((await RED.request("GET", `${at}/text`)).body, {}, "no text is known yet");
   const expected = ["GET /api/runs/r", "POST /api/runs/r/cancel", "POST /api/runs/r/resolve", "GET /api/runs/r/events?after=3"];
   assert.deepEqual(requested(), expected);
   assert.deepEqual([requests[1].body, requests[2].body], [{ reason: "by hand" }, resolve]);

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { catalogueEntry, reachableNodes, roleOf, agentInstances, toolsOf, withServices } from "../editor-build/editor/agent-wiring.mjs";
+import { catalogueEntry, reachableNodes, roleOf, agentInstances, toolsOf, wiredServices, withServices } from "../editor-build/editor/agent-wiring.mjs";
+import { candidates, moveUp, withLabels } from "../editor-build/editor/agent-services.mjs";
 
 /** The editor's model of a flow, from exported nodes. */
 function flow(...exported) {
@@ -112,4 +113,45 @@ test("an agent inside subflows has one id for each instance", () => {
   assert.deepEqual(instances("tab"), [{ id: "agent", within: [] }]);
   assert.deepEqual(instances("loop"), []);
   assert.deepEqual(instances("unused"), []);
+});
+
+test("an agent without outputs for services binds those with a wire to its input, and named ones", () => {
+  const service = (id, type, to = "ai") => ({ id, type, z: "tab", wires: [[to]] });
+  const { node, wiring, ids } = flow(
+    // The wires of its outputs bind nothing.
+    { id: "ai", type: "ai-agent", z: "tab", wires: [["t4"], ["t4"]], model: "m1", tools: ["t3", "gone"], fallbackModels: ["m2", "off"] },
+    service("m1", "scripted-model"),
+    service("mem", "buffer-memory", "bend"),
+    service("t1", "calculator-tool", "bend"),
+    service("t2", "flow-tool"),
+    { id: "bend", type: "junction", wires: [["ai"]] },
+    { id: "question", type: "inject", wires: [["ai"]] },
+    { id: "m2", type: "openai-model", wires: [[]] },
+    { id: "off", type: "openai-model", d: true, wires: [[]] },
+    tool("t3"),
+    tool("t4"),
+  );
+  assert.deepEqual(ids(wiredServices(node("ai"), wiring)), ["m1", "t2", "mem", "t1"]);
+  assert.deepEqual(ids(toolsOf(node("ai"), wiring)), ["t2", "t1", "t3"]);
+  assert.deepEqual(ids(withServices(node("ai"), wiring)), ["ai", "m1", "t2", "mem", "t1", "t3", "m2"]);
+});
+
+test("offers the nodes of a role in the agent's own subflow, or on tabs", () => {
+  const nodes = [
+    { id: "m1", type: "scripted-model", z: "tab" },
+    { id: "m2", type: "openai-model", z: "other" },
+    { id: "m3", type: "ollama-model", z: "sub" },
+    { id: "t", type: "flow-tool", z: "tab" },
+  ];
+  const ids = (z, role) => candidates({ id: "a", type: "ai-agent", z }, role, nodes, (id) => id === "sub").map(({ id }) => id);
+  assert.deepEqual([ids("tab", "model"), ids("sub", "model"), ids("tab", "tool")], [["m1", "m2"], ["m3"], ["t"]]);
+});
+
+test("tells equal labels apart, and moves an entry up", () => {
+  const nodes = ["a", "b", "c"].map((id) => ({ id }));
+  assert.deepEqual(withLabels(nodes, ({ id }) => (id === "c" ? "C" : "same")).map(({ label }) => label), ["same (a)", "same (b)", "C"]);
+  assert.deepEqual(moveUp(["a", "b", "c"], 2), ["a", "c", "b"]);
+  for (const at of [0, 3, -1]) {
+    assert.deepEqual(moveUp(["a", "b", "c"], at), ["a", "b", "c"]);
+  }
 });

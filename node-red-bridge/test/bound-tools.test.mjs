@@ -49,3 +49,11 @@ test("uses a tool that has a wire to it, if the type is a tool", () => {
   assert.equal(uses("plain"), false);
   assert.equal(uses("gone"), false);
 });
+
+test("an agent without an output for tools uses those with a wire to it, and named ones", () => {
+  const agent = (wires) => new FakeNode("ag", "ai-agent", wires);
+  assert.equal(usesTool(RED, agent([[], []]), undefined, "flow-tool"), true);
+  assert.equal(usesTool(RED, agent([[], []]), ["far"], "far"), true);
+  // Its second output is the stream.
+  assert.equal(usesTool(RED, agent([[], ["far"]]), undefined, "far"), false);
+});

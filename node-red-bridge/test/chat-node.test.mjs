@@ -136,3 +136,33 @@ test("notifies windows of new items together and without their text", async (con
   context.mock.timers.tick(1_000);
   assert.equal(published.length, 2);
 });
+
+test("shows an answer while the model writes it, and sends none of its pieces on", () => {
+  const { start, request, published } = nodeRed();
+  const node = start({ id: "live" });
+  const piece = (payload, more = {}) => {
+    const stream = { type: "text", runId: "r1", iteration: 1, attempt: 1, seq: 1, ...more };
+    assert.deepEqual(receive(node, { _msgid: "m", payload, stream }), []);
+  };
+  const shown = () => texts(request("GET", "live"));
+  piece("He");
+  piece("llo");
+  piece("calculator", { type: "tool" });
+  piece("Other", { runId: "r2" });
+  assert.deepEqual(shown(), ["agent: Hello", "agent: Other"]);
+  piece("Again", { attempt: 2 });
+  assert.deepEqual(shown(), ["agent: Again", "agent: Other"]);
+  piece("Next", { iteration: 2 });
+  piece("", { runId: "r2", type: "end" });
+  assert.deepEqual(shown(), ["agent: Next"]);
+  const agentResult = { traceId: "r1", completed: true, iterations: 2, message: "Next answer" };
+  assert.deepEqual(receive(node, { payload: "Next answer", agentResult }), []);
+  assert.deepEqual(shown(), ["agent: Next answer"]);
+  for (let run = 0; run < 100; run += 1) {
+    piece("x", { runId: `many${run}` });
+  }
+  assert.equal(shown().length, 21);
+  request("DELETE", "live");
+  assert.deepEqual(shown(), []);
+  assert.ok(published.length <= 1);
+});

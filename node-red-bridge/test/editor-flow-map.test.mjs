@@ -84,3 +84,21 @@ test("accepts nodes of unexpected shape", () => {
   assert.equal(map.targetOf("a", 9, 9), undefined);
   assert.deepEqual([...map.boundTo("a")], []);
 });
+
+test("finds the services of an agent that binds by its input, and named ones", () => {
+  const map = createFlowMap([
+    { id: "a", type: "ai-agent", z: "t", wires: [["debug"], ["tool"]], model: "named", tools: ["gone", "t2"], fallbackModels: ["m2"] },
+    { id: "m", type: "openai-model", wires: [["j1"]] },
+    { id: "j1", type: "junction", wires: [["j2", "a"]] },
+    { id: "j2", type: "junction", wires: [["j1"]] },
+    { id: "out", type: "link out", mode: "link", links: ["in"] },
+    { id: "in", type: "link in", links: ["out"], wires: [["a"]] },
+    { id: "memory", type: "buffer-memory", wires: [["out"]] },
+    { id: "calc", type: "calculator-tool", wires: [["a"]] },
+    ...["inject", "function"].map((type) => ({ id: type, type, wires: [["a"]] })),
+    ...["tool", "t2"].map((id) => ({ id, type: "flow-tool", wires: [[]] })),
+    ...["named", "m2"].map((id) => ({ id, type: "openai-model", wires: [[]] })),
+    { id: "debug", type: "debug" },
+  ]);
+  assert.deepEqual([...map.boundTo("a")].sort(), ["calc", "in", "j1", "j2", "m", "m2", "memory", "named", "out", "t2"]);
+});

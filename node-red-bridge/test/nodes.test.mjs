@@ -163,7 +163,10 @@ test("a missing optional property is valid", () => {
 });
 
 test("every property has a field, and every field a property", () => {
-  const LISTS = { allowedTools: "redflow-allowed", stopConditions: "redflow-stops" };
+  const LISTS = {
+    ...{ allowedTools: "redflow-toolList", tools: "redflow-toolList", stopConditions: "redflow-stops" },
+    fallbackModels: "redflow-list-fallbackModels",
+  };
   for (const [type, definition] of definitions) {
     const { defaults, credentials = {}, category } = definition;
     const prefix = category === "config" ? "node-config-input" : "node-input";
@@ -185,7 +188,7 @@ test("every property has a field, and every field a property", () => {
 
 test("the scripts register the types with the credentials of the dialogs", () => {
   const load = createRequire(import.meta.url);
-  for (const [type, file] of sets.filter(([type]) => type in SCHEMAS && type !== "agent-core")) {
+  for (const [type, file] of sets.filter(([type]) => type in SCHEMAS)) {
     const found = [];
     const nodes = {
       createNode: () => undefined,
@@ -536,7 +539,7 @@ test("the examples use every node with its properties and no secret", () => {
       const { id: _, type, z: __, x: ___, y: ____, wires, ...own } = node;
       assert.deepEqual(Object.keys(own).sort(), newProperties(definition).sort(), `${file}: ${node.id}`);
       assert.equal((wires ?? []).length, definition.outputs ?? 0, `${file}: ${node.id}`);
-      assert.ok(type !== "agent-core" || ids.has(own.runtime), `${file}: ${node.id}`);
+      assert.ok(!("runtime" in own) || ids.has(own.runtime), `${file}: ${node.id}`);
       for (const [name, { validate }] of Object.entries(definition.defaults)) {
         assert.equal(validate ? validate.call(own, own[name], {}) : true, true, `${file}: ${node.id}.${name}`);
       }

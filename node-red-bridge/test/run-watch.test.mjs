@@ -22,6 +22,7 @@ function createEnvironment() {
     runtimes: () => env.request("runtimes"),
     runs: (runtime, query) => env.request({ runtime, ...query }),
     events: (_runtime, run, after) => env.request({ run, after }),
+    text: async () => env.liveText?.(),
     errors: (agent) => env.request({ agent }),
     onChange: (listener) => (env.changeListeners.add(listener), () => env.changeListeners.delete(listener)),
     hidden: () => env.page.hidden,
@@ -247,5 +248,30 @@ test("requests the errors of an agent while visible", async () => {
   watch.setVisible(false);
   env.pass(60_000);
   assert.deepEqual(env.requests.map(([at]) => at), [0, 2_000, 2_300], "hidden");
+  watch.stop();
+});
+
+test("shows the text of the model while it writes, with more requests, and goes on without it", async () => {
+  const env = createEnvironment();
+  const updates = [];
+  const watch = watchRun({ runtime: "rt", run: "r" }, (update) => updates.push(update), env);
+  await settled();
+  const event = (seq, kind) => ({ runId: "r", seq, at: seq, agent: { instance: "i", nodeId: "a" }, event: kind });
+  env.liveText = () => ({ iteration: 1, attempt: 1, text: "He", isCut: false });
+  await env.respond([event(1, { type: "model_called", iteration: 1 })]);
+  assert.equal(updates.at(-1).live.text, "He");
+  env.pass(500);
+  assert.equal(env.pending.length, 1, "the next request is soon");
+  // The text of an earlier iteration is over.
+  await env.respond([event(2, { type: "model_answered", iteration: 1, action: "tool", durationMs: 1 }), event(3, { type: "model_called", iteration: 2 })]);
+  assert.equal(updates.at(-1).live, undefined);
+  env.pass(500);
+  assert.equal(env.pending.length, 0);
+  env.pass(1_500);
+  env.liveText = () => {
+    throw new RequestError(503, { code: "RUNTIME_UNREACHABLE", message: "" });
+  };
+  await env.respond([]);
+  assert.deepEqual([updates.at(-1).live, updates.at(-1).problem], [undefined, undefined]);
   watch.stop();
 });

@@ -368,3 +368,35 @@ test("keeps errors without a run, and leaves those of runs to the sidecar", () =
   assert.deepEqual(done.map(({ code }) => code), ["TIMEOUT", "EDGE_REJECTED", "QUEUE_FULL", "NOT_FOUND"]);
   agentErrors.forget("ag");
 });
+
+test("sends streamed pieces at once, with what joins them to their message", () => {
+  const { node, runs, start } = world();
+  node.wires = [["a"], ["b"]];
+  const sent = [];
+  node.send = (out) => sent.push(out);
+  const id = start({ _msgid: "m1", payload: "q", topic: "t", sessionId: "s", big: Buffer.alloc(9) });
+  const part = { type: "text", runId: "r", iteration: 1, attempt: 1, seq: 1 };
+  const forged = { $redflow: "buffer", data: "AA==" };
+  const stream = (more) => runs.stream({ type: "stream", node: "ag", port: 1, start: id, message: { payload: "He", stream: part }, ...more });
+  stream({});
+  assert.deepEqual(sent, [[null, { _msgid: "m1", topic: "t", sessionId: "s", payload: "He", stream: part }]]);
+  stream({ start: "other", message: { payload: forged, stream: { ...part, at: { $redflow: "date", data: 1 } } } });
+  assert.deepEqual(sent[1], [null, { payload: forged, stream: { ...part, at: new Date(1) } }]);
+  // Nothing is kept for later: not for a port without a wire, an agent that is gone, or the nodes of a deploy.
+  stream({ port: 2 });
+  stream({ port: 4_000_000_000 });
+  stream({ node: "gone" });
+  runs.pause();
+  stream({});
+  runs.resume();
+  assert.equal(sent.length, 2);
+});
+
+test("a piece that cannot be sent breaks nothing", () => {
+  const { node, runs } = world();
+  node.wires = [[], ["b"]];
+  node.send = () => {
+    throw new Error("no");
+  };
+  runs.stream({ type: "stream", node: "ag", port: 1, message: { payload: "He" } });
+});

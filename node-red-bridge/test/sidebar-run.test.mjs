@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { isOutdated } from "../editor-build/editor/sidebar-run.mjs";
+import { isOutdated, openQuestions } from "../editor-build/editor/sidebar-run.mjs";
 import { applyEvents, emptyTimeline } from "../editor-build/editor/timeline.mjs";
 
 const timelineOf = (...kinds) =>
@@ -26,4 +26,19 @@ test("requests the summary once when an interrupted run resumes", () => {
   assert.equal(isOutdated({ status: "interrupted" }, timeline, timeline.seq - 1), true);
   assert.equal(isOutdated({ status: "interrupted" }, timeline, timeline.seq), false);
   assert.equal(isOutdated({ status: "running" }, timeline, 0), false);
+});
+
+test("shows every question of a run until it is answered", () => {
+  const questions = ["c1", "c2"].map((callId) => ({ callId }));
+  const run = { status: "waiting", waiting: questions[0], questions };
+  const ids = (...of) => openQuestions(...of).map(({ callId }) => callId);
+  const timeline = timelineOf(...call(1, "c1"), ...call(1, "c2"));
+  assert.deepEqual(ids(run, "waiting", undefined), ["c1", "c2"]);
+  assert.deepEqual(ids(run, "waiting", timeline), ["c1", "c2"]);
+  assert.equal(isOutdated(run, timeline, 0), false);
+  const returned = { type: "tool_returned", iteration: 1, tool: "mail", callId: "c1", success: true, durationMs: 1 };
+  assert.deepEqual(ids(run, "waiting", timelineOf(...call(1, "c1"), ...call(1, "c2"), returned)), ["c2"]);
+  assert.deepEqual(ids({ ...run, questions: undefined }, "waiting", undefined), ["c1"]);
+  assert.deepEqual(ids(run, "running", undefined), []);
+  assert.equal(isOutdated({ status: "waiting", waiting: questions[0] }, timeline, 0), true, "a question is missing");
 });

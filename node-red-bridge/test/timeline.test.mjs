@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeStep, waitingCall, unansweredReason } from "../editor-build/editor/timeline.mjs";
+import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeCalls, isWaiting, waitingCalls, unansweredReason } from "../editor-build/editor/timeline.mjs";
 
 const agent = { instance: "i", nodeId: "a" };
 const numbered = (kinds) => kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: 1_000 + index, agent, event }));
 const build = (...batches) => batches.reduce((timeline, batch) => applyEvents(timeline, batch), emptyTimeline());
 const publicPart = (timeline) => {
   const { seq, name, steps, stepsLeftOut, remarks, remarksLeftOut, last, end, debug, unknown } = timeline;
-  const plain = steps.map(({ iteration, model, tool }) => ({ iteration, model, tool }));
+  const plain = steps.map(({ iteration, model, failedModels, tools }) => ({ iteration, model, failedModels, tools }));
   return { seq, name, steps: plain, stepsLeftOut, remarks, remarksLeftOut, last, end, debug, unknown };
 };
 
@@ -37,15 +37,15 @@ test("builds the steps of a run", () => {
     open: false, askedAt: 1_002, prompt: "How much?", answeredAt: 1_003, action: "tool", tool: "calculator",
     confidence: 0.5, durationMs: 12, preview: "{…}",
   });
-  assert.deepEqual(first.tool, {
+  assert.deepEqual(first.tools, [{
     open: false, tool: "calculator", callId: "c1", calledAt: 1_004, input: "1+1", returnedAt: 1_005, success: true,
     durationMs: 3, output: "2",
-  });
+  }]);
   assert.equal(second.model.action, "final");
-  assert.equal(second.tool, undefined);
+  assert.deepEqual(second.tools, []);
   assert.deepEqual(timeline.last, { is: "answered", action: "final", at: 1_007, iteration: 2 });
   assert.equal(timeline.end.durationMs, 40);
-  assert.equal(activeStep(timeline), undefined);
+  assert.deepEqual(activeCalls(timeline), []);
 });
 
 test("repetitions, batches and order do not change the timeline", () => {
@@ -61,13 +61,73 @@ test("seq stops before a missing event", () => {
   assert.equal(build([EVENTS[0], EVENTS[1], EVENTS[3]], [EVENTS[2]]).seq, 4);
 });
 
-test("finds the active step", () => {
-  const upTo = (count) => activeStep(build(EVENTS.slice(0, count)));
-  assert.equal(upTo(2), undefined);
-  assert.deepEqual(upTo(3), { iteration: 1, since: 1_002 });
-  assert.equal(upTo(4), undefined);
-  assert.deepEqual(upTo(5), { iteration: 1, since: 1_004, tool: "calculator" });
-  assert.deepEqual(upTo(7), { iteration: 2, since: 1_006 });
+test("finds the running call", () => {
+  const upTo = (count) => activeCalls(build(EVENTS.slice(0, count)));
+  assert.deepEqual(upTo(2), []);
+  assert.deepEqual(upTo(3), [{ iteration: 1, since: 1_002 }]);
+  assert.deepEqual(upTo(4), []);
+  assert.deepEqual(upTo(5), [{ iteration: 1, since: 1_004, callId: "c1" }]);
+  assert.deepEqual(upTo(7), [{ iteration: 2, since: 1_006 }]);
+});
+
+const called = (callId, tool = "look") => ({ type: "tool_called", iteration: 1, tool, callId });
+const returned = (callId, more = {}) => ({ type: "tool_returned", iteration: 1, tool: "look", callId, success: true, durationMs: 3, ...more });
+const unknown = (callId) => ({ type: "waiting_for_outcome", iteration: 1, tool: "look", callId, reason: "a crash" });
+
+test("keeps each of several calls of one answer, in the order in which they began", () => {
+  const events = numbered([
+    { type: "model_called", iteration: 1 },
+    { type: "model_answered", iteration: 1, action: "tool", tools: ["look", "mail", "look"], durationMs: 5 },
+    ...[called("c1"), called("c2", "mail"), called("c3")],
+    ...[returned("c3", { durationMs: 1 }), returned("c1", { success: false, error: "no" })],
+  ]);
+  for (const order of [events, [...events].reverse()]) {
+    const { steps: [step], last } = build(order);
+    assert.deepEqual(step.model.tools, ["look", "mail", "look"]);
+    const shown = step.tools.map(({ callId, tool, open, success, durationMs }) => ({ callId, tool, open, success, durationMs }));
+    assert.deepEqual(shown, [
+      { callId: "c1", tool: "look", open: false, success: false, durationMs: 3 },
+      { callId: "c2", tool: "mail", open: true, success: undefined, durationMs: undefined },
+      { callId: "c3", tool: "look", open: false, success: true, durationMs: 1 },
+    ]);
+    assert.deepEqual(last, { is: "returned", tool: "look", callId: "c1", success: false, at: 1_006, iteration: 1 });
+  }
+  assert.deepEqual(activeCalls(build(events)).map(({ callId }) => callId), ["c2"]);
+  assert.deepEqual(build(events.slice(0, 2)).last, { is: "answered", action: "tool", tools: ["look", "mail", "look"], at: 1_001, iteration: 1 });
+});
+
+test("waits only when nothing runs, with all questions", () => {
+  const events = numbered([...["c1", "c2", "c3"].map((id) => called(id)), unknown("c1"), unknown("c3"), returned("c2"), returned("c1")]);
+  const upTo = (count) => build(events.slice(0, count));
+  assert.deepEqual([isWaiting(upTo(5)), waitingCalls(upTo(5)).length], [false, 2]);
+  assert.deepEqual([isWaiting(upTo(6)), waitingCalls(upTo(6)).map(({ callId }) => callId)], [true, ["c1", "c3"]]);
+  assert.deepEqual(waitingCalls(upTo(7)).map(({ callId }) => callId), ["c3"]);
+});
+
+test("limits the calls of one answer", () => {
+  const ids = Array.from({ length: MAX_CALLS + 3 }, (_, index) => `c${index}`);
+  const [step] = build(numbered([...ids.map((id) => called(id)), ...ids.map((id) => returned(id))])).steps;
+  assert.deepEqual([step.tools.length, step.toolsLeftOut, step.tools.at(-1).open], [MAX_CALLS, 3, false]);
+});
+
+test("shows models that failed over, and the budget", () => {
+  const events = numbered([
+    { type: "model_called", iteration: 1 },
+    { type: "model_fell_over", iteration: 1, model: "big", code: "RATE_LIMIT" },
+    { type: "model_fell_over", iteration: 1, model: "middle", code: "TIMEOUT" },
+    { type: "budget_low", budget: "tokens", limit: 100, spent: 81 },
+    { type: "budget_reached", budget: "tokens", limit: 100, spent: 120 },
+  ]);
+  for (const order of [events, [...events].reverse()]) {
+    const { steps: [step], remarks, last, unknown: unknownEvents } = build(order);
+    assert.deepEqual(step.failedModels.map(({ model, code }) => [model, code]), [["big", "RATE_LIMIT"], ["middle", "TIMEOUT"]]);
+    assert.deepEqual(remarks.map(({ is, budget, limit, spent }) => [is, budget, limit, spent]), [
+      ["budget_low", "tokens", 100, 81],
+      ["budget_reached", "tokens", 100, 120],
+    ]);
+    assert.deepEqual(last, { is: "failed_model", model: "middle", code: "TIMEOUT", at: 1_002, iteration: 1 });
+    assert.equal(unknownEvents, 0);
+  }
 });
 
 test("a call with an unknown outcome waits until it is reported", () => {
@@ -77,15 +137,15 @@ test("a call with an unknown outcome waits until it is reported", () => {
     { type: "tool_returned", iteration: 1, tool: "calculator", callId: "c1", success: false, error: "no", durationMs: 9 },
   ]);
   const waiting = build(events.slice(0, 6));
-  assert.deepEqual(waitingCall(waiting).waiting, { at: 1_005, reason: "a crash" });
-  assert.equal(activeStep(waiting), undefined, "no step is active while the run waits");
+  assert.deepEqual(waitingCalls(waiting)[0].waiting, { at: 1_005, reason: "a crash" });
+  assert.deepEqual(activeCalls(waiting), [], "no call runs while the run waits");
   assert.equal(waiting.last.is, "waiting");
   for (const order of [events, [...events].reverse()]) {
     const answered = build(order);
-    assert.equal(waitingCall(answered), undefined);
-    assert.equal(answered.steps[0].tool.error, "no");
-    assert.equal(answered.steps[0].tool.resolvedLater, true);
-    assert.deepEqual(answered.last, { is: "returned", tool: "calculator", success: false, at: 1_006, iteration: 1 });
+    assert.deepEqual(waitingCalls(answered), []);
+    assert.equal(answered.steps[0].tools[0].error, "no");
+    assert.equal(answered.steps[0].tools[0].resolvedLater, true);
+    assert.deepEqual(answered.last, { is: "returned", tool: "calculator", callId: "c1", success: false, at: 1_006, iteration: 1 });
   }
 });
 

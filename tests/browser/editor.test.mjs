@@ -4,6 +4,7 @@
 import { killedAndRestarted } from "./editor/sidecar-killed.mjs";
 import { twoHundredAgents } from "./editor/many-agents.mjs";
 import * as agentDialog from "./editor/agent-dialog.mjs";
+import * as aiAgent from "./editor/ai-agent.mjs";
 import { tenThousandEvents } from "./editor/many-events.mjs";
 import * as untrustedText from "./editor/untrusted-text.mjs";
 import { runExample } from "./editor/example.mjs";
@@ -19,6 +20,9 @@ const SCENARIOS = {
   "the agent's dialog has four tabs": agentDialog.fourTabs,
   "its tab Tools lists the connected tools": agentDialog.tools,
   "its dialog works without a mouse": agentDialog.withoutMouse,
+  "the AI Agent's dialog binds services by wires and by choice": aiAgent.dialog,
+  "an AI Agent's calls run side by side": aiAgent.parallelCalls,
+  "shows the text of a model while it is written": aiAgent.streamedText,
   "explains a wrong wire": wires.wrongWire,
   "checks imported, pasted and deployed flows": wires.wrongFlows,
   "the timeline grows during a slow run": runs.slowRun,

@@ -3,7 +3,7 @@
 use crate::aimock::{Aimock, Options};
 use crate::native_tools::model;
 use crate::provider_api::{KEY, ProviderApi};
-use crate::world::{adapters, with};
+use crate::world::{World, adapters, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
@@ -45,6 +45,34 @@ async fn ask(mock: &Aimock, api: ProviderApi, question: &str) -> Result<ModelAns
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, question)));
     chain.call(ModelRequest::for_text(&transcript)).await
+}
+
+/// An AI Agent whose own model fails calls a tool and answers with the fallback model. The own model is called once.
+#[tokio::test]
+async fn an_agent_stays_with_the_model_that_answered() {
+    let call = json!({"id": "call_sum", "name": "calculator", "arguments": {"expression": "2+2"}});
+    let mut fixtures = fixtures();
+    let at = fixtures.len() - 1;
+    fixtures.insert(
+        at,
+        json!({"match": {"userMessage": "sum?", "hasToolResult": true}, "response": {"content": "4"}}),
+    );
+    fixtures.insert(at + 1, json!({"match": {"userMessage": "sum?"}, "response": {"toolCalls": [call]}}));
+    let mock = Aimock::start(&fixtures);
+    let node = |id: &str, props: Value| with(json!({"id": id, "z": "t", "x": 1, "y": 1, "wires": []}), props);
+    let own = with(ProviderApi::OpenaiChat.model(&mock.address()), json!({"model": BROKEN}));
+    let agent = json!({"type": "ai-agent", "model": "m", "fallbackModels": ["f"], "tools": ["c"], "wires": [["d"], []]});
+    let world = World::with_flow(&json!([
+        node("a", agent),
+        node("m", own),
+        node("f", ProviderApi::Anthropic.model(&mock.address())),
+        node("c", json!({"type": "calculator-tool"})),
+        node("d", json!({"type": "debug"})),
+    ]));
+    let message = world.ask("RATE of the sum?").await;
+    assert_eq!(message["payload"], "4", "{message:#}");
+    let paths: Vec<String> = mock.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/v1/chat/completions", "/v1/messages", "/v1/messages"]);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@
     reason = "a test fails by panicking, and its helpers may take values"
 )]
 
+mod ai_agent;
 mod aimock;
 mod binary;
 mod conversations;

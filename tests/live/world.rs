@@ -68,16 +68,21 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(model: &Value, memory: Option<&Value>) -> Self {
+        Self::with_flow(&flow("", model, memory))
+    }
+
+    /// A flow with the agent `a`.
+    pub(crate) fn with_flow(flow: &Value) -> Self {
         let adapters = Arc::new(adapters());
         let options = CheckOptions {
             profile: Profile::Strict,
             limits: FlowLimits::default(),
             run_limits: RunLimits::default(),
+            run_budget: Default::default(),
             instance: InstanceId::local(),
             can_run: &|type_name| adapters.can_run(type_name),
             env: &process_env,
         };
-        let flow = flow("", model, memory);
         let checked = check_bytes(flow.to_string().as_bytes(), &options);
         let checked = checked.unwrap_or_else(|report| panic!("refused: {report:#?}"));
         let agent = checked.flow.find("a").unwrap();
@@ -99,7 +104,7 @@ impl World {
         Self { engine: Engine::new(Some(built), ports, EngineLimits::default()), agent, store }
     }
 
-    /// Sends the agent a message and gives the one from port 3. The journal of the run must replay.
+    /// Sends the agent a message and gives its result. The journal of the run must replay.
     pub(crate) async fn ask(&self, text: &str) -> Value {
         let start = Start::Agent { node: self.agent, payload: json!(text) };
         let reports = self.engine.run(start, &CancellationToken::new()).await;

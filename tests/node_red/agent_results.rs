@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 on_both_lines! {
     an_agent_uses_a_tool_of_the_sidecar
     an_agent_uses_a_flow_tool
+    an_ai_agent_streams_its_answer_and_calls_tools_in_parallel
     an_error_reaches_catch_nodes
 }
 
@@ -94,4 +95,53 @@ async fn an_error_reaches_catch_nodes(line: ReleaseLine) {
     scene.witness.wait_for_bodies("/caught", 2).await;
     scene.witness.wait_for_bodies("/results", 2).await;
     assert_eq!(scene.count_requests("/completed"), 0);
+}
+
+/// The tools of the sidecar and of Node-RED are bound by wires, and one more by a property.
+async fn an_ai_agent_streams_its_answer_and_calls_tools_in_parallel(line: ReleaseLine) {
+    let scene = Scene::start(line).await;
+    let text = "It is warm in both rooms, and the sum is right. ".repeat(20);
+    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    let calls = [
+        call("warmth", json!({"room": "kitchen"})),
+        call("warmth", json!({"room": "hall"})),
+        call("calculator", json!({"expression": "6 * 7"})),
+    ];
+    let replies = [json!({"toolCalls": calls}), json!(text)];
+    let agent = json!({"runtime": "runtime", "systemPrompt": "Be brief.", "tools": ["warmth-tool"]});
+    let flow = scene
+        .flow()
+        .inject("ask", "How warm is it?", "agent")
+        .node("agent", "ai-agent", json!([["result"], ["piece"]]), agent)
+        .post_to(&scene.witness, "result", "/results")
+        .post_to(&scene.witness, "piece", "/pieces")
+        .scripted(&replies)
+        .calculator()
+        .http_tool(&scene.witness, "warmth", "read");
+    scene.deploy(&flow).await;
+    scene.witness.set_answers("/warmth", [json!({"celsius": 21}), json!({"celsius": 19})]);
+    // Both calls of the flow tool are open before one of them returns.
+    scene.witness.hold("/warmth");
+    scene.send_question().await;
+    let rooms = scene.witness.wait_for_bodies("/warmth", 2).await;
+    assert_ne!(rooms[0]["input"], rooms[1]["input"]);
+    scene.witness.release("/warmth");
+    let result = scene.witness.wait_for_bodies("/results", 1).await.remove(0);
+    assert_eq!(result["payload"], text);
+    assert_eq!(result["agentResult"]["iterations"], 2);
+    let ended = |pieces: &[Value]| pieces.iter().any(|piece| piece["stream"]["type"] == "end");
+    let mut pieces = crate::kit::eventually("the end of the stream".to_owned(), async || {
+        let pieces: Vec<Value> =
+            scene.witness.requests("/pieces").iter().map(|request| request.body.clone()).collect();
+        ended(&pieces).then_some(pieces)
+    })
+    .await;
+    // Each piece is a request of its own, so they may arrive in any order.
+    pieces.sort_by_key(|piece| piece["stream"]["seq"].as_u64());
+    let last =
+        pieces.iter().filter(|piece| piece["stream"]["type"] == "text" && piece["stream"]["iteration"] == 2);
+    let joined: String = last.clone().map(|piece| piece["payload"].as_str().unwrap()).collect();
+    assert_eq!(joined, text);
+    assert!(last.count() > 1, "{pieces:#?}");
+    assert!(pieces.iter().all(|piece| piece["_msgid"] == result["_msgid"]), "{pieces:#?}");
 }

@@ -18,9 +18,10 @@ on_both_lines! {
 }
 
 /// The package's types.
-const TYPES: [&str; 14] = [
+const TYPES: [&str; 15] = [
     "redflow-runtime",
     "agent-core",
+    "ai-agent",
     "openai-model",
     "anthropic-model",
     "model.azure.openai",
@@ -97,7 +98,7 @@ async fn every_node_loads_and_the_example_answers(line: ReleaseLine) {
     expected.sort_unstable();
     assert_eq!(types, expected);
     assert!(sets.iter().all(|set| set["enabled"] == true && set.get("err").is_none()), "{sets:#?}");
-    for name in ["01-calculator-agent.json", "02-flow-tool.json"] {
+    for name in ["01-calculator-agent.json", "02-flow-tool.json", "07-ai-agent.json"] {
         let (nodes, button, shown) = imported(name, &scene.sidecar.url());
         scene.node_red.deploy(&Value::Array(nodes)).await;
         scene.node_red.admin.inject(&button).await;

@@ -1,7 +1,7 @@
 // The client of this module's routes in the Admin API of Node-RED (admin-api.ts). Owns the addresses.
 
 import type { CancelRequest, CheckReport, CodeEntry, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
-import type { AgentErrors, LogLines, Problem, RuntimeList } from "../admin-api.js";
+import type { AgentErrors, LiveText, LogLines, Problem, RuntimeList } from "../admin-api.js";
 
 /** A failed request. `status` is 0 if Node-RED itself could not be reached. */
 export class RequestError extends Error {
@@ -30,6 +30,11 @@ export const adminApi = {
   run: (runtime: string, run: string): Promise<RunDetail> => get(runPath(runtime, run)),
   events: (runtime: string, run: string, after: number): Promise<RunEvent[]> =>
     get(`${runPath(runtime, run)}/events`, { after }),
+  /** The text that the model of a run writes now; undefined if none is known. */
+  text: async (runtime: string, run: string): Promise<LiveText | undefined> => {
+    const found = await get<Partial<LiveText>>(`${runPath(runtime, run)}/text`);
+    return found.text === undefined ? undefined : (found as LiveText);
+  },
   cancel: (runtime: string, run: string, request: CancelRequest): Promise<RunSummary> =>
     post(`${runPath(runtime, run)}/cancel`, request, "redflow.write"),
   resolve: (runtime: string, run: string, request: ResolveRequest): Promise<RunSummary> =>

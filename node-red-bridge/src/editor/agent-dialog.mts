@@ -1,14 +1,17 @@
-// The dialog of agent-core with its four tabs. Stops all requests when it closes. The template has the fields of the tab
+// The dialog of an agent with its four tabs. Stops all requests when it closes. The template has the fields of the tab
 // General; the other tabs have their own modules.
 
 import { watchAgentErrors } from "./agent-errors-watch.mjs";
 import { errorCount, errorsView } from "./agent-errors-view.mjs";
 import { stopsField } from "./stop-conditions.mjs";
+import { type ServiceList, fillService, serviceList } from "./agent-services-view.mjs";
+import { candidates } from "./agent-services.mjs";
+import { boundToolsView } from "./agent-bound-tools-view.mjs";
 import { type AgentRef, describeProblem, runsView } from "./agent-runs-view.mjs";
 import { type Tabs, createTabs } from "./agent-tabs.mjs";
 import { describeTool, namesOf } from "./agent-tools.mjs";
 import { toolsView } from "./agent-tools-view.mjs";
-import { type AgentInstance, type Wiring, agentInstances, toolsOf, withServices } from "./agent-wiring.mjs";
+import { type AgentInstance, type Wiring, agentInstances, roleOf, toolsOf, wiredServices, withServices } from "./agent-wiring.mjs";
 import { onChecked, problemsOf, state } from "./checks.mjs";
 import { MAX_ROW_CHARS, cut, element } from "./dom.mjs";
 import { isReference } from "./rules.mjs";
@@ -54,10 +57,13 @@ class Dialog {
   /** Elements of the template. They are not in the page while the dialog of a tool covers this one. */
   private readonly instanceRow = by("place");
   private readonly instance = by("instance") as HTMLSelectElement;
-  private readonly allowedProblem = by("allowedProblem");
+  private readonly toolProblem = by("toolProblem");
   private readonly cleanups: (() => void)[] = [];
   private readonly agents: AgentInstance[];
+  /** Whether the model may call only some of the tools. */
+  private readonly hasAllowed: boolean;
   private readonly tools;
+  private readonly fallbacks: ServiceList | undefined;
   private readonly stops;
   private readonly runs;
   private readonly errors;
@@ -66,14 +72,20 @@ class Dialog {
 
   constructor(readonly node: EditorNode) {
     this.agents = agentInstances(node, wiring, (id) => RED.nodes.subflow(id) !== undefined && RED.nodes.subflow(id) !== null);
+    const { defaults } = node._def;
     setStrategy(node["strategy"]);
-    this.stops = stopsField($("#node-input-redflow-stops"), by("stopsProblem"), node["stopConditions"]);
+    const hasStops = "stopConditions" in defaults;
+    this.stops = hasStops ? stopsField($("#node-input-redflow-stops"), by("stopsProblem"), node["stopConditions"]) : undefined;
+    this.fallbacks = this.fillServices();
 
-    const allowed = namesOf(node["allowedTools"]);
-    this.tools = toolsView(by("allowed"), this.toolsModel(), allowed, () => {
+    this.hasAllowed = "allowedTools" in defaults;
+    const onChange = (): void => {
       this.hasChangedTools = true;
       this.showToolProblem();
-    });
+    };
+    this.tools = this.hasAllowed
+      ? toolsView(by("toolList"), this.toolsModel(), namesOf(node["allowedTools"]), onChange)
+      : boundToolsView(by("toolList"), this.boundToolsModel(), namesOf(node["tools"]), onChange);
     this.runs = runsView(by("runs"), () => (node.changed ? text("agent.runs.changed") : ""));
     const errors = errorsView(by("errors"), {
       showRun: (run) => {
@@ -106,12 +118,15 @@ class Dialog {
 
   save(node: EditorNode): void {
     // An untouched property stays as it is in the flow, even if it is unusual.
-    const stops = this.stops.edited();
+    const [stops, fallbacks] = [this.stops?.edited(), this.fallbacks?.edited()];
     if (stops !== undefined) {
       node["stopConditions"] = stops;
     }
+    if (fallbacks !== undefined) {
+      node["fallbackModels"] = fallbacks;
+    }
     if (this.hasChangedTools) {
-      node["allowedTools"] = this.tools.names();
+      node[this.hasAllowed ? "allowedTools" : "tools"] = this.tools.names();
     }
   }
 
@@ -159,6 +174,30 @@ class Dialog {
     return text(this.agents.length === 0 ? "agent.runs.noInstance" : "agent.runs.noRuntime");
   }
 
+  /** Fills the fields that choose a model, a memory and the fallback models, if the dialog has them. */
+  private fillServices(): ServiceList | undefined {
+    const { node } = this;
+    const wired = wiredServices(node, wiring);
+    for (const role of ["model", "memory"]) {
+      const field = fieldOf("node-input", role);
+      if (field !== undefined && "options" in field) {
+        fillService(field, node[role], wired.filter((service) => roleOf(service) === role), this.candidates(role));
+      }
+    }
+    const list = document.getElementById("node-input-redflow-list-fallbackModels");
+    return list === null ? undefined : serviceList(list, namesOf(node["fallbackModels"]), () => this.candidates("model"));
+  }
+
+  private candidates(role: string): EditorNode[] {
+    return candidates(this.node, role, RED.nodes.filterNodes({}), (id) => Boolean(RED.nodes.subflow(id)));
+  }
+
+  private boundToolsModel() {
+    const { node } = this;
+    const wired = (): EditorNode[] => toolsOf({ ...node, tools: [] }, wiring);
+    return { ...this.toolsModel(), wired: () => wired().map(describeTool), candidates: () => this.candidates("tool") };
+  }
+
   private toolsModel() {
     const { node } = this;
     return {
@@ -169,10 +208,10 @@ class Dialog {
     };
   }
 
-  /** Shows below the list that it must not be empty, and marks the tab, which may be hidden. */
+  /** Shows below the list of allowed tools that it must not be empty, and marks the tab, which may be hidden. */
   private showToolProblem(): void {
-    const problem = this.tools.names().length === 0 ? text("agent.tools.needed") : "";
-    this.allowedProblem.textContent = problem;
+    const problem = this.hasAllowed && this.tools.names().length === 0 ? text("agent.tools.needed") : "";
+    this.toolProblem.textContent = problem;
     const title = problem !== "" ? problem : this.duplicateNames();
     this.tabs.mark("tools", title === "" ? "" : "!", title);
   }

@@ -10,7 +10,7 @@ import { formatTime } from "./formats.mjs";
 import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { type TimelineView, timelineView } from "./timeline-view.mjs";
-import { type RunTimeline, waitingCall } from "./timeline.mjs";
+import { type RunTimeline, waitingCalls } from "./timeline.mjs";
 
 /** How many runs the list offers. */
 const MAX_RUNS = 10;
@@ -145,9 +145,9 @@ class View implements RunsView {
     this.showNotes();
   }
 
-  private draw(run: RunId, { timeline, problem }: RunUpdate): void {
+  private draw(run: RunId, { timeline, live, problem }: RunUpdate): void {
     this.runProblem = problem;
-    this.timeline?.show(timeline, Date.now());
+    this.timeline?.show(timeline, Date.now(), live);
     this.drawWaitingHint(run, timeline);
     if (timeline.end !== undefined && timeline.debug && this.promptOf !== run) {
       this.promptOf = run;
@@ -158,8 +158,8 @@ class View implements RunsView {
 
   private drawWaitingHint(run: RunId, timeline: RunTimeline): void {
     const runtime = this.agent?.runtime;
-    const call = waitingCall(timeline);
-    const key = runtime !== undefined && call !== undefined ? [runtime, run, call.callId] : undefined;
+    const calls = waitingCalls(timeline).map(({ callId }) => callId);
+    const key = runtime !== undefined && calls.length > 0 ? [runtime, run, ...calls] : undefined;
     this.waitingHint.set(key, () => {
       const hint = element("p", { text: text("agent.runs.waits") });
       const answer = button(text("agent.runs.answer"), () => showRunInSidebar(runtime ?? "", run));

@@ -1,5 +1,5 @@
-// The tab Tools of an agent: the connected tools, with a box for each that the model may call. Finds no tools and checks none
-// itself.
+// The tab Tools of an agent with a list of allowed tools: the connected tools, with a box for each that the model may call. Finds
+// no tools and checks none itself.
 
 import type { Diagnostic } from "@redflow/bindings";
 import { type Tool, addName, notAllowed, notConnected, removeName } from "./agent-tools.mjs";
@@ -7,7 +7,7 @@ import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
 
 /** The most rows. */
-const MAX_ROWS = 100;
+export const MAX_ROWS = 100;
 
 /** The most problems of one tool. */
 const MAX_PROBLEMS = 5;
@@ -61,45 +61,19 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
     tools = model.tools();
     const focused = document.activeElement instanceof HTMLInputElement ? document.activeElement.dataset["tool"] : undefined;
     const unconnected = [...new Set([...initial, ...names])].filter((name) => notConnected([name], tools).length > 0);
-    const rows = [...tools.map(connectedRow), ...unconnected.map(unconnectedRow)];
+    const rows = [...tools.map((tool) => toolRow(tool, model, box(tool.name))), ...unconnected.map(unconnectedRow)];
     const more = rows.length - MAX_ROWS;
     list.replaceChildren(...rows.slice(0, MAX_ROWS));
     if (more > 0) {
       list.append(element("li", { class: "redflow-hint", text: text("agent.tools.more", { n: more }) }));
     }
     list.hidden = rows.length === 0;
-    empty.replaceChildren(...(tools.length === 0 ? emptyState() : []));
+    empty.replaceChildren(...(tools.length === 0 ? emptyState("agent.tools.emptyHow") : []));
     empty.hidden = tools.length > 0;
     updateBoxes();
     if (focused !== undefined) {
       [...list.querySelectorAll<HTMLInputElement>("input[data-tool]")].find((box) => box.dataset["tool"] === focused)?.focus();
     }
-  }
-
-  function connectedRow(tool: Tool): HTMLElement {
-    const { node, name, nameVerdict } = tool;
-    const head = element(
-      "div",
-      { class: "redflow-agent-tool-head" },
-      box(name),
-      untrusted("span", node.type, { class: "redflow-agent-tool-type", maxChars: MAX_ROW_CHARS }),
-      editButton(node),
-    );
-    const row = element("li", { class: "redflow-agent-tool" }, head);
-    // The same texts as in the dialog of a flow tool.
-    const effect = text(`nodes.option.effect.${tool.effect}`);
-    row.append(element("div", { class: "redflow-hint", text: tool.effectAssumed ? `${effect} ${text("agent.tools.assumed")}` : effect }));
-    if (nameVerdict !== true) {
-      row.append(remark(nameVerdict, "error"));
-    }
-    if (!tool.hasSchema) {
-      row.append(remark(text("agent.tools.noSchema"), "warning"));
-    }
-    const problems = model.problems(tool).filter(({ code }) => !SHOWN_BY_ROW.has(code));
-    for (const { severity, message, help } of problems.slice(0, MAX_PROBLEMS)) {
-      row.append(remark(`${message}. ${help}`, severity === "error" ? "error" : "warning"));
-    }
-    return row;
   }
 
   function unconnectedRow(name: string): HTMLElement {
@@ -118,26 +92,45 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
     return element("label", { class: "redflow-agent-tool-box" }, input, untrusted("span", label, { maxChars: MAX_ROW_CHARS }));
   }
 
-  function editButton(node: EditorNode): HTMLElement {
-    const label = text("agent.tools.edit");
-    const edit = button("", () => model.edit(node), { title: label, attributes: { "aria-label": label } });
-    edit.append(element("i", { class: "fa fa-pencil", attributes: { "aria-hidden": "true" } }));
-    return edit;
-  }
-
   refresh();
   return { refresh, names: () => names };
 }
 
-/** The hint when no tool is connected. */
-function emptyState(): HTMLElement[] {
-  return [
-    element("p", { text: text("agent.tools.empty") }),
-    element("p", { class: "redflow-hint", text: text("agent.tools.emptyHow") }),
-  ];
+/** The hint when no tool is connected, with the text of the key. */
+export function emptyState(how: string): HTMLElement[] {
+  return [element("p", { text: text("agent.tools.empty") }), element("p", { class: "redflow-hint", text: text(how) })];
 }
 
-function remark(sentence: string, severity: "error" | "warning"): HTMLElement {
+/** The row of a tool: `lead` with its name, its type and effect, and its problems. `buttons` come before the one that edits it. */
+export function toolRow(tool: Tool, model: ToolsModel, lead: HTMLElement, ...buttons: HTMLElement[]): HTMLElement {
+  const { node, nameVerdict } = tool;
+  const type = untrusted("span", node.type, { class: "redflow-agent-tool-type", maxChars: MAX_ROW_CHARS });
+  const edit = iconButton("pencil", text("agent.tools.edit"), () => model.edit(node));
+  const row = element("li", { class: "redflow-agent-tool" }, element("div", { class: "redflow-agent-tool-head" }, lead, type, ...buttons, edit));
+  // The same texts as in the dialog of a flow tool.
+  const effect = text(`nodes.option.effect.${tool.effect}`);
+  row.append(element("div", { class: "redflow-hint", text: tool.effectAssumed ? `${effect} ${text("agent.tools.assumed")}` : effect }));
+  if (nameVerdict !== true) {
+    row.append(remark(nameVerdict, "error"));
+  }
+  if (!tool.hasSchema) {
+    row.append(remark(text("agent.tools.noSchema"), "warning"));
+  }
+  const problems = model.problems(tool).filter(({ code }) => !SHOWN_BY_ROW.has(code));
+  for (const { severity, message, help } of problems.slice(0, MAX_PROBLEMS)) {
+    row.append(remark(`${message}. ${help}`, severity === "error" ? "error" : "warning"));
+  }
+  return row;
+}
+
+/** A button with an icon only. */
+export function iconButton(icon: string, label: string, onClick: () => void): HTMLButtonElement {
+  const created = button("", onClick, { title: label, attributes: { "aria-label": label } });
+  created.append(element("i", { class: `fa fa-${icon}`, attributes: { "aria-hidden": "true" } }));
+  return created;
+}
+
+export function remark(sentence: string, severity: "error" | "warning"): HTMLElement {
   const icon = element("i", { class: "fa fa-exclamation-triangle", attributes: { "aria-hidden": "true" } });
   const className = severity === "error" ? "redflow-agent-remark redflow-bad" : "redflow-agent-remark";
   return element("div", { class: className }, icon, untrusted("span", sentence));

@@ -2,12 +2,7 @@
 // nodes and into subflows, without disabled nodes. Pure: checks and changes nothing.
 
 import { CATALOGUE } from "@redflow/bindings";
-
-/** The output of agent-core for tools. */
-export const TOOL_PORT = 1;
-
-/** The outputs of agent-core for services: model, tool, memory. */
-const SERVICE_PORTS = [0, TOOL_PORT, 2];
+import { bindsByInput, namedServices, servicePorts } from "./agent-ports.mjs";
 
 /** The most instances of one agent. */
 const MAX_INSTANCES = 50;
@@ -35,7 +30,7 @@ export function catalogueEntry(type: string): (typeof CATALOGUE)[number] | undef
 }
 
 /** The role of a node for an agent. */
-export function roleOf(node: EditorNode): string {
+export function roleOf(node: Pick<EditorNode, "type">): string {
   return catalogueEntry(node.type)?.role ?? "data";
 }
 
@@ -44,21 +39,41 @@ export function reachableNodes(from: EditorNode, port: number, wiring: Wiring): 
   return traverse(wiring.next(from, port), wiring, (node) => nodesAfter(node, wiring));
 }
 
-/** The tools of an agent: by wires or by its property `tools`, else those with a wire to its input. */
-export function toolsOf(agent: EditorNode, wiring: Wiring): EditorNode[] {
-  const named = Array.isArray(agent["tools"]) ? agent["tools"].map((id) => wiring.node(String(id))) : [];
-  const bound = [...reachableNodes(agent, TOOL_PORT, wiring), ...named.filter((node) => node !== undefined && !wiring.isOff(node))];
-  const tools = [...new Set(bound as EditorNode[])].filter((node) => node !== agent && ["tool", "data"].includes(roleOf(node)));
-  if (tools.length > 0) {
-    return tools;
-  }
-  const replying = traverse(wiring.previous(agent), wiring, (node) => nodesBefore(node, wiring));
-  return replying.filter((node) => roleOf(node) === "tool");
+/** The services with a wire to the input of an agent. */
+function servicesBefore(agent: EditorNode, wiring: Wiring): EditorNode[] {
+  const before = traverse(wiring.previous(agent), wiring, (node) => nodesBefore(node, wiring));
+  return before.filter((node) => ["model", "memory", "tool"].includes(roleOf(node)));
 }
 
-/** The agent and every service that its wires reach. */
+/** The nodes that the wires of an agent bind. */
+export function wiredServices(agent: EditorNode, wiring: Wiring): EditorNode[] {
+  if (bindsByInput(agent.type)) {
+    return servicesBefore(agent, wiring);
+  }
+  return [...new Set(servicePorts(agent.type).flatMap((port) => reachableNodes(agent, port, wiring)))];
+}
+
+/** The enabled nodes that the properties of an agent name. */
+function nodesOf(ids: string[], wiring: Wiring): EditorNode[] {
+  return ids.map((id) => wiring.node(id)).filter((node) => node !== undefined).filter((node) => !wiring.isOff(node));
+}
+
+/**
+ * The tools of an agent: by wires or by its property `tools`. If its output for tools binds none, also those with a wire to its
+ * input.
+ */
+export function toolsOf(agent: EditorNode, wiring: Wiring): EditorNode[] {
+  const wired = servicePorts(agent.type, "tool").flatMap((port) => reachableNodes(agent, port, wiring));
+  const bound = [...wired, ...nodesOf(namedServices({ tools: agent["tools"] }), wiring)];
+  const tools = bound.filter((node) => node !== agent && ["tool", "data"].includes(roleOf(node)));
+  const isBound = tools.length > 0 && !bindsByInput(agent.type);
+  const replying = isBound ? [] : servicesBefore(agent, wiring).filter((node) => roleOf(node) === "tool");
+  return [...new Set([...replying, ...tools])];
+}
+
+/** The agent and every service that it binds. */
 export function withServices(agent: EditorNode, wiring: Wiring): EditorNode[] {
-  return [...new Set([agent, ...SERVICE_PORTS.flatMap((port) => reachableNodes(agent, port, wiring))])];
+  return [...new Set([agent, ...wiredServices(agent, wiring), ...nodesOf(namedServices(agent), wiring)])];
 }
 
 /** Visits each node once. `follow` returns the next nodes of a transparent node, and undefined for an end. */

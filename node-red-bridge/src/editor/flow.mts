@@ -2,6 +2,8 @@
 
 import { publicDefinition, runsInSidecar } from "../node-definition.js";
 import { AGENT_TYPES } from "../sidecar-types.js";
+import { bindsByInput, namedServices, servicePorts } from "./agent-ports.mjs";
+import { roleOf } from "./agent-wiring.mjs";
 
 /** A node as Node-RED exports it. */
 export type ExportedNode = Record<string, unknown>;
@@ -49,15 +51,12 @@ export interface FlowMap {
   targetOf(node: string, port: number, index: number): string | undefined;
   /** Whether a port has a direct wire to the target. */
   hasWire(node: string, port: number, target: string): boolean;
-  /** The nodes that the service ports of an agent reach, with the junctions and links between. */
+  /** The nodes that an agent binds by wires and by properties, with the junctions and links between. */
   boundTo(agent: string): ReadonlySet<string>;
   agents: readonly string[];
   /** Agents in a subflow without an instance, which the checker does not see. */
   unused: ReadonlySet<string>;
 }
-
-/** The number of ports of agent-core for a model, tools and a memory. */
-const SERVICE_PORTS = 3;
 
 /** Nodes that pass messages unchanged; the checker follows wires through them. */
 const TRANSPARENT = new Set(["junction", "link in", "link out"]);
@@ -70,6 +69,23 @@ export function createFlowMap(nodes: ExportedNode[]): FlowMap {
   const nextIds = (node: ExportedNode): string[] =>
     // A returning link goes back to its caller.
     node.type === "link out" && node.mode !== "return" ? texts(node.links) : list(node.wires).flatMap(texts);
+  let before: Map<string, string[]> | undefined;
+  const previousIds = (id: string): string[] => (before ??= sourcesOf(nodes, nextIds)).get(id) ?? [];
+  const isTransparent = (id: string): boolean => TRANSPARENT.has(textOf(byId.get(id)?.type));
+  const isServiceOrTransparent = (id: string): boolean =>
+    isTransparent(id) || ["model", "memory", "tool"].includes(roleOf({ type: textOf(byId.get(id)?.type) }));
+  /** The nodes from these on, up to the first ones that handle messages. */
+  const reach = (from: string[], follow: (id: string) => string[]): Set<string> => {
+    const found = new Set<string>();
+    const queue = [...from];
+    for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
+      if (byId.has(id) && !found.has(id)) {
+        found.add(id);
+        queue.push(...(isTransparent(id) ? follow(id) : []));
+      }
+    }
+    return found;
+  };
   /** Removes leading instance ids, each followed by a dash. An id may contain dashes itself. */
   const find = (id: string, matches: (node: ExportedNode) => boolean): string | undefined => {
     for (let rest = id; ; rest = rest.slice(rest.indexOf("-") + 1)) {
@@ -91,18 +107,12 @@ export function createFlowMap(nodes: ExportedNode[]): FlowMap {
     targetOf: (id, port, index) => wires(id, port)[index],
     hasWire: (id, port, target) => wires(id, port).includes(target),
     boundTo: (agent) => {
-      const reachableNodes = new Set<string>();
-      const queue = Array.from({ length: SERVICE_PORTS }, (_, port) => wires(agent, port)).flat();
-      for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
-        const node = byId.get(id);
-        if (node !== undefined && !reachableNodes.has(id)) {
-          reachableNodes.add(id);
-          if (TRANSPARENT.has(textOf(node.type))) {
-            queue.push(...nextIds(node));
-          }
-        }
-      }
-      return reachableNodes;
+      const definition = byId.get(agent) ?? {};
+      const type = textOf(definition.type);
+      const ports = servicePorts(type).flatMap((port) => wires(agent, port));
+      const inputs = bindsByInput(type) ? [...reach(previousIds(agent), previousIds)].filter(isServiceOrTransparent) : [];
+      const named = namedServices(definition).filter((id) => byId.has(id));
+      return new Set([...reach(ports, (id) => nextIds(byId.get(id) ?? {})), ...inputs, ...named]);
     },
     agents: agents.map((agent) => textOf(agent.id)),
     unused: new Set(
@@ -111,6 +121,19 @@ export function createFlowMap(nodes: ExportedNode[]): FlowMap {
         .map(({ id }) => textOf(id)),
     ),
   };
+}
+
+/** The nodes with a wire to each node. */
+function sourcesOf(nodes: ExportedNode[], nextIds: (node: ExportedNode) => string[]): Map<string, string[]> {
+  const sources = new Map<string, string[]>();
+  for (const node of nodes) {
+    for (const target of new Set(nextIds(node))) {
+      const known = sources.get(target) ?? [];
+      known.push(textOf(node.id));
+      sources.set(target, known);
+    }
+  }
+  return sources;
 }
 
 /** The subflows with an instance on a tab, or in another used subflow. */

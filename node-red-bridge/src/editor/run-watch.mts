@@ -1,18 +1,21 @@
 // Watches for views: they request runs, errors or runtimes again when they change. A watch sends a request when it becomes
-// visible, when the status of an agent or a sidecar changes, and every two seconds while a run is active. A hidden watch sends
-// none. When the sidecar is away, the last data stay, with `problem`.
+// visible, when the status of an agent or a sidecar changes, and every two seconds while a run is active, or more often while its
+// model writes. A hidden watch sends none. When the sidecar is away, the last data stay, with `problem`.
 
 import type { RunEvent, RunId, RunList, RunStatus, RunSummary } from "@redflow/bindings";
-import type { AgentError, AgentErrors, Problem, RuntimeList } from "../admin-api.js";
+import type { AgentError, AgentErrors, LiveText, Problem, RuntimeList } from "../admin-api.js";
 import { RequestError, type RunsQuery, adminApi } from "./admin-client.mjs";
 import { isAgent } from "./flow.mjs";
-import { type RunTimeline, applyEvents, emptyTimeline, waitingCall } from "./timeline.mjs";
+import { type RunTimeline, activeCalls, applyEvents, emptyTimeline, isWaiting } from "./timeline.mjs";
 
 /** The shortest time between two requests of a watch. */
 const MIN_GAP_MS = 300;
 
 /** The time between two requests while a run is active. */
 const ACTIVE_MS = 2_000;
+
+/** The time between two requests while the text of a model arrives. */
+const WRITING_MS = 500;
 
 /** The delay after a failure; doubles with each further one. */
 const RETRY_MS = 2_000;
@@ -38,6 +41,8 @@ export interface RunsUpdate {
 
 export interface RunUpdate {
   timeline: RunTimeline;
+  /** The text that the model writes now. */
+  live?: LiveText;
   problem?: Problem;
 }
 
@@ -68,6 +73,7 @@ export interface WatchEnvironment {
   runtimes(): Promise<RuntimeList>;
   runs(runtime: string, query: RunsQuery): Promise<RunList>;
   events(runtime: string, run: RunId, after: number): Promise<RunEvent[]>;
+  text(runtime: string, run: RunId): Promise<LiveText | undefined>;
   errors(agent: string): Promise<AgentErrors>;
   /** Calls `listener` with the agent whose status changed, or without one when a sidecar changed. Returns the unsubscribe. */
   onChange(listener: (agent: string | undefined) => void): () => void;
@@ -95,14 +101,21 @@ export function watchRuns(selection: RunsSelection, listener: (update: RunsUpdat
 }
 
 export function watchRun(selection: RunSelection, listener: (update: RunUpdate) => void, env = page): Watch {
+  const { runtime, run } = selection;
   const timeline = emptyTimeline();
+  let live: LiveText | undefined;
   const request = async (): Promise<boolean> => {
-    applyEvents(timeline, await env.events(selection.runtime, selection.run, timeline.seq));
-    return timeline.end === undefined && waitingCall(timeline) === undefined;
+    applyEvents(timeline, await env.events(runtime, run, timeline.seq));
+    const isActive = timeline.end === undefined && !isWaiting(timeline);
+    // Also while a tool runs, so that the text of the next model call is known from its beginning.
+    const found = isActive ? await env.text(runtime, run).catch(() => undefined) : undefined;
+    const [call] = activeCalls(timeline);
+    live = call?.callId === undefined && found?.iteration === call?.iteration ? found : undefined;
+    return isActive;
   };
-  const notify = (problem?: Problem): void => listener(problem === undefined ? { timeline } : { timeline, problem });
+  const notify = (problem?: Problem): void => listener({ timeline, ...(live && { live }), ...(problem && { problem }) });
   const isFinal = (): boolean => timeline.end !== undefined;
-  return new Poller({ request, notify, agent: selection.agent, env, isFinal });
+  return new Poller({ request, notify, agent: selection.agent, env, isFinal, isWriting: () => live !== undefined });
 }
 
 /** The errors of an agent without a run. Requested all the time, because a new error may not change the agent's status. */
@@ -139,6 +152,8 @@ interface PollerOptions {
   env: WatchEnvironment;
   /** Whether the data cannot change any more. */
   isFinal?: () => boolean;
+  /** Whether the data change all the time now. */
+  isWriting?: () => boolean;
 }
 
 class Poller implements Watch {
@@ -228,7 +243,8 @@ class Poller implements Watch {
     if (this.stale) {
       return MIN_GAP_MS;
     }
-    return this.active ? ACTIVE_MS : undefined;
+    const activeMs = this.options.isWriting?.() === true ? WRITING_MS : ACTIVE_MS;
+    return this.active ? activeMs : undefined;
   }
 
   private async request(): Promise<void> {
@@ -285,6 +301,7 @@ const page: WatchEnvironment = {
   runtimes: adminApi.runtimes,
   runs: adminApi.runs,
   events: adminApi.events,
+  text: adminApi.text,
   errors: adminApi.errors,
   onChange(listener) {
     subscribe();

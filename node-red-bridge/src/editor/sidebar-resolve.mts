@@ -93,7 +93,7 @@ export class ResolveForm {
   private box(answer: Answer): HTMLTextAreaElement {
     let box = this.boxes.get(answer);
     if (box === undefined) {
-      box = element("textarea", { attributes: { id: `redflow-resolve-${answer}`, rows: "2", spellcheck: "false", dir: "auto" } });
+      box = element("textarea", { attributes: { id: `redflow-resolve-${this.options.call.callId}-${answer}`, rows: "2", spellcheck: "false", dir: "auto" } });
       box.placeholder = answer === "done" ? "null" : "";
       this.boxes.set(answer, box);
     }

@@ -1,9 +1,9 @@
 // The view of one run in the sidebar: its timeline, and the forms that cancel it or resolve its call.
 
-import type { RunStatus, RunSummary } from "@redflow/bindings";
+import type { RunStatus, RunSummary, WaitingCall } from "@redflow/bindings";
 import { adminApi, isAllowed } from "./admin-client.mjs";
 import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
-import { CachedElement } from "./keyed-list.mjs";
+import { CachedElement, KeyedList, type ListPart } from "./keyed-list.mjs";
 import { type RunUpdate, type Watch, problemOf, watchRun } from "./run-watch.mjs";
 import { formatTime } from "./formats.mjs";
 import { CancelForm } from "./sidebar-cancel.mjs";
@@ -12,7 +12,7 @@ import { ResolveForm } from "./sidebar-resolve.mjs";
 import { agentName, isInEditor, revealAgent, statusText } from "./sidebar-runs.mjs";
 import { text } from "./text.mjs";
 import { type TimelineView, timelineView } from "./timeline-view.mjs";
-import { type RunTimeline, waitingCall } from "./timeline.mjs";
+import { type RunTimeline, isWaiting, waitingCalls } from "./timeline.mjs";
 
 /** The statuses in which a run can be cancelled. */
 const CANCELLABLE: readonly RunStatus[] = ["running", "interrupted", "waiting"];
@@ -25,12 +25,11 @@ export class RunPanel {
   private readonly back: HTMLButtonElement;
   private readonly head = new CachedElement(element("div", { class: "redflow-run-head" }));
   private readonly problem = new CachedElement(element("div", { attributes: { role: "alert" } }));
-  private readonly question = element("div");
+  private readonly questions: KeyedList<WaitingCall>;
   private readonly actions = element("div");
   private readonly timeline: TimelineView;
   private readonly watch: Watch;
   private cancel: CancelForm | undefined;
-  private resolve: { callId: string; form: ResolveForm } | undefined;
   /** The number of the last event when the summary was last requested. */
   private requestedAt = 0;
   private isRequesting = false;
@@ -44,9 +43,10 @@ export class RunPanel {
     this.back = button(`← ${text("runs.run.back")}`, onBack);
     const timelineHost = element("div");
     this.timeline = timelineView(timelineHost);
+    this.questions = new KeyedList(element("div"), ({ callId }) => callId, (call) => this.questionForm(call));
     const bar = element("div", { class: "redflow-run-bar" }, this.back);
     // The actions come first, because in Node-RED 5 the sidebar has only half the height.
-    this.root.append(bar, this.head.root, this.actions, this.question, this.problem.root, timelineHost, hints(run.runId));
+    this.root.append(bar, this.head.root, this.actions, this.questions.root, this.problem.root, timelineHost, hints(run.runId));
     this.root.addEventListener("keydown", (event) => {
       const isTyping = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
       if (event.key === "Escape" && !isTyping) {
@@ -65,7 +65,7 @@ export class RunPanel {
 
   focus(): void {
     this.back.focus();
-    this.resolve?.form.root.scrollIntoView({ block: "nearest" });
+    this.questions.root.firstElementChild?.scrollIntoView({ block: "nearest" });
   }
 
   destroy(): void {
@@ -75,10 +75,10 @@ export class RunPanel {
     this.root.remove();
   }
 
-  private show({ timeline, problem }: RunUpdate): void {
+  private show({ timeline, live, problem }: RunUpdate): void {
     this.problem.set(problem, () => problem && problemLine(problem));
     if (timeline.seq > 0) {
-      this.timeline.show(timeline, Date.now());
+      this.timeline.show(timeline, Date.now(), live);
     }
     this.draw(timeline);
     if (!this.isRequesting && isOutdated(this.run, timeline, this.requestedAt)) {
@@ -124,7 +124,7 @@ export class RunPanel {
     const status = statusOf(run, timeline);
     const code = timeline?.end?.error?.code ?? run.code;
     this.head.set([run.name, status, code, isInEditor(run)], () => headLines(run, status, code));
-    this.drawQuestion(status, timeline);
+    this.questions.show(openQuestions(run, status, timeline));
     // The question already shows that the user may only read.
     const canCancel = CANCELLABLE.includes(status) && (status !== "waiting" || isAllowed("redflow.write"));
     if (canCancel && this.cancel === undefined) {
@@ -136,34 +136,30 @@ export class RunPanel {
     }
   }
 
-  private drawQuestion(status: RunStatus, timeline: RunTimeline | undefined): void {
-    const call = status === "waiting" ? this.run.waiting : undefined;
-    const open = timeline === undefined ? undefined : waitingCall(timeline);
-    const shown = open === undefined || open.callId === call?.callId ? call : undefined;
-    if (shown?.callId === this.resolve?.callId) {
-      return;
-    }
-    this.question.replaceChildren();
-    this.resolve = undefined;
-    if (shown !== undefined) {
-      const form = new ResolveForm({
-        runtime: this.runtime,
-        run: this.run.runId,
-        call: shown,
-        isAllowed: isAllowed("redflow.write"),
-        onDone: (updated) => this.setRun(updated),
-      });
-      this.resolve = { callId: shown.callId, form };
-      this.question.append(form.root);
-    }
+  private questionForm(call: WaitingCall): ListPart<WaitingCall> {
+    const { root } = new ResolveForm({
+      runtime: this.runtime,
+      run: this.run.runId,
+      call,
+      isAllowed: isAllowed("redflow.write"),
+      onDone: (updated) => this.setRun(updated),
+    });
+    return { root, show: () => undefined };
   }
+}
+
+/** The questions of a run that a person can answer now: those of its summary that its events have not answered. */
+export function openQuestions(run: RunSummary, status: RunStatus, timeline: RunTimeline | undefined): WaitingCall[] {
+  const asked = status === "waiting" ? (run.questions ?? (run.waiting === undefined ? [] : [run.waiting])) : [];
+  const open = timeline === undefined ? [] : waitingCalls(timeline).map(({ callId }) => callId);
+  return asked.filter(({ callId }) => open.length === 0 || open.includes(callId));
 }
 
 /** Whether the events are newer than the summary, and the summary was not requested since. */
 export function isOutdated(run: RunSummary, timeline: RunTimeline, requestedAt: number): boolean {
-  const call = waitingCall(timeline);
+  const asked = (run.questions ?? (run.waiting === undefined ? [] : [run.waiting])).map(({ callId }) => callId);
   const hasResumed = run.status === "interrupted" && timeline.seq > requestedAt;
-  return hasResumed || (call !== undefined && call.callId !== run.waiting?.callId);
+  return hasResumed || (isWaiting(timeline) && waitingCalls(timeline).some(({ callId }) => !asked.includes(callId)));
 }
 
 /** The status by the events, which are newer than the summary. */
@@ -175,7 +171,7 @@ function statusOf(run: RunSummary, timeline: RunTimeline | undefined): RunStatus
   if (timeline === undefined || timeline.seq === 0) {
     return run.status;
   }
-  return waitingCall(timeline) !== undefined ? "waiting" : run.status === "waiting" ? "running" : run.status;
+  return isWaiting(timeline) ? "waiting" : run.status === "waiting" ? "running" : run.status;
 }
 
 function headLines(run: RunSummary, status: RunStatus, code: string | undefined): Node {

@@ -1,20 +1,21 @@
 // Draws the timeline of a run and updates it in place: opened details stay open. Owns the elements below its host. Shows
 // untrusted text as text.
 
+import type { LiveText } from "../admin-api.js";
 import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
 import { formatClock, formatDuration, formatTime, fillSentence } from "./formats.mjs";
 import { text } from "./text.mjs";
 import { confidenceChart, formatConfidence } from "./timeline-chart.mjs";
-import type { LastAction, ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered } from "./timeline.mjs";
-import { confidences, activeStep, unansweredReason } from "./timeline.mjs";
+import type { FailedModel, LastAction, ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered } from "./timeline.mjs";
+import { activeCalls, confidences, unansweredReason } from "./timeline.mjs";
 
-/** How often the clock of the active step is updated. */
+/** How often the clocks of the running calls are updated. */
 const TICK_MS = 1_000;
 
 export interface TimelineView {
-  /** Draws the timeline at the time `now`, from which the clock of the active step continues. */
-  show(timeline: RunTimeline, now: number): void;
+  /** Draws the timeline, with the text that the model writes now, at the time `now`, from which the clocks of the running calls continue. */
+  show(timeline: RunTimeline, now: number, live?: LiveText): void;
   destroy(): void;
 }
 
@@ -42,7 +43,7 @@ class View implements TimelineView {
     host.append(this.root);
   }
 
-  show(timeline: RunTimeline, now: number): void {
+  show(timeline: RunTimeline, now: number, live?: LiveText): void {
     this.timeline = timeline;
     this.clockOffset = now - Date.now();
     this.last.set([timeline.last, timeline.end, wasResolvedLater(timeline)], () => lastLine(timeline));
@@ -54,7 +55,7 @@ class View implements TimelineView {
       n + remarksLeftOut === 0 ? undefined : hint("runs.timeline.leftOut", { n, remarks: remarksLeftOut }),
     );
     const unanswered = end && unansweredReason(end);
-    this.steps.show(steps.map((step) => ({ ...step, unanswered })));
+    this.steps.show(steps.map((step) => ({ ...step, unanswered, live: live?.iteration === step.iteration ? live : undefined })));
     this.end.set(end, () => end && endLines(end));
     this.hint.set(
       [debug || steps.length === 0, unknown],
@@ -62,7 +63,7 @@ class View implements TimelineView {
       () => (unknown === 0 ? undefined : hint("runs.timeline.unknown", { n: unknown })),
     );
     this.tick();
-    const isActive = activeStep(timeline) !== undefined;
+    const isActive = activeCalls(timeline).length > 0;
     if (isActive && this.timer === undefined) {
       this.timer = setInterval(() => this.tick(), TICK_MS);
     } else if (!isActive) {
@@ -80,13 +81,16 @@ class View implements TimelineView {
     this.timer = undefined;
   }
 
-  /** Updates the clock of the active step. */
+  /** Updates the clocks of the running calls. */
   private tick(): void {
-    const active = this.timeline && activeStep(this.timeline);
-    const step = active && this.steps.part(String(active.iteration));
-    if (step instanceof StepView && active !== undefined && !document.hidden) {
-      const elapsed = formatClock(Date.now() + this.clockOffset - active.since);
-      step.setClock(active.tool === undefined ? "model" : "tool", elapsed);
+    if (this.timeline === undefined || document.hidden) {
+      return;
+    }
+    for (const { iteration, since, callId } of activeCalls(this.timeline)) {
+      const step = this.steps.part(String(iteration));
+      if (step instanceof StepView) {
+        step.setClock(callId, formatClock(Date.now() + this.clockOffset - since));
+      }
     }
   }
 }
@@ -95,40 +99,88 @@ function keyOf({ iteration }: ShownStep): string {
   return String(iteration);
 }
 
-/** A step with the reason why its open call has no answer, if the run has ended. */
-type ShownStep = Step & { unanswered: Unanswered | undefined };
+/** A step with the reason why its open call has no answer, if the run has ended, and the text that its model writes now. */
+type ShownStep = Step & { unanswered: Unanswered | undefined; live: LiveText | undefined };
 
-/** One iteration. */
+/** A tool call with the reason why it has no result, if the run has ended. */
+type ShownCall = ToolStep & { unanswered: Unanswered | undefined };
+
+/** One iteration: the call of the model, and the calls of tools side by side. */
 class StepView implements ListPart<ShownStep> {
   readonly root: HTMLLIElement;
   private readonly model = new StepRow("model");
-  private readonly tool = new StepRow("tool");
+  private readonly live = untrusted("pre", "", { class: "redflow-preview redflow-live" });
+  private readonly failedModels = new CachedElement(element("div", { class: "redflow-failed-models" }));
+  private readonly count = new CachedElement(element("div", { class: "redflow-hint" }));
+  private readonly calls = new KeyedList<ShownCall>(element("div", { class: "redflow-calls" }), callKey, () => new CallView());
 
   constructor({ iteration }: Step) {
     const label = text("runs.timeline.iteration", { iteration });
     const number = element("span", { class: "redflow-step-number", text: String(iteration), title: label });
-    const body = element("div", { class: "redflow-step-body" }, this.model.root, this.tool.root);
+    const calls = [this.count, this.calls].map(({ root }) => root);
+    const body = element("div", { class: "redflow-step-body" }, this.failedModels.root, this.model.root, this.live, ...calls);
     this.root = element("li", { class: "redflow-step", attributes: { "aria-label": label } }, number, body);
   }
 
-  show({ model, tool, unanswered }: ShownStep): void {
+  show({ model, failedModels, tools, toolsLeftOut, unanswered, live }: ShownStep): void {
+    this.live.hidden = live === undefined || model?.open !== true || unanswered !== undefined;
+    this.live.textContent = this.live.hidden ? "" : `${live?.isCut === true ? "…" : ""}${live?.text ?? ""}`;
+    this.failedModels.set(failedModels, ...failedModels.map((failed) => () => failedModelLine(failed)));
     this.model.show({
       isActive: model?.open === true && unanswered === undefined,
       key: model && { ...model, unanswered },
       line: () => model && modelLine(model, unanswered),
       previews: { prompt: model?.prompt, answer: model?.preview },
     });
-    this.tool.show({
-      isActive: tool?.open === true && tool.waiting === undefined && unanswered === undefined,
-      key: tool && { ...tool, unanswered },
-      line: () => tool && toolLine(tool, unanswered),
-      previews: { input: tool?.input, output: tool?.output },
+    this.count.set([tools.length, toolsLeftOut], () => countLine(tools.length, toolsLeftOut));
+    this.calls.show(tools.map((tool) => ({ ...tool, unanswered })));
+  }
+
+  /** Sets the clock of a tool call, or without an id that of the model. */
+  setClock(callId: string | undefined, elapsed: string): void {
+    const row = callId === undefined ? this.model : this.calls.part(callId);
+    if (row instanceof StepRow || row instanceof CallView) {
+      row.setClock(elapsed);
+    }
+  }
+}
+
+function callKey({ callId }: ShownCall): string {
+  return callId;
+}
+
+/** One tool call. */
+class CallView implements ListPart<ShownCall> {
+  private readonly row = new StepRow("tool");
+  readonly root = this.row.root;
+
+  show({ unanswered, ...tool }: ShownCall): void {
+    this.row.show({
+      isActive: tool.open && tool.waiting === undefined && unanswered === undefined,
+      key: { ...tool, unanswered },
+      line: () => toolLine(tool, unanswered),
+      previews: { input: tool.input, output: tool.output },
     });
   }
 
-  setClock(row: "model" | "tool", elapsed: string): void {
-    this[row].setClock(elapsed);
+  setClock(elapsed: string): void {
+    this.row.setClock(elapsed);
   }
+}
+
+/** The number of calls, if there are several. */
+function countLine(calls: number, leftOut: number): Node | undefined {
+  if (calls + leftOut < 2) {
+    return undefined;
+  }
+  const more = leftOut === 0 ? "" : ` ${text("runs.tool.leftOut", { n: leftOut })}`;
+  return element("span", { text: `${text("runs.tool.count", { n: calls + leftOut })}${more}` });
+}
+
+function failedModelLine({ model, code: why }: FailedModel): Node {
+  const line = element("div", { class: "redflow-step-row redflow-is-model redflow-failed" });
+  line.append(fillSentence("runs.model.fellOver", { model: untrusted("code", model, { maxChars: MAX_ROW_CHARS }), code: code(why) }));
+  return line;
 }
 
 interface RowContent {
@@ -183,7 +235,8 @@ class StepRow {
 
 /** Whether the last step is an outcome that was reported later. */
 function wasResolvedLater({ last, steps }: RunTimeline): boolean {
-  return last?.is === "returned" && steps.find(({ iteration }) => iteration === last.iteration)?.tool?.resolvedLater === true;
+  const tools = last?.is === "returned" ? (steps.find(({ iteration }) => iteration === last.iteration)?.tools ?? []) : [];
+  return tools.some(({ callId, resolvedLater }) => last?.is === "returned" && callId === last.callId && resolvedLater === true);
 }
 
 function lastLine(timeline: RunTimeline): Node | undefined {
@@ -192,7 +245,9 @@ function lastLine(timeline: RunTimeline): Node | undefined {
     return undefined;
   }
   const tool = "tool" in last ? toolName(last.tool ?? "") : "";
-  return fillSentence(`runs.last.${lastKey(timeline, last)}`, { tool, iteration: last.iteration });
+  const tools = toolNames(last.is === "answered" ? last.tools : undefined);
+  const model = last.is === "failed_model" ? untrusted("code", last.model, { maxChars: MAX_ROW_CHARS }) : "";
+  return fillSentence(`runs.last.${lastKey(timeline, last)}`, { tool, tools, model, iteration: last.iteration });
 }
 
 /** The key of the text for the last step. */
@@ -200,7 +255,9 @@ function lastKey(timeline: RunTimeline, last: LastAction): string {
   const { end } = timeline;
   switch (last.is) {
     case "answered":
-      return last.action;
+      return last.tools === undefined ? last.action : "tools";
+    case "failed_model":
+      return "fellOver";
     case "returned":
       return outcomeKey({ success: last.success, resolvedLater: wasResolvedLater(timeline) });
     case "asked":
@@ -227,6 +284,10 @@ function remarkLine(remark: Remark): Node {
     line.append(fillSentence("runs.memory.failed", { code: code(remark.error.code), message }));
   } else if (remark.is === "memory_recalled") {
     line.append(text("runs.memory.recalled", { n: remark.messages }));
+  } else if (remark.is === "budget_low" || remark.is === "budget_reached") {
+    const { limit, spent } = remark;
+    line.className = "redflow-is-budget";
+    line.append(text(`runs.budget.${remark.is}`, { what: text(`runs.budget.${remark.budget}`), limit, spent }));
   } else {
     line.append(text("runs.memory.cleared"));
   }
@@ -235,9 +296,10 @@ function remarkLine(remark: Remark): Node {
 
 function modelLine(model: ModelStep, unanswered: Unanswered | undefined): Node {
   const line = document.createDocumentFragment();
-  const key = model.open ? (unanswered ?? "asked") : model.action === "tool" ? "tool" : "final";
+  const called = model.tools === undefined ? "tool" : "tools";
+  const key = model.open ? (unanswered ?? "asked") : model.action === "tool" ? called : "final";
   const what = element("span", { class: "redflow-what", title: model.askedAt === undefined ? "" : formatTime(model.askedAt) });
-  what.append(fillSentence(`runs.model.${key}`, { tool: toolName(model.tool ?? "") }));
+  what.append(fillSentence(`runs.model.${key}`, { tool: toolName(model.tool ?? ""), tools: toolNames(model.tools) }));
   line.append(what);
   if (model.open) {
     return line;
@@ -298,6 +360,10 @@ function code(name: string): HTMLElement {
 
 function toolName(name: string): HTMLElement {
   return untrusted("code", name, { class: "redflow-tool", maxChars: MAX_ROW_CHARS });
+}
+
+function toolNames(names: string[] = []): HTMLElement {
+  return toolName(names.join(", "));
 }
 
 function hint(key: string, values: Record<string, number>): Node {

@@ -1,14 +1,17 @@
 // Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
 // draws nothing. The result does not depend on the order of the events or on repeated ones.
 
-import type { ActionKind, Failure, RunError, RunEvent, RunEventKind, StopReason, Usage } from "@redflow/bindings";
-import { cut } from "./dom.mjs";
+import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, StopReason, Usage } from "@redflow/bindings";
+import { MAX_ROW_CHARS, cut } from "./dom.mjs";
 
 /** How many iterations are kept, the newest. */
 export const MAX_STEPS = 200;
 
 /** How many remarks are kept, the newest. */
 export const MAX_REMARKS = 50;
+
+/** How many calls and failed models of one iteration are kept, the first. */
+export const MAX_CALLS = 128;
 
 /** How many events may follow a missing one before it is given up. */
 const MAX_AHEAD = 10_000;
@@ -21,6 +24,8 @@ export interface ModelStep {
   answeredAt?: number;
   action?: ActionKind;
   tool?: string;
+  /** The names of the tools, if the answer calls several. */
+  tools?: string[];
   confidence?: number;
   durationMs?: number;
   usage?: Usage;
@@ -30,7 +35,14 @@ export interface ModelStep {
   open: boolean;
 }
 
-/** The tool call in an iteration. */
+/** A model that failed, so that the next fallback model was called. */
+export interface FailedModel {
+  seq: number;
+  model: string;
+  code: string;
+}
+
+/** A tool call in an iteration. */
 export interface ToolStep {
   tool: string;
   callId: string;
@@ -54,7 +66,12 @@ export interface ToolStep {
 export interface Step {
   iteration: number;
   model?: ModelStep;
-  tool?: ToolStep;
+  /** The models that failed before one answered, in order. */
+  failedModels: FailedModel[];
+  /** The tool calls in the order in which they began. Several may run at the same time. */
+  tools: ToolStep[];
+  /** How many further calls were dropped. */
+  toolsLeftOut: number;
 }
 
 /** An event that belongs to no iteration. */
@@ -62,6 +79,7 @@ export type Remark = { seq: number; at: number } & (
   | { is: "memory_recalled"; messages: number }
   | { is: "memory_cleared" }
   | { is: "memory_failed"; error: Failure }
+  | { is: "budget_low" | "budget_reached"; budget: BudgetKind; limit: number; spent: number }
 );
 
 export interface RunEnd {
@@ -76,9 +94,10 @@ export interface RunEnd {
 /** The last step of a run. */
 export type LastAction = { at: number; iteration: number } & (
   | { is: "asked" }
-  | { is: "answered"; action: ActionKind; tool?: string }
+  | { is: "answered"; action: ActionKind; tool?: string; tools?: string[] }
+  | { is: "failed_model"; model: string; code: string }
   | { is: "called"; tool: string }
-  | { is: "returned"; tool: string; success: boolean }
+  | { is: "returned"; tool: string; callId: string; success: boolean }
   | { is: "waiting"; tool: string }
 );
 
@@ -119,8 +138,14 @@ interface LastEvent {
 interface StepState extends Step {
   askedSeq: number;
   answeredSeq: number;
-  /** The newest event of the shown call. */
-  callSeq: number;
+  calls: Map<string, CallState>;
+  leftOut: Set<string>;
+}
+
+interface CallState {
+  shown: ToolStep;
+  /** The first event of the call. */
+  firstSeq: number;
   returnedSeq: number;
   waitingSeq: number;
 }
@@ -164,26 +189,40 @@ export function applyEvents(timeline: RunTimeline, events: readonly RunEvent[]):
   return run;
 }
 
-/** The call that is running now: of a tool, or without `tool` of the model. */
-export function activeStep({ steps, end }: RunTimeline): { iteration: number; since: number; tool?: string } | undefined {
-  const step = end === undefined ? steps.at(-1) : undefined;
-  if (step?.tool?.open === true && step.tool.waiting === undefined) {
-    return { iteration: step.iteration, since: step.tool.calledAt ?? 0, tool: step.tool.tool };
-  }
-  const { open, askedAt } = step?.model ?? {};
-  return step !== undefined && open === true ? { iteration: step.iteration, since: askedAt ?? 0 } : undefined;
+/** A call that is running now: of a tool, or without `callId` of the model. */
+export interface ActiveCall {
+  iteration: number;
+  since: number;
+  callId?: string;
 }
 
-/** The tool call with an unknown outcome that the run waits for. */
-export function waitingCall({ steps, end }: RunTimeline): ToolStep | undefined {
-  const tool = end === undefined ? steps.at(-1)?.tool : undefined;
-  return tool?.waiting === undefined ? undefined : tool;
+/** The calls that are running now. Only the calls of tools may be several. */
+export function activeCalls({ steps, end }: RunTimeline): ActiveCall[] {
+  const step = end === undefined ? steps.at(-1) : undefined;
+  if (step === undefined) {
+    return [];
+  }
+  const { iteration, model, tools } = step;
+  const running = tools.filter(({ open, waiting }) => open && waiting === undefined);
+  const calls = running.map(({ calledAt, callId }) => ({ iteration, since: calledAt ?? 0, callId }));
+  return calls.length === 0 && model?.open === true ? [{ iteration, since: model.askedAt ?? 0 }] : calls;
+}
+
+/** The tool calls with an unknown outcome that a person must answer. */
+export function waitingCalls({ steps, end }: RunTimeline): ToolStep[] {
+  const tools = end === undefined ? (steps.at(-1)?.tools ?? []) : [];
+  return tools.filter(({ waiting }) => waiting !== undefined);
+}
+
+/** Whether the run waits for a person: nothing of it runs. */
+export function isWaiting(timeline: RunTimeline): boolean {
+  return waitingCalls(timeline).length > 0 && activeCalls(timeline).length === 0;
 }
 
 /** The codes of an invalid answer of the model. */
 const INVALID_ANSWER_CODES: readonly string[] = [
   ...["INVALID_JSON", "INVALID_ACTION", "INVALID_CONFIDENCE", "TOOL_NOT_ALLOWED", "TOOL_INPUT_INVALID"],
-  ...["MODEL_REFUSED", "MODEL_TRUNCATED", "OUTPUT_NOT_JSON"],
+  ...["MODEL_REFUSED", "MODEL_TRUNCATED", "OUTPUT_NOT_JSON", "OUTPUT_INVALID"],
 ];
 
 /** Why the last call of the model has no answer in a run that has ended. */
@@ -241,6 +280,12 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
     case "memory_failed":
       run.remarks.push({ seq, at, is: event.type, error: { ...event.error, message: cut(event.error.message) } });
       return;
+    case "budget_low":
+    case "budget_reached": {
+      const { type: is, ...numbers } = event;
+      run.remarks.push({ seq, at, is, ...numbers });
+      return;
+    }
     case "run_finished": {
       const { type: _, error, ...end } = event;
       run.end = { at, ...end, ...(error && { error: { ...error, message: cut(error.message) } }) };
@@ -248,6 +293,7 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
     }
     case "model_called":
     case "model_answered":
+    case "model_fell_over":
     case "tool_called":
     case "tool_returned":
     case "waiting_for_outcome": {
@@ -275,7 +321,8 @@ function stepOf(run: TimelineState, iteration: number): StepState | undefined {
   }
   let step = run.byIteration.get(iteration);
   if (step === undefined) {
-    step = { iteration, askedSeq: 0, answeredSeq: 0, callSeq: 0, returnedSeq: 0, waitingSeq: 0 };
+    const empty = { failedModels: [], tools: [], toolsLeftOut: 0, calls: new Map(), leftOut: new Set<string>() };
+    step = { iteration, askedSeq: 0, answeredSeq: 0, ...empty };
     run.byIteration.set(iteration, step);
   }
   return step;
@@ -295,6 +342,9 @@ function applyStepEvent(step: StepState, seq: number, at: number, event: StepEve
       setIfDefined(model, "prompt", previewOf(event));
     }
     model.open = step.askedSeq > step.answeredSeq;
+  } else if (event.type === "model_fell_over") {
+    step.failedModels.push({ seq, model: cut(event.model, MAX_ROW_CHARS), code: event.code });
+    step.failedModels.sort((a, b) => a.seq - b.seq).splice(MAX_CALLS);
   } else {
     applyCallEvent(step, seq, at, event);
   }
@@ -305,42 +355,53 @@ function applyAnswer(model: ModelStep, at: number, event: Extract<StepEvent, { t
   model.action = event.action;
   model.durationMs = event.durationMs;
   setIfDefined(model, "tool", event.tool === undefined ? undefined : cut(event.tool));
+  setIfDefined(model, "tools", event.tools?.slice(0, MAX_CALLS).map((tool) => cut(tool, MAX_ROW_CHARS)));
   setIfDefined(model, "confidence", typeof event.confidence === "number" ? event.confidence : undefined);
   setIfDefined(model, "usage", event.usage);
   setIfDefined(model, "preview", previewOf(event));
 }
 
 function applyCallEvent(step: StepState, seq: number, at: number, event: Extract<StepEvent, { callId: string }>): void {
-  if (step.tool !== undefined && step.tool.callId !== event.callId) {
-    if (seq < step.callSeq) {
-      return;
-    }
-    delete step.tool;
-    [step.callSeq, step.returnedSeq, step.waitingSeq] = [0, 0, 0];
+  const call = callOf(step, event);
+  if (call === undefined) {
+    return;
   }
-  step.callSeq = Math.max(step.callSeq, seq);
-  const tool = (step.tool ??= { tool: cut(event.tool), callId: event.callId, open: true });
+  const { shown } = call;
+  call.firstSeq = Math.min(call.firstSeq, seq);
   if (event.type === "tool_called") {
-    tool.calledAt = at;
-    setIfDefined(tool, "input", previewOf(event));
+    shown.calledAt = at;
+    setIfDefined(shown, "input", previewOf(event));
   } else if (event.type === "tool_returned") {
-    step.returnedSeq = Math.max(step.returnedSeq, seq);
-    tool.returnedAt = at;
-    tool.success = event.success;
-    tool.durationMs = event.durationMs;
-    setIfDefined(tool, "error", event.error === undefined ? undefined : cut(event.error));
-    setIfDefined(tool, "output", previewOf(event));
-  } else if (seq > step.waitingSeq) {
-    step.waitingSeq = seq;
-    tool.waiting = { at, reason: cut(event.reason) };
+    call.returnedSeq = Math.max(call.returnedSeq, seq);
+    shown.returnedAt = at;
+    shown.success = event.success;
+    shown.durationMs = event.durationMs;
+    setIfDefined(shown, "error", event.error === undefined ? undefined : cut(event.error));
+    setIfDefined(shown, "output", previewOf(event));
+  } else if (seq > call.waitingSeq) {
+    call.waitingSeq = seq;
+    shown.waiting = { at, reason: cut(event.reason) };
   }
-  tool.open = step.returnedSeq === 0;
-  if (step.waitingSeq > 0 && step.returnedSeq > step.waitingSeq) {
-    delete tool.waiting;
-    tool.resolvedLater = true;
+  shown.open = call.returnedSeq === 0;
+  if (call.waitingSeq > 0 && call.returnedSeq > call.waitingSeq) {
+    delete shown.waiting;
+    shown.resolvedLater = true;
   } else {
-    delete tool.resolvedLater;
+    delete shown.resolvedLater;
   }
+  step.tools = [...step.calls.values()].sort((a, b) => a.firstSeq - b.firstSeq).map((one) => one.shown);
+}
+
+/** The call of an event, created if necessary; undefined if there are too many. */
+function callOf(step: StepState, { tool, callId }: Extract<StepEvent, { callId: string }>): CallState | undefined {
+  const known = step.calls.get(callId);
+  if (known !== undefined || step.calls.size >= MAX_CALLS) {
+    step.toolsLeftOut = known === undefined ? step.leftOut.add(callId).size : step.toolsLeftOut;
+    return known;
+  }
+  const call = { shown: { tool: cut(tool), callId, open: true }, firstSeq: Infinity, returnedSeq: 0, waitingSeq: 0 };
+  step.calls.set(callId, call);
+  return call;
 }
 
 function lastOf({ at, event }: LastEvent): LastAction {
@@ -350,11 +411,17 @@ function lastOf({ at, event }: LastEvent): LastAction {
     case "model_called":
       return { ...base, is: "asked" };
     case "model_answered":
-      return { ...base, is: "answered", action: event.action, ...(event.tool !== undefined && { tool }) };
+      return {
+        ...{ ...base, is: "answered", action: event.action },
+        ...(event.tool !== undefined && { tool }),
+        ...(event.tools !== undefined && { tools: event.tools.slice(0, MAX_CALLS).map((name) => cut(name, MAX_ROW_CHARS)) }),
+      };
+    case "model_fell_over":
+      return { ...base, is: "failed_model", model: cut(event.model, MAX_ROW_CHARS), code: event.code };
     case "tool_called":
       return { ...base, is: "called", tool };
     case "tool_returned":
-      return { ...base, is: "returned", tool, success: event.success };
+      return { ...base, is: "returned", tool, callId: event.callId, success: event.success };
     case "waiting_for_outcome":
       return { ...base, is: "waiting", tool };
   }

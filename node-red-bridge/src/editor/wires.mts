@@ -2,16 +2,11 @@
 // Node-RED's drawing and replaces nothing. Checks no wire.
 
 import { runsInSidecar } from "../node-definition.js";
+import { type ServiceKind, bindsByInput, kindOfOutput, portName } from "./agent-ports.mjs";
 import { onChecked, refusalOf, state } from "./checks.mjs";
 import { wireKey } from "./checks-verdicts.mjs";
 
 const SVG = "http://www.w3.org/2000/svg";
-
-/** The kind of a port or a wire that carries no messages. */
-type Kind = "model" | "tool" | "memory";
-
-/** The outputs of agent-core, in order. The checker's sentences use these names in every language. */
-const AGENT_PORTS = ["model", "tool", "memory", "result", "model_response"] as const;
 
 /** The most junctions between a wire and its source. */
 const MAX_JUNCTIONS = 16;
@@ -21,7 +16,7 @@ const INPUT = 1;
 
 /** Grows when wires or check results change. A mark of this generation is current. */
 let generation = 1;
-const marks = new WeakMap<Element, { generation: number; kind: Kind | undefined; refusal: string | undefined }>();
+const marks = new WeakMap<Element, { generation: number; kind: ServiceKind | undefined; refusal: string | undefined }>();
 let isScheduled = false;
 
 export function startWires(): void {
@@ -54,7 +49,7 @@ function drawPort({ node, port, portType, portIndex }: PortEvent): void {
   if (kind !== undefined) {
     port.classList.add("redflow-port", `redflow-port-${kind}`);
   }
-  const name = node.type === "agent-core" && portType === "output" ? AGENT_PORTS[portIndex] : undefined;
+  const name = portType === "output" ? portName(node.type, portIndex) : undefined;
   if (name !== undefined && port.querySelector(".redflow-port-label") === null) {
     const label = document.createElementNS(SVG, "text");
     label.setAttribute("class", "redflow-port-label");
@@ -65,15 +60,9 @@ function drawPort({ node, port, portType, portIndex }: PortEvent): void {
   }
 }
 
-/** The kind of an output. The output of a service has none: it leads back to the agent, or to the nodes of a flow tool. */
-export function kindOfOutput(type: string, port: number): Kind | undefined {
-  const name = type === "agent-core" ? AGENT_PORTS[port] : undefined;
-  return name === "model" || name === "tool" || name === "memory" ? name : undefined;
-}
-
 /** The kind of a service. */
-export function kindOfNode(type: string): Kind | undefined {
-  const isNamed = (kind: Kind): boolean => type.startsWith(`${kind}.`) || type.endsWith(`-${kind}`);
+export function kindOfNode(type: string): ServiceKind | undefined {
+  const isNamed = (kind: ServiceKind): boolean => type.startsWith(`${kind}.`) || type.endsWith(`-${kind}`);
   return runsInSidecar(type) ? (["model", "memory", "tool"] as const).find(isNamed) : undefined;
 }
 
@@ -94,7 +83,7 @@ interface WireElement extends SVGGElement {
   __data__?: EditorLink & { __ghost?: boolean; link?: boolean };
 }
 
-function markWire(wire: WireElement, oldKind: Kind | undefined, oldRefusal: string | undefined): void {
+function markWire(wire: WireElement, oldKind: ServiceKind | undefined, oldRefusal: string | undefined): void {
   const link = wire.__data__;
   const isReal = link !== undefined && !link.__ghost && !link.link;
   const kind = isReal ? kindOfWire(link) : undefined;
@@ -119,8 +108,11 @@ function markWire(wire: WireElement, oldKind: Kind | undefined, oldRefusal: stri
   }
 }
 
-/** The kind of the port that a wire starts at, also through junctions with only one input wire. */
-function kindOfWire(link: EditorLink): Kind | undefined {
+/**
+ * The kind of the port that a wire starts at, also through junctions with only one input wire. A wire from a service has a kind
+ * only if it binds the service: other agents get replies by it, and the output of a flow tool leads to the nodes of the tool.
+ */
+function kindOfWire(link: EditorLink): ServiceKind | undefined {
   let from = link;
   for (let seen = 0; seen < MAX_JUNCTIONS && from.source.type === "junction"; seen += 1) {
     const before = RED.nodes.getNodeLinks(from.source, INPUT);
@@ -129,5 +121,5 @@ function kindOfWire(link: EditorLink): Kind | undefined {
     }
     from = before[0];
   }
-  return kindOfOutput(from.source.type, from.sourcePort);
+  return kindOfOutput(from.source.type, from.sourcePort) ?? (bindsByInput(link.target.type) ? kindOfNode(from.source.type) : undefined);
 }

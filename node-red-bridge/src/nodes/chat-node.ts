@@ -6,12 +6,14 @@ import { bodyOf, isJsonRequest, sendJson } from "../admin-http";
 import type { AdminRequest, AdminResponse } from "../admin-http";
 import {
   ChatHistory,
+  LiveAnswers,
   MAX_ID,
   MAX_TEXT_BYTES,
   SENT,
   answerItem,
   historyLimit,
   isAnswer,
+  isPiece,
   questionItem,
 } from "../chat-history";
 import { guard, onInput } from "../guard";
@@ -22,6 +24,7 @@ import { registerNode } from "../register";
 interface Chat {
   node: RedNode;
   history: ChatHistory;
+  live: LiveAnswers;
   /** How many items the history keeps. */
   limit: number;
   /** Whether a notice to the windows is scheduled. */
@@ -44,13 +47,21 @@ export = function (RED: Red): void {
     RED.nodes.createNode(this, definition);
     const history = chats.get(this.id)?.history ?? new ChatHistory();
     const limit = historyLimit(definition["maxHistory"]);
-    const chat: Chat = { node: this, history, limit, noticePending: false, stopped: false };
+    const chat: Chat = { node: this, history, live: new LiveAnswers(), limit, noticePending: false, stopped: false };
     chats.set(this.id, chat);
     dropStopped();
     onInput(RED, this, (message, send, done) => {
+      if (isPiece(message)) {
+        if (chat.live.add(message, Date.now())) {
+          notifyWindows(RED, chat);
+        }
+        done();
+        return;
+      }
       const fromAgent = isAnswer(message);
       const item = fromAgent ? answerItem(message, Date.now()) : questionItem(message, Date.now());
       if (item) {
+        chat.live.end(item.traceId);
         addItem(RED, chat, item);
       }
       if (!fromAgent) {
@@ -81,6 +92,7 @@ export = function (RED: Red): void {
     write,
     withChat((chat, _request, response) => {
       chat.history.clear();
+      chat.live.clear();
       notifyWindows(RED, chat);
       sendJson(response, 200, JSON.stringify({ success: true }));
     }),
@@ -107,7 +119,7 @@ function withChat(handle: (chat: Chat, request: AdminRequest, response: AdminRes
 }
 
 function sendHistory(chat: Chat, _request: AdminRequest, response: AdminResponse): void {
-  const history = chat.history.items();
+  const history = [...chat.history.items(), ...chat.live.items()];
   sendJson(response, 200, JSON.stringify({ nodeId: chat.node.id, history, count: history.length }));
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum CallState {
     /// Its effect is under way.
     Open { effect: EffectId, at: Millis },
     /// A person must give its outcome.
-    Asked { effect: EffectId, at: Millis },
+    Unknown { effect: EffectId, at: Millis },
     /// It has a result.
     Done(CallEnd),
 }
@@ -71,7 +71,7 @@ impl CallGroup {
 
     /// The call whose outcome a person must give.
     pub(crate) fn asked_call(&self, id: EffectId) -> Option<usize> {
-        self.0.iter().position(|call| matches!(call.state, CallState::Asked { effect, .. } if effect == id))
+        self.0.iter().position(|call| matches!(call.state, CallState::Unknown { effect, .. } if effect == id))
     }
 
     pub(crate) fn count_open(&self) -> usize {

@@ -139,9 +139,15 @@ impl Driver {
 
 /// About the size of the encoded request, so that encoding rarely reallocates and wastes little memory.
 fn estimated_bytes(chat: &ChatRequest<'_>) -> usize {
-    let messages = chat.messages.iter().map(|message| message.content.len() + message.content.len() / 8 + 48);
-    let schema = if let AnswerFormat::JsonSchema(schema) = chat.format { schema.get().len() } else { 0 };
-    256 + schema + messages.sum::<usize>()
+    let quoted = |text: &str| text.len() + text.len() / 8 + 48;
+    let messages = chat.messages.iter().map(|message| {
+        let calls = message.tool_calls.iter().map(|call| quoted(&call.arguments) + 64);
+        quoted(&message.content) + calls.sum::<usize>()
+    });
+    let tools = chat.tools.iter().map(|tool| tool.description.len() + 256);
+    let schema =
+        if let AnswerFormat::JsonSchema { schema, .. } = chat.format { schema.get().len() } else { 0 };
+    256 + schema + tools.sum::<usize>() + messages.sum::<usize>()
 }
 
 fn now() -> u64 {

@@ -8,11 +8,14 @@ use serde::de::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// The longest message of a provider that is kept.
 const MAX_MESSAGE_CHARS: usize = 500;
 /// The longest type or code of a provider that is kept.
 const MAX_CODE_CHARS: usize = 100;
+/// The longest name of a tool that every provider accepts.
+const MAX_TOOL_NAME: usize = 64;
 /// No usage has more tokens, and JSON numbers beyond it are not exact.
 const MAX_TOKENS: u64 = 1 << 53;
 
@@ -75,6 +78,16 @@ impl Serialize for Arguments<'_> {
             _ => serializer.serialize_map(Some(0))?.end(),
         }
     }
+}
+
+/// The name of a called tool as providers accept it. A model may call a tool that does not exist, and the call
+/// stays in the conversation.
+pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.len() <= MAX_TOOL_NAME && name.chars().all(is_valid) {
+        return Cow::Borrowed(if name.is_empty() { "_" } else { name });
+    }
+    name.chars().take(MAX_TOOL_NAME).map(|c| if is_valid(c) { c } else { '_' }).collect()
 }
 
 /// Writes the schema of a tool's input. Providers require that it has the type `object`.

@@ -39,7 +39,7 @@ impl RequestOptions {
     fn format(self, answer_kind: &AnswerKind) -> AnswerFormat<'_> {
         match (answer_kind, self.structured_output) {
             (AnswerKind::Action { schema: Some(schema) }, StructuredOutput::JsonSchema) => {
-                AnswerFormat::JsonSchema(schema.raw())
+                AnswerFormat::JsonSchema { name: "action", schema: schema.raw() }
             }
             (AnswerKind::Action { .. }, StructuredOutput::JsonObject) => AnswerFormat::JsonObject,
             // There is no schema that the provider would accept, so JSON mode is the next best.
@@ -48,7 +48,7 @@ impl RequestOptions {
             }
             (AnswerKind::Reply(reply), structured) => match (&reply.format, structured) {
                 (ReplyFormat::Schema(schema), StructuredOutput::JsonSchema) => {
-                    AnswerFormat::JsonSchema(schema.raw())
+                    AnswerFormat::JsonSchema { name: "answer", schema: schema.raw() }
                 }
                 (ReplyFormat::Schema(_) | ReplyFormat::Json, StructuredOutput::JsonObject) => {
                     AnswerFormat::JsonObject
@@ -88,8 +88,18 @@ impl ChatModel for LiveModel {
                 reasoning,
             };
             let max_retries = if request.retry { self.options.max_retries } else { 0 };
-            let call = self.driver.call(&self.target, &chat, max_retries, request.delta_observer);
-            let mut answer = call.await?;
+            let call = |chat| self.driver.call(&self.target, chat, max_retries, request.delta_observer);
+            let mut answer = match call(&chat).await {
+                // Some providers stream only for some customers. Nobody asked for the stream, so it must not fail
+                // the run.
+                Err(failure)
+                    if chat.stream && self.options.stream.is_none() && is_about_streams(&failure) =>
+                {
+                    // Boxed, so that other calls need no room for it.
+                    Box::pin(call(&ChatRequest { stream: false, ..chat })).await?
+                }
+                result => result?,
+            };
             give_unique_ids(&mut answer.tool_calls, chat.messages);
             if let (Some(usage), Some(price)) = (&mut answer.usage, &self.price) {
                 // JSON, and so the journal, cannot hold an infinite number.
@@ -109,6 +119,10 @@ impl LiveModel {
         );
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }
+}
+
+fn is_about_streams(failure: &Failure) -> bool {
+    failure.code == RunErrorCode::ModelError && failure.message.contains("stream")
 }
 
 /// Gives an id to every call that has none, or that has the id of another call of the conversation. Results

@@ -69,6 +69,37 @@ fn answers_are_streamed_while_somebody_reads_along() {
 }
 
 #[test]
+fn a_provider_that_refuses_to_stream_is_called_without_a_stream() {
+    let refusal = |message: &str| {
+        let error = json!({"message": message, "type": "invalid_request_error", "code": "unsupported_value"});
+        Reply::new(400, &[], &json!({ "error": error }).to_string())
+    };
+    let verify = "Your organization must be verified to stream this model.";
+    for (props, message, expected) in [
+        (json!({}), verify, Some([true, false].as_slice())),
+        (json!({}), "Temperature must be 1.", None),
+        // The node wants a stream.
+        (json!({"stream": true}), verify, None),
+    ] {
+        for node in nodes(&props) {
+            let (recording, log) = (Recording::new([refusal(message)]), DeltaLog::default());
+            let answer = node.call_observed(
+                &reply(ToolChoice::Auto),
+                &recording,
+                ModelSettings::default(),
+                Some(&log),
+            );
+            let streams: Vec<bool> =
+                recording.requests().iter().map(|request| request.body["stream"] == json!(true)).collect();
+            assert_eq!(streams, expected.unwrap_or(&[true]), "{props} {message}");
+            assert_eq!(answer.is_ok(), expected.is_some(), "{props} {message}");
+            let text: Vec<(u32, String)> = expected.iter().map(|_| (1, "hi".to_owned())).collect();
+            assert_eq!(log.0.into_inner().unwrap(), text);
+        }
+    }
+}
+
+#[test]
 fn a_request_says_whether_it_is_retried() {
     for mut node in nodes(&json!({"maxRetries": 2})) {
         for (retry, requests) in [(true, 3), (false, 1)] {

@@ -70,7 +70,7 @@ impl Wire for OllamaChat {
             format: match chat.format {
                 AnswerFormat::Text => None,
                 AnswerFormat::JsonObject => Some(FormatParam::Json("json")),
-                AnswerFormat::JsonSchema(schema) => Some(FormatParam::Schema(schema)),
+                AnswerFormat::JsonSchema { schema, .. } => Some(FormatParam::Schema(schema)),
             },
             stream: chat.stream,
             options: (options != Options::default()).then_some(options),

@@ -171,6 +171,18 @@ pub(crate) fn check_calls(mut calls: Vec<RequestedCall>) -> Result<Vec<Requested
     Ok(calls)
 }
 
+/// An id as the API accepts it. Other servers make longer ones, which differ at their ends.
+pub(crate) fn short_id(id: &str, max_bytes: usize) -> &str {
+    &id[id.ceil_char_boundary(id.len().saturating_sub(max_bytes))..]
+}
+
+/// The arguments of a call in the conversation. Some servers refuse a request with anything but an object here.
+pub(crate) fn sent_arguments(arguments: &str) -> &str {
+    let is_object =
+        arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+    if is_object { arguments } else { "{}" }
+}
+
 /// The name of a model, shortened. None if it is empty.
 pub(crate) fn model_name(name: Option<String>) -> Option<String> {
     name.filter(|name| !name.is_empty()).map(|name| truncate(name, MAX_MODEL_CHARS))

@@ -3,10 +3,11 @@
 //! Owns the format of its requests, answers and streams. Decides nothing: it sends what is set.
 
 use crate::event_stream::StreamFormat;
-use crate::lenient::parse_object;
+use crate::lenient::{parse_object, tool_name};
 use crate::openai::{
     IterList, MAX_CALLS, Text, UsageFields, arguments_text, check_calls, embedded_error, model_name,
-    parse_error, serialize_some, serialize_tool, tool_choice_name, unknown_error, valid_or_none,
+    parse_error, sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error,
+    valid_or_none,
 };
 use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
@@ -17,8 +18,11 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 const NAME: &str = "openai-chat";
+/// The longest id of a call, in bytes.
+const MAX_ID: usize = 40;
 /// The only reasoning field that servers of this wire expect back.
 const REASONING_FIELD: &str = "reasoning_content";
 
@@ -98,8 +102,8 @@ impl Serialize for Request<'_> {
         let format = match chat.format {
             AnswerFormat::Text => None,
             AnswerFormat::JsonObject => Some(ResponseFormat::JsonObject),
-            AnswerFormat::JsonSchema(schema) => Some(ResponseFormat::JsonSchema {
-                json_schema: JsonSchemaParam { name: "action", schema, strict: true },
+            AnswerFormat::JsonSchema { name, schema } => Some(ResponseFormat::JsonSchema {
+                json_schema: JsonSchemaParam { name, schema, strict: true },
             }),
         };
         let reasoning = if wire.refuses_reasoning { Reasoning::Discard } else { chat.reasoning };
@@ -191,7 +195,7 @@ impl Serialize for MessageParam<'_> {
         serialize_some(
             &mut map,
             "tool_call_id",
-            tool_call_id.as_deref().filter(|_| *role == ChatRole::Tool),
+            tool_call_id.as_deref().filter(|_| *role == ChatRole::Tool).map(|id| short_id(id, MAX_ID)),
         )?;
         map.serialize_entry(
             "content",
@@ -199,9 +203,9 @@ impl Serialize for MessageParam<'_> {
         )?;
         serialize_some(&mut map, REASONING_FIELD, self.reasoning_text())?;
         let calls = tool_calls.iter().map(|RequestedCall { id, name, arguments }| ToolCallParam {
-            id,
+            id: short_id(id, MAX_ID),
             kind: "function",
-            function: CalledFunction { name, arguments },
+            function: CalledFunction { name: tool_name(name), arguments: sent_arguments(arguments) },
         });
         serialize_some(&mut map, "tool_calls", (!tool_calls.is_empty()).then_some(IterList(calls)))?;
         map.end()
@@ -218,7 +222,7 @@ struct ToolCallParam<'a> {
 
 #[derive(Serialize)]
 struct CalledFunction<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: &'a str,
 }
 

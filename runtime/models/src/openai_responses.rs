@@ -4,10 +4,10 @@
 //! whole conversation.
 
 use crate::event_stream::StreamFormat;
-use crate::lenient::parse_object;
+use crate::lenient::{parse_object, tool_name};
 use crate::openai::{
     IterList, Text, UsageFields, arguments_text, check_calls, embedded_error, model_name, parse_error,
-    serialize_some, serialize_tool, tool_choice_name, unknown_error, valid_or_none,
+    sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error, valid_or_none,
 };
 use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
@@ -17,8 +17,11 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 const NAME: &str = "openai-responses";
+/// The longest id of a call, in bytes.
+const MAX_ID: usize = 64;
 /// The most output items of a stream.
 const MAX_ITEMS: usize = 512;
 
@@ -84,8 +87,8 @@ impl Serialize for Request<'_> {
         let format = match chat.format {
             AnswerFormat::Text => None,
             AnswerFormat::JsonObject => Some(TextFormat::JsonObject),
-            AnswerFormat::JsonSchema(schema) => {
-                Some(TextFormat::JsonSchema { name: "action", schema, strict: true })
+            AnswerFormat::JsonSchema { name, schema } => {
+                Some(TextFormat::JsonSchema { name, schema, strict: true })
             }
         };
         // JSON mode requires the word JSON in the input, and instructions are not part of the input.
@@ -153,7 +156,7 @@ impl Serialize for ToolParam<'_> {
 enum InputItem<'a> {
     FunctionCall {
         call_id: &'a str,
-        name: &'a str,
+        name: Cow<'a, str>,
         arguments: &'a str,
     },
     FunctionCallOutput {
@@ -175,16 +178,16 @@ fn input_items(message: &ChatMessage, reasoning: Reasoning) -> impl Iterator<Ite
     let ours = opaque.iter().filter(move |opaque| reasoning.is_kept() && opaque.wire == NAME);
     let text = match role {
         ChatRole::Tool => {
-            let call_id = tool_call_id.as_deref().unwrap_or_default();
+            let call_id = short_id(tool_call_id.as_deref().unwrap_or_default(), MAX_ID);
             Some(InputItem::FunctionCallOutput { call_id, output: content })
         }
         _ if content.is_empty() && !tool_calls.is_empty() => None,
         _ => Some(InputItem::Message { role: *role, content }),
     };
     let calls = tool_calls.iter().map(|call| InputItem::FunctionCall {
-        call_id: &call.id,
-        name: &call.name,
-        arguments: &call.arguments,
+        call_id: short_id(&call.id, MAX_ID),
+        name: tool_name(&call.name),
+        arguments: sent_arguments(&call.arguments),
     });
     ours.flat_map(|opaque| opaque.parts.iter().map(InputItem::Opaque)).chain(text).chain(calls)
 }

@@ -6,14 +6,16 @@ use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::recording::{Node, Recording, Reply, reply};
-use crate::samples::{assistant, call, opaque, two_turns, with_reasoning};
+use crate::samples::{
+    assistant, assistant_calls, call, conversation, opaque, tool_result, two_turns, user, with_reasoning,
+};
 use crate::wire::Wire;
 use bytes::Bytes;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::run_error::Failure;
-use redflow_ports::ToolChoice;
+use redflow_ports::{AnswerKind, ReplyFormat, ToolChoice};
 use serde_json::{Value, json};
 
 const THOUGHT: &str = "Both at once.";
@@ -254,5 +256,82 @@ fn an_answer_with_calls_waits_for_their_results_whatever_its_reason() {
         let answer = node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default()).unwrap();
         assert_eq!(answer.finish, ModelFinish::ToolCalls, "{type_name}");
         assert_eq!(answer.tool_calls, [call("call_0", "clock", r#"{"zone":"UTC"}"#)]);
+    }
+}
+
+/// The calls of a request as id, name and arguments, and the ids of the results.
+fn calls_in(body: &Value) -> (Vec<(String, String, Value)>, Vec<String>) {
+    let text = |value: &Value, names: &[&str]| {
+        let found = names.iter().find_map(|name| value.pointer(name)?.as_str());
+        found.unwrap_or_default().to_owned()
+    };
+    let messages = body.get("messages").or(body.get("input")).unwrap().as_array().unwrap();
+    let parts = messages.iter().flat_map(|message| {
+        let inner = message.get("tool_calls").or(message.get("content")).and_then(Value::as_array);
+        inner.cloned().unwrap_or_default().into_iter().chain([message.clone()])
+    });
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    for part in parts {
+        let places = ["/function/arguments", "/arguments", "/input"];
+        let Some(arguments) = places.iter().find_map(|place| part.pointer(place)) else {
+            let id = text(&part, &["/tool_call_id", "/call_id", "/tool_use_id"]);
+            results.extend((!id.is_empty()).then_some(id));
+            continue;
+        };
+        let arguments = match arguments {
+            Value::String(json) => serde_json::from_str(json).unwrap(),
+            object => object.clone(),
+        };
+        calls.push((text(&part, &["/call_id", "/id"]), text(&part, &["/function/name", "/name"]), arguments));
+    }
+    (calls, results)
+}
+
+#[test]
+fn a_call_that_the_provider_would_refuse_is_sent_in_a_form_that_it_accepts() {
+    let long = format!("chatcmpl-tool-{}", "0123456789abcdef".repeat(6));
+    let calls = [
+        call(&long, "functions.calculator", "not JSON"),
+        call("b", &"ä".repeat(100), "[1]"),
+        call("c", "", r#"{"zone": "UTC"}"#),
+    ];
+    for (wire, ..) in wires() {
+        let messages = [
+            user("Hi"),
+            assistant_calls("", &calls),
+            tool_result(&long, "1"),
+            tool_result("b", "2"),
+            tool_result("c", "3"),
+        ];
+        let (sent, results) = calls_in(&conversation(messages).body(&*wire));
+        let arguments: Vec<Value> = sent.iter().map(|(_, _, arguments)| arguments.clone()).collect();
+        assert_eq!(arguments, [json!({}), json!({}), json!({"zone": "UTC"})], "{}", wire.name());
+        // Ollama has no ids and takes any name.
+        if wire.name() == "ollama-chat" {
+            continue;
+        }
+        let ids: Vec<String> = sent.iter().map(|(id, ..)| id.clone()).collect();
+        assert_eq!(ids, results, "{}", wire.name());
+        let limit = match wire.name() {
+            "openai-chat" => 40,
+            "openai-responses" => 64,
+            _ => usize::MAX,
+        };
+        assert!(ids.iter().all(|id| !id.is_empty() && id.len() <= limit), "{ids:?}");
+        let names: Vec<&str> = sent.iter().map(|(_, name, _)| name.as_str()).collect();
+        assert_eq!(names, ["functions_calculator", &"_".repeat(64), "_"], "{}", wire.name());
+    }
+}
+
+#[test]
+fn the_schema_of_an_answer_is_not_called_an_action() {
+    let schema = crate::samples::first_request_with_schema().schema.unwrap();
+    for (api, place) in [("chat", "/response_format/json_schema/name"), ("responses", "/text/format/name")] {
+        let node = Node::new("openai-model", json!({"model": "gpt-4o", "api": api}));
+        let name = |answer_kind: &AnswerKind| node.request_for(answer_kind).body.pointer(place).cloned();
+        let format = ReplyFormat::Schema(schema.clone().into());
+        let reply = AnswerKind::Reply(redflow_ports::Reply { format, ..Default::default() });
+        assert_eq!(name(&reply), Some(json!("answer")));
+        assert_eq!(name(&AnswerKind::Action { schema: Some(schema.clone().into()) }), Some(json!("action")));
     }
 }

@@ -32,7 +32,7 @@ impl Sample {
             tools: &self.tools,
             tool_choice: self.tool_choice,
             format: match &self.schema {
-                Some(schema) => AnswerFormat::JsonSchema(schema),
+                Some(schema) => AnswerFormat::JsonSchema { name: "action", schema },
                 None if self.json => AnswerFormat::JsonObject,
                 None => AnswerFormat::Text,
             },

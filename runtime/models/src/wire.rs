@@ -36,7 +36,12 @@ pub enum AnswerFormat<'a> {
     /// Any JSON object, in the provider's JSON mode.
     JsonObject,
     /// JSON by a schema of the strict subset that all providers accept.
-    JsonSchema(&'a RawValue),
+    JsonSchema {
+        /// The name of what the schema describes, which the model may see.
+        name: &'static str,
+        /// The schema.
+        schema: &'a RawValue,
+    },
 }
 
 /// What happens to the reasoning of a model.

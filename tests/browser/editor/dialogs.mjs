@@ -10,10 +10,10 @@ import { UNTRANSLATED } from "./languages.mjs";
 /** The language and theme for each version of Node-RED. Only version 5 has a dark theme; other scenarios use English. */
 const LOOKS = { 4.1: ["es-ES", "light"], 5: ["de-DE", "dark"] };
 
-/** The declared node types of the palette. An agent has scenarios of its own. */
+/** The declared node types of the palette. Agents have scenarios of their own. */
 const TYPES = JSON.parse(readFileSync(new URL("../../../schemas/nodes.json", import.meta.url), "utf8"))
-  .map(({ type }) => type)
-  .filter((type) => type !== "agent-core");
+  .filter(({ role }) => role !== "agent")
+  .map(({ type }) => type);
 
 /** A field and an invalid value, for the types that have one. */
 const INVALID_VALUES = {
@@ -34,10 +34,10 @@ const INVALID_VALUES = {
 const example = (name) => JSON.parse(readFileSync(new URL(`../../../node-red-bridge/examples/${name}.json`, import.meta.url), "utf8"));
 
 /** These examples with the runtime of the fixture. */
-function withRuntime(fixture, ...names) {
+export function withRuntime(fixture, ...names) {
   const runtime = desk(fixture).find(({ type }) => type === "redflow-runtime");
   const nodes = names.flatMap(example).filter(({ type }) => type !== "redflow-runtime");
-  const bound = nodes.map((node) => (node.type === "agent-core" ? { ...node, runtime: runtime.id } : node));
+  const bound = nodes.map((node) => ("runtime" in node ? { ...node, runtime: runtime.id } : node));
   return [...bound, runtime];
 }
 

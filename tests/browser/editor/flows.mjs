@@ -54,7 +54,7 @@ const runtime = (fixture) => ({
 });
 
 /** The fake model of the fixture. */
-const model = (fixture, z, x, y) => ({
+export const model = (fixture, z, x, y) => ({
   ...{ id: "model", type: "openai-model", name: "Fake model", ...at(z, x, y), wires: [[]] },
   ...{ model: "gpt-4.1-mini", baseURL: fixture.model.url, maxRetries: 0, credentials: { apiKey: KEY } },
 });

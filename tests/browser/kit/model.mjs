@@ -9,17 +9,38 @@ export async function fakeModel() {
   let used = 0;
   let held = null;
   const requests = [];
+  const untilReleased = async () => {
+    if (held) {
+      await new Promise((resolve) => held.push(resolve));
+    }
+  };
+  /** Sends an answer word by word. A held answer continues with one word for each release. */
+  const stream = async (content, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const send = (delta, finish_reason = null) => {
+      const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "gpt-4.1-mini", choices: [{ index: 0, delta, finish_reason }] };
+      response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    };
+    for (const word of content.match(/\S+\s*/g) ?? []) {
+      await untilReleased();
+      send({ role: "assistant", content: word });
+    }
+    send({}, "stop");
+    response.end("data: [DONE]\n\n");
+  };
   const handle = async (request, response) => {
     const parts = [];
     for await (const part of request) {
       parts.push(part);
     }
-    requests.push(JSON.parse(Buffer.concat(parts).toString() || "null"));
+    const body = JSON.parse(Buffer.concat(parts).toString() || "null");
+    requests.push(body);
     const answer = answers[Math.min(used++, answers.length - 1)] ?? "";
-    if (held) {
-      await new Promise((resolve) => held.push(resolve));
-    }
     const content = typeof answer === "string" ? answer : JSON.stringify(answer);
+    if (body?.stream) {
+      return stream(content, response);
+    }
+    await untilReleased();
     response.writeHead(200, { "content-type": "application/json" });
     response.end(
       JSON.stringify({

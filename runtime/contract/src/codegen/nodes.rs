@@ -3,7 +3,8 @@
 use super::WRITTEN;
 use crate::edge::{PortKind, Role};
 use crate::node::declaration::{
-    Choice, Initial, JsonShape, Kind, NodeDeclaration, Palette, Place, Presence, Property, SecretRule, Whole,
+    Choice, Initial, JsonShape, Kind, NodeDeclaration, NodeType, Palette, Place, Presence, Property,
+    SecretRule, Whole,
 };
 use crate::node::{CONFIG_NODES, EffectClass, NODES};
 use serde::{Serialize, Serializer};
@@ -78,11 +79,24 @@ pub fn sidecar_types() -> String {
     out += &list("SIDECAR_TYPES", &names(|node| node.node_type.role != Role::Data));
     out += "\n/** The agents. */\n";
     out += &list("AGENT_TYPES", &names(|node| node.node_type.role == Role::Agent));
+    out += "\n/** The outputs of each agent. */\n";
+    out += &agent_ports();
     out += "\n/** The types that the sidecar runs without credentials. */\n";
     out += &list("WITHOUT_CREDENTIALS", &names(has_no_credentials));
     out += "\n/** The tools that change nothing, so that their nodes need no effect class. */\n";
     out += &list("READ_ONLY_TOOLS", &names(|node| node.effect == Some(EffectClass::Read)));
     out
+}
+
+fn agent_ports() -> String {
+    let mut out = String::from("export const AGENT_PORTS: Readonly<Record<string, readonly string[]>> = {\n");
+    for NodeType { name, role, outputs, .. } in NODES.iter().map(|node| &node.node_type) {
+        if let (Role::Agent, Some(outputs)) = (role, outputs) {
+            let ports: Vec<String> = outputs.iter().map(|port| format!("{:?}", port.as_str())).collect();
+            let _ = writeln!(out, "  {name:?}: [{}],", ports.join(", "));
+        }
+    }
+    out + "};\n"
 }
 
 /// Whether the sidecar runs nodes of this type and needs no credentials for it.
@@ -172,6 +186,8 @@ fn value_of(property: &Property) -> String {
         Kind::Secret { .. } => "secret".into(),
         Kind::ConfigNode { of } => format!("id of a `{of}`"),
         Kind::NodeIds => "ids of nodes".into(),
+        Kind::Service { role } => format!("id of a {}", role.as_str()),
+        Kind::Services { role } => format!("ids of {}s", role.as_str()),
         Kind::AllowedTools => "list of names".into(),
         Kind::StopConditions => "list of conditions".into(),
         Kind::Other => "any value".into(),

@@ -28,19 +28,35 @@ pub const DEFAULT_MAX_ITERATIONS: u32 = 10;
 /// The most tool calls at the same time of an AI Agent that gives none.
 pub const DEFAULT_PARALLEL_TOOLS: u32 = 8;
 
-const MODEL: Property = Property::new("model", LINE, "", "The id of the bound model.")
-    .label("boundModel", "The bound model")
-    .kept();
-const MEMORY: Property = Property::new("memory", LINE, "", "The id of the bound memory.")
-    .label("boundMemory", "The bound memory")
-    .kept();
-const TOOLS: Property = Property::new("tools", Kind::NodeIds, "", "The ids of the bound tools.").kept();
+const MODEL: Property = Property::new(
+    "model",
+    Kind::Service { role: Role::Model },
+    "Model",
+    "The id of the model, if no wire binds one.",
+)
+.icon("cube");
+const MEMORY: Property = Property::new(
+    "memory",
+    Kind::Service { role: Role::Memory },
+    "Memory",
+    "The id of the memory, if no wire binds one.",
+)
+.icon("database");
+const TOOLS: Property = Property::new(
+    "tools",
+    Kind::Services { role: Role::Tool },
+    "Tools",
+    "The ids of tools, in addition to those that wires bind.",
+)
+.default(Initial::Json("[]"));
 const SESSION: Property = Property::new(
     "sessionId",
     LINE,
     "Session",
     "The conversation. Takes precedence over `msg.sessionId` and the memory's own.",
-);
+)
+.hint("byMessage", "by the message")
+.icon("user");
 const TIMEOUT: Property = Property::new(
     "timeout",
     from(1),
@@ -48,11 +64,12 @@ const TIMEOUT: Property = Property::new(
     "The longest time of one run in milliseconds, without the time it waits for a person.",
 )
 .default(Initial::Number(300_000))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("clock-o");
 
 const FALLBACK_MODELS: Property = Property::new(
     "fallbackModels",
-    Kind::NodeIds,
+    Kind::Services { role: Role::Model },
     "Fallback models",
     "The ids of the models that are called in this order if the bound model is overloaded, unreachable or used up.",
 )
@@ -76,6 +93,7 @@ config! {
         session_id: String = SESSION,
         timeout: u64 = TIMEOUT,
         fallback_models: Vec<String> = FALLBACK_MODELS,
+        #[cfg_attr(feature = "codegen", schemars(with = "Budget"))]
         budget: Budget = BUDGET,
     }
 }
@@ -118,7 +136,8 @@ const DEBUG: Property = Property::new(
     "Debug",
     "Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in \
      `envelope`.",
-);
+)
+.icon("bug");
 
 /// The schema of Agent Core is written by hand.
 const AGENT_CORE_SET: PropertySet = PropertySet {
@@ -133,7 +152,8 @@ const RUNTIME: Property = Property::new(
     Kind::ConfigNode { of: "redflow-runtime" },
     "Runtime",
     "The sidecar. May be empty if the flow has only one.",
-);
+)
+.icon("server");
 
 pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core")
     .native()
@@ -158,9 +178,9 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
             DEBUG,
             STOP_CONDITIONS,
             ALLOWED_TOOLS,
-            MODEL,
-            MEMORY,
-            TOOLS,
+            MODEL.kept(),
+            MEMORY.kept(),
+            TOOLS.kept(),
             FALLBACK_MODELS.kept(),
             BUDGET.kept(),
         ]],
@@ -181,7 +201,8 @@ const SYSTEM_PROMPT: Property = Property::new(
     "System prompt",
     "What the model is told first, in every call: who it is and how it shall answer.",
 )
-.default(Initial::Text(DEFAULT_SYSTEM_PROMPT));
+.default(Initial::Text(DEFAULT_SYSTEM_PROMPT))
+.icon("commenting-o");
 const USER_MESSAGE: Property = Property::new(
     "userMessage",
     Kind::Block,
@@ -189,7 +210,8 @@ const USER_MESSAGE: Property = Property::new(
     "What the model shall answer. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for \
      the payload.",
 )
-.hint("thePayload", "the payload");
+.hint("thePayload", "the payload")
+.icon("comment-o");
 const AI_MAX_ITERATIONS: Property = Property::new(
     "maxIterations",
     between(1, 100),
@@ -198,7 +220,8 @@ const AI_MAX_ITERATIONS: Property = Property::new(
      `ITERATION_OVERFLOW`.",
 )
 .default(Initial::Number(DEFAULT_MAX_ITERATIONS))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("repeat");
 const TOOL_CHOICE: Property = Property::new(
     "toolChoice",
     Kind::Choice {
@@ -212,7 +235,8 @@ const TOOL_CHOICE: Property = Property::new(
     "Whether the model calls tools. `required` holds until the first result of a tool.",
 )
 .default(Initial::Text("auto"))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("wrench");
 const OUTPUT_FORMAT: Property = Property::new(
     "outputFormat",
     Kind::Choice {
@@ -227,7 +251,8 @@ const OUTPUT_FORMAT: Property = Property::new(
      the run fails with `OUTPUT_NOT_JSON`.",
 )
 .default(Initial::Text("text"))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("file-text-o");
 const OUTPUT_SCHEMA: Property = Property::new(
     "outputSchema",
     Kind::Json { shape: JsonShape::Object, height: Some(120) },
@@ -252,7 +277,9 @@ config! {
         system_prompt: String = SYSTEM_PROMPT,
         user_message: String = USER_MESSAGE,
         max_iterations: u32 = AI_MAX_ITERATIONS,
+        #[cfg_attr(feature = "codegen", schemars(with = "ToolChoice"))]
         tool_choice: ToolChoice = TOOL_CHOICE,
+        #[cfg_attr(feature = "codegen", schemars(with = "OutputFormat"))]
         output_format: OutputFormat = OUTPUT_FORMAT,
         #[cfg_attr(feature = "codegen", schemars(with = "Option<super::tools::ObjectOrText>"), ts(type = "string | { [key: string]: JsonValue }", optional))]
         output_schema: Value = OUTPUT_SCHEMA,
@@ -274,6 +301,8 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
         icon: "redflow-agent.svg",
         properties: &[&[
             RUNTIME,
+            MODEL,
+            MEMORY,
             SYSTEM_PROMPT,
             USER_MESSAGE,
             TOOL_CHOICE,
@@ -286,8 +315,6 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
             FALLBACK_MODELS,
             BUDGET,
             DEBUG,
-            MODEL,
-            MEMORY,
             TOOLS,
         ]],
         named_by: None,

@@ -326,6 +326,16 @@ pub enum Kind {
     },
     /// The ids of nodes.
     NodeIds,
+    /// The id of a model or memory of the flow.
+    Service {
+        /// The role of the node.
+        role: Role,
+    },
+    /// The ids of models or tools of the flow.
+    Services {
+        /// The role of the nodes.
+        role: Role,
+    },
     /// The names of the tools that an agent may call.
     AllowedTools,
     /// When an agent stops early.

@@ -199,7 +199,7 @@ impl Run {
 
     fn end_call(&mut self, at: Millis, call: &mut GroupCall, result: ToolResult) {
         let began_at = match call.state {
-            CallState::Open { at, .. } | CallState::Asked { at, .. } => at,
+            CallState::Open { at, .. } | CallState::Unknown { at, .. } => at,
             CallState::Queued | CallState::Done(_) => at,
         };
         let duration_ms = at.saturating_sub(began_at);
@@ -232,7 +232,7 @@ impl Run {
                     call_id: call.id.clone(),
                     reason: reason.to_owned(),
                 });
-                call.state = CallState::Asked { effect, at: began_at };
+                call.state = CallState::Unknown { effect, at: began_at };
                 self.go_on(at, group);
             }
             OnUnknown::Fail => {
@@ -293,7 +293,7 @@ impl Run {
             let end = match call.state {
                 CallState::Done(end) => end,
                 CallState::Queued => CallEnd::not_made("The run ended before this call was made.", at),
-                CallState::Open { at: began_at, .. } | CallState::Asked { at: began_at, .. } => CallEnd {
+                CallState::Open { at: began_at, .. } | CallState::Unknown { at: began_at, .. } => CallEnd {
                     result: ToolResult::failed("The run ended before the outcome of this call was known."),
                     outcome: Some(CallOutcome::Unknown),
                     began_at,

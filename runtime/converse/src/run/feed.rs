@@ -125,7 +125,7 @@ impl Machine for Run {
         match &self.phase {
             Phase::CallingTools(group) if group.waits() => {
                 let asked = group.0.iter().filter_map(|call| match call.state {
-                    CallState::Asked { effect, at } => Some((effect, at, call)),
+                    CallState::Unknown { effect, at } => Some((effect, at, call)),
                     _ => None,
                 });
                 let question = |(effect, asked_at, call): (EffectId, _, &crate::group::GroupCall)| Question {

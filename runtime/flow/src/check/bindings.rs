@@ -88,10 +88,11 @@ impl Checker<'_> {
             }
         }
         // A service wired to the agent's input is bound only if no other service of its role is. Else the
-        // wire is a reply.
+        // wire is a reply. An agent without ports for tools binds all tools that are wired to its input.
+        let binds_tools = !self.flow.nodes[agent].kind.binds_by_ports();
         let replies = edges.replies.get(&agent).map(Vec::as_slice).unwrap_or_default();
         for role in [Role::Model, Role::Memory, Role::Tool] {
-            let binds = bound.by_role(role).is_empty();
+            let binds = bound.by_role(role).is_empty() || (binds_tools && role == Role::Tool);
             for reply in replies.iter().filter(|reply| reply.role == role) {
                 if bound.fallback_models.contains(&reply.node) {
                     continue;

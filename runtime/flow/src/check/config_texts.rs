@@ -25,6 +25,7 @@ pub(super) fn config_problem(
     let name = pointer.trim_start_matches('/').replace('/', ".");
     let message = match (pointer.as_str(), rule.as_str()) {
         (_, "required") => format!("`{name}` is missing"),
+        (_, "additionalProperties") => format!("there is no property `{name}`"),
         ("/allowedTools", "minItems") => "the agent may call no tool: `allowedTools` is empty".to_owned(),
         _ => format!("`{name}` must be {expected}, and is {found} (rule `{rule}`)"),
     };
@@ -55,6 +56,7 @@ fn config_help(type_name: &str, pointer: &str, rule: &str, expected: &str, profi
             "Allow at least one: tick it in the agent's tab Tools, or name it in `allowedTools`.".to_owned()
         }
         (_, "required") => format!("Add `{name}` to the node."),
+        (_, "additionalProperties") => format!("Remove `{name}`."),
         _ => format!("Set `{name}` to {expected}."),
     };
     if lenient {

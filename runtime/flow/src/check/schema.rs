@@ -67,6 +67,11 @@ fn read_violation(error: &ValidationError<'_>) -> Violation {
             redflow_contract::json::push_pointer(&mut pointer, name);
             (format!("a property `{name}`"), "nothing".to_owned())
         }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let name = unexpected.first().map(String::as_str).unwrap_or_default();
+            redflow_contract::json::push_pointer(&mut pointer, name);
+            ("no such property".to_owned(), "one".to_owned())
+        }
         ValidationErrorKind::Type { kind } => (type_names(kind), String::new()),
         ValidationErrorKind::Constant { expected_value } => {
             (expected_value.to_string(), display_value(error.instance()))
@@ -117,6 +122,9 @@ fn type_names(kind: &TypeKind) -> String {
 fn known_alternatives(pointer: &str) -> &'static str {
     match pointer {
         "/effect" => "\"read\", \"idempotent\" or \"at_most_once\"",
+        "/toolChoice" => "\"auto\", \"required\" or \"none\"",
+        "/outputFormat" => "\"text\", \"json\" or \"full\"",
+        "/outputSchema" => "a JSON Schema object, or its text",
         "/onUnknown" => "\"wait\" or \"fail\"",
         "/inputSchema" => "a JSON Schema object, or its text",
         "/scope" => "a list of node ids, \"group\" or null",

@@ -99,6 +99,16 @@ fn exactly_one_model_and_at_most_one_memory() {
         node("d", "debug", json!([])),
     ]);
     check(flow, &["MODEL_MISSING ai2"]);
+    // Tools may be bound by both ways, but a model only by one.
+    let named = json!({"tools": ["named"], "model": "m"});
+    let flow = json!([
+        with(node("ai", "ai-agent", json!([[], []])), named),
+        model("m", json!([])),
+        model("other", json!([["ai"]])),
+        calculator("named", json!([])),
+        with(calculator("wired", json!([["ai"]])), json!({"toolName": "wired"})),
+    ]);
+    check(flow, &["EDGE_FOREIGN_REPLY other:0 -> ai /wires/0/0"]);
 }
 
 #[test]

@@ -8,8 +8,9 @@ use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use serde_json::{Value, json};
 
 pub(crate) fn runs(type_name: &str) -> bool {
-    const NATIVE: [&str; 10] = [
+    const NATIVE: [&str; 11] = [
         "agent-core",
+        "ai-agent",
         "scripted-model",
         "calculator-tool",
         "inject",

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and reads best when its helpers take values"
 )]
 
+mod ai_agent;
 mod bad_input;
 mod bindings;
 mod config;

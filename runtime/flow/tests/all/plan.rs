@@ -65,16 +65,10 @@ fn a_broken_service_refuses_the_agents_that_bind_it() {
 }
 
 #[test]
-fn a_flow_tool_and_an_ai_agent_need_node_red() {
+fn a_flow_tool_needs_node_red() {
     let tool =
         with(node("f", "function", json!([["a"]])), json!({"toolName": "calculator", "inputSchema": {}}));
-    let flow = json!([
-        agent("a", json!([["m"], ["f"]])),
-        model("m", json!([["ai"]])),
-        tool,
-        node("ai", "ai-agent", json!([]))
-    ]);
+    let flow = json!([agent("a", json!([["m"], ["f"]])), model("m", json!([])), tool,]);
     let checked = checked(&flow);
     assert_eq!(refusal(&checked, 0), Some(RunErrorCode::NeedsNodeRed));
-    assert_eq!(refusal(&checked, 1), Some(RunErrorCode::NeedsNodeRed));
 }

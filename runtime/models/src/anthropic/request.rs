@@ -6,9 +6,11 @@
 //! - A conversation that is empty or starts with the model gets a user turn `…` first.
 //! - A call without a result gets one that says so. A result without a call is left out.
 //! - An id that the API would refuse is replaced by the position of the call.
+//! - A conversation with calls needs tools. A request without tools names those that were called, and forbids
+//!   to call them.
 
 use super::{AnthropicMessages, NAME};
-use crate::lenient::{Arguments, InputSchema};
+use crate::lenient::{Arguments, InputSchema, tool_name};
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -101,9 +104,10 @@ impl<'a> RequestBody<'a> {
             ToolChoice::Required => "any",
             ToolChoice::None => "none",
         };
-        let has_tools = !chat.tools.is_empty();
+        let tools = Tools::new(chat);
+        let choice = if chat.tools.is_empty() { "none" } else { choice };
         let format = match chat.format {
-            AnswerFormat::JsonSchema(schema) => Some(OutputFormat { r#type: "json_schema", schema }),
+            AnswerFormat::JsonSchema { schema, .. } => Some(OutputFormat { r#type: "json_schema", schema }),
             // The API has no JSON mode, so only the prompt requests JSON.
             AnswerFormat::JsonObject | AnswerFormat::Text => None,
         };
@@ -112,8 +116,8 @@ impl<'a> RequestBody<'a> {
             max_tokens: wire.max_tokens,
             system,
             messages: Turns { messages, reasoning: chat.reasoning },
-            tools: has_tools.then_some(Tools(chat.tools)),
-            tool_choice: has_tools.then_some(ToolChoiceParam { r#type: choice }),
+            tool_choice: tools.is_some().then_some(ToolChoiceParam { r#type: choice }),
+            tools,
             temperature: wire.temperature,
             top_p: wire.top_p,
             top_k: wire.top_k,
@@ -127,7 +131,20 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-struct Tools<'a>(&'a [ToolSpec]);
+struct Tools<'a> {
+    declared: &'a [ToolSpec],
+    /// The tools that were called, if none is declared.
+    called: BTreeSet<Cow<'a, str>>,
+}
+
+impl<'a> Tools<'a> {
+    fn new(chat: &ChatRequest<'a>) -> Option<Self> {
+        let calls = chat.messages.iter().flat_map(|message| &message.tool_calls);
+        let called = calls.filter(|_| chat.tools.is_empty()).map(|call| tool_name(&call.name)).collect();
+        let tools = Self { declared: chat.tools, called };
+        (!tools.declared.is_empty() || !tools.called.is_empty()).then_some(tools)
+    }
+}
 
 impl Serialize for Tools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -138,11 +155,17 @@ impl Serialize for Tools<'_> {
             description: &'a str,
             input_schema: InputSchema<'a>,
         }
-        serializer.collect_seq(self.0.iter().map(|tool| Tool {
+        let declared = self.declared.iter().map(|tool| Tool {
             name: &tool.name,
             description: &tool.description,
             input_schema: InputSchema(tool.input_schema.as_ref()),
-        }))
+        });
+        let called = self.called.iter().map(|name| Tool {
+            name: name.as_ref(),
+            description: "",
+            input_schema: InputSchema(None),
+        });
+        serializer.collect_seq(declared.chain(called))
     }
 }
 
@@ -208,7 +231,7 @@ enum Block<'a> {
     },
     ToolUse {
         id: Cow<'a, str>,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: Arguments<'a>,
     },
     ToolResult {
@@ -232,7 +255,7 @@ fn assistant_blocks(all: &[Arc<ChatMessage>], turn: Range<usize>, reasoning: Rea
         blocks.extend(text_of(message).map(|text| Block::Text { text }));
         blocks.extend(message.tool_calls.iter().enumerate().map(|(nth, call)| Block::ToolUse {
             id: call_id(all, index, nth),
-            name: &call.name,
+            name: tool_name(&call.name),
             input: Arguments(&call.arguments),
         }));
     }

@@ -270,6 +270,18 @@ fn sends_tools_with_a_tool_choice() {
 }
 
 #[test]
+fn a_conversation_with_calls_has_tools_that_cannot_be_called() {
+    let sample = Sample { tools: vec![], ..tool_turn() };
+    let body = sample.body(&wire());
+    let any = json!({"type": "object"});
+    let expected =
+        json!([{"name": "calculator", "input_schema": any}, {"name": "clock", "input_schema": any}]);
+    assert_eq!(body["tools"], expected);
+    assert_eq!(body["tool_choice"], json!({"type": "none"}));
+    sample.check_golden(&wire(), "anthropic-called-tools");
+}
+
+#[test]
 fn sends_only_the_settings_that_are_set() {
     let body = conversation([user("a")]).body(&AnthropicMessages { effort: Some("low"), ..wire() });
     let keys: Vec<&String> = body.as_object().unwrap().keys().collect();

@@ -15,7 +15,7 @@ pub(super) type Node = Map<String, Value>;
 const REFERENCES: &[&str] = &["wires", "links", "scope", "nodes", "g"];
 
 /// Properties by which an agent names other nodes.
-const BINDINGS: &[&str] = &["model", "memory", "tools"];
+const BINDINGS: &[&str] = &["model", "memory", "tools", "fallbackModels"];
 
 /// Gives an id to every node that has none, and redirects its references to copies.
 pub(super) fn assign_ids(nodes: &mut [Node], active_flow: &[Node], new_id: &dyn Fn() -> String) {
@@ -105,7 +105,7 @@ mod tests {
         let active_flow = json!([
             {"id": "t", "type": "tab"},
             {"id": "ask", "type": "inject", "z": "t", "payload": "agent", "wires": [["agent"]]},
-            {"id": "agent", "type": "agent-core", "z": "t", "model": "model", "tools": ["sum"], "wires": [[], ["sum", "away"]]},
+            {"id": "agent", "type": "agent-core", "z": "t", "model": "model", "tools": ["sum"], "fallbackModels": ["model", "away"], "wires": [[], ["sum", "away"]]},
             {"id": "model", "type": "openai-model", "z": "t", "model": "model", "g": "box"},
             {"id": "sum", "type": "calculator-tool", "z": "t"},
             {"id": "twin", "type": "calculator-tool", "z": "t"},
@@ -118,7 +118,7 @@ mod tests {
         }
         let expected = json!([
             {"id": "new0", "type": "inject", "z": "t", "payload": "agent", "wires": [["new1"]]},
-            {"id": "new1", "type": "agent-core", "z": "t", "model": "new2", "tools": ["new3"], "wires": [[], ["new3", "away"]]},
+            {"id": "new1", "type": "agent-core", "z": "t", "model": "new2", "tools": ["new3"], "fallbackModels": ["new2", "away"], "wires": [[], ["new3", "away"]]},
             {"id": "new2", "type": "openai-model", "z": "t", "model": "model", "g": "new5"},
             {"id": "new3", "type": "calculator-tool", "z": "t"},
             {"id": "new4", "type": "calculator-tool", "z": "t"},

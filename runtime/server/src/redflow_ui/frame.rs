@@ -3,13 +3,13 @@
 //! Owns the guarantee that no node stays running in the UI: every node that began is shown as done before the
 //! frame ends.
 
-use super::payloads::{self, ANSWER_PORT, ErrorInfo};
+use super::payloads::{self, ErrorInfo};
 use super::preview::{LONG, Secrets, preview_message, preview_text};
 use redflow_contract::Millis;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::edge::Role;
-use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::edge::{PortKind, Role};
+use redflow_contract::id::{CallId, NodeId, NodeSummary};
 use redflow_contract::observability::{
     FrameEnd, FrameStart, FrameStats, IoDirection, IoEvent, NodeBehavior, NodeError, NodeErrorText,
     NodeInput, NodeOutput, NodeRole, NodeSemantics, NodeTiming, ObservabilityEvent, PayloadPreview,
@@ -18,10 +18,6 @@ use redflow_contract::run_error::Failure;
 use redflow_ports::{FlowStep, ServiceCall, StepOutcome};
 use serde_json::Value;
 use std::collections::BTreeMap;
-
-/// The output ports of Agent Core that lead to its services.
-const MODEL_PORT: u32 = 0;
-const TOOL_PORT: u32 = 1;
 
 /// Events of one moment, on their way to the UI.
 pub(crate) struct EventBatch {
@@ -52,6 +48,8 @@ struct Node {
     last_failure: Option<Failure>,
     /// The agent that called it.
     caller: Option<NodeId>,
+    /// The calls of a tool that have not returned, and when they began.
+    open_calls: BTreeMap<CallId, Millis>,
 }
 
 /// The output event of a node.
@@ -65,7 +63,11 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn sent(port: u32, payload: PayloadPreview) -> Self {
-        Self { behavior: NodeBehavior::Transformed, sent: Some((Some(port), payload)), error: None }
+        Self::transformed(Some(port), payload)
+    }
+
+    fn transformed(port: Option<u32>, payload: PayloadPreview) -> Self {
+        Self { behavior: NodeBehavior::Transformed, sent: Some((port, payload)), error: None }
     }
 
     fn without_payload(behavior: NodeBehavior) -> Self {
@@ -115,13 +117,19 @@ impl Frame {
             }
             FlowStep::Sent { node, port, message, error } => {
                 let info = error.map(error_info);
-                let is_agent = lookup(&node.type_name).role == Role::Agent;
-                let agent_message = || payloads::agent_message(message, port, info, &self.secrets);
+                let node_type = lookup(&node.type_name);
+                let is_agent = node_type.role == Role::Agent;
+                let kind = node_type.outputs.and_then(|ports| ports.get(port));
+                // Without a port for the answers of the model, the result has the text for the chat.
+                let has_answers = port_of(node, PortKind::ModelResponse).is_some();
+                let is_answer = kind == Some(&PortKind::ModelResponse);
+                let is_for_chat = is_answer || (!has_answers && kind == Some(&PortKind::Result));
+                let agent_message = || payloads::agent_message(message, is_for_chat, info, &self.secrets);
                 let special = if is_agent { agent_message() } else { None };
                 let payload = special.unwrap_or_else(|| preview_message(message, &self.secrets));
                 let port_number = u32::try_from(port).unwrap_or(u32::MAX);
                 let mut output = Output::sent(port_number, payload).with_error(info);
-                if is_agent && port == ANSWER_PORT {
+                if is_agent && is_answer {
                     // The result repeats the error, and one error event is enough.
                     output.error = None;
                 }
@@ -141,7 +149,7 @@ impl Frame {
             }
             FlowStep::ModelCalled { service_call, transcript } => {
                 let request = payloads::model_request(service_call, transcript);
-                self.add_call(service_call, MODEL_PORT, &request, batch);
+                self.add_call(service_call, PortKind::Model, &request, batch);
             }
             FlowStep::ModelAnswered { service_call, answer } => {
                 let payload = match answer {
@@ -156,9 +164,13 @@ impl Frame {
                 self.add_input(service_call.agent, payloads::payload(&payload, &self.secrets), batch);
             }
             FlowStep::ToolCalled { service_call, call } => {
-                self.add_call(service_call, TOOL_PORT, &Value::Object(call.input.clone()), batch);
+                self.add_call(service_call, PortKind::Tool, &Value::Object(call.input.clone()), batch);
+                self.node(service_call.service).open_calls.insert(call.call_id.clone(), batch.now);
             }
-            FlowStep::ToolReturned { service_call, result, .. } => {
+            FlowStep::ToolReturned { service_call, call, result } => {
+                // A tool may have several open calls: the duration is that of this one.
+                let tool = self.node(service_call.service);
+                tool.received_at = tool.open_calls.remove(&call.call_id).or(tool.received_at);
                 let (payload, text) = match result {
                     Ok(result) => payloads::tool_result(result),
                     Err(reason) => return self.add_unknown_outcome(service_call, reason, batch),
@@ -172,10 +184,10 @@ impl Frame {
         }
     }
 
-    /// An agent calls one of its services.
-    fn add_call(&mut self, call: &ServiceCall<'_>, port: u32, payload: &Value, batch: &mut EventBatch) {
+    /// An agent calls one of its services, through its port for them if it has one.
+    fn add_call(&mut self, call: &ServiceCall<'_>, kind: PortKind, payload: &Value, batch: &mut EventBatch) {
         let payload = payloads::payload(payload, &self.secrets);
-        self.add_output(call.agent, Output::sent(port, payload.clone()), batch);
+        self.add_output(call.agent, Output::transformed(port_of(call.agent, kind), payload.clone()), batch);
         self.add_input(call.service, payload, batch);
         self.node(call.service).caller = Some(call.agent.id.clone());
     }
@@ -264,7 +276,7 @@ impl Frame {
             self.outputs = self.outputs.saturating_add(1);
         }
         let own = self.node(node);
-        own.is_running = false;
+        own.is_running = !own.open_calls.is_empty();
         own.has_failed |= behavior == NodeBehavior::Terminated;
         own.has_waited |= behavior == NodeBehavior::Filtered;
         let (received_at, duration_ms) = (own.received_at, own.duration(batch.now));
@@ -283,6 +295,12 @@ impl Node {
     fn duration(&self, now: Millis) -> Option<u64> {
         self.received_at.map(|received_at| now.saturating_sub(received_at))
     }
+}
+
+/// The output of a node that has this kind.
+fn port_of(node: &NodeSummary, kind: PortKind) -> Option<u32> {
+    let ports = lookup(&node.type_name).outputs?;
+    ports.iter().position(|port| *port == kind).map(saturated)
 }
 
 /// Adds the events of an agent that a deploy refused.

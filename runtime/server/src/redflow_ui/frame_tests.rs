@@ -101,13 +101,17 @@ impl Scene {
 
     /// A tool is called, or returns if there is a result.
     fn tool(&mut self, result: Option<Result<&ToolResult, &str>>) {
+        self.tool_call("c1", result);
+    }
+
+    fn tool_call(&mut self, call_id: &str, result: Option<Result<&ToolResult, &str>>) {
         let (run, agent, service) = (self.run.clone(), self.agent.clone(), self.tool.clone());
         let service_call =
             &ServiceCall { run: &run, iteration: 1, agent: &agent, service: &service, tools: &[] };
         let call = &ToolCall {
             run_id: run.clone(),
             iteration: 1,
-            call_id: CallId::from("c1"),
+            call_id: CallId::from(call_id),
             tool: "calculator".to_owned(),
             node: service.id.clone(),
             input: message(json!({"expression": "2+2"})),
@@ -237,6 +241,81 @@ fn shows_a_tool_iteration_step_by_step() {
     );
     assert_eq!(still_running(&events), HashSet::new());
     insta::assert_json_snapshot!(events);
+}
+
+/// An AI Agent has no ports for its services, and its model may call one tool several times at once.
+#[test]
+fn shows_the_parallel_calls_of_an_ai_agent() {
+    let mut scene = Scene::new();
+    scene.agent = node("a1", "ai-agent");
+    let (agent, debug) = (scene.agent.clone(), scene.debug.clone());
+    scene.received(&agent, json!({"payload": "?"}));
+    scene.model_called(1, &[(ChatRole::User, "?")]);
+    scene.model_answered(1, Ok(&answer("")));
+    scene.tool_call("c1", None);
+    scene.tool_call("c2", None);
+    scene.tool_call("c3", None);
+    scene.tool_call("c2", Some(Ok(&ToolResult::ok(json!(2)))));
+    scene.tool_call("c1", Some(Ok(&ToolResult::ok(json!(1)))));
+    let results = [(ChatRole::Assistant, ""), (ChatRole::Tool, "1"), (ChatRole::Tool, "2")];
+    scene.model_called(2, &results);
+    scene.model_answered(2, Ok(&answer("Done.")));
+    scene.sent(&agent, 1, json!({"payload": "Do", "stream": {"type": "text"}}), None);
+    let ended = json!({"payload": "Done.", "agentResult": {"completed": true, "message": "Done."}});
+    scene.sent(&agent, 0, ended.clone(), None);
+    scene.received(&debug, ended);
+    scene.done(&debug, StepOutcome::Completed);
+    let events = scene.end();
+    assert_eq!(
+        outline(&events)[1..],
+        [
+            "node:input a1",
+            "node:output a1 transform transformed",
+            "node:input m1",
+            "node:output m1 0 transform transformed",
+            "node:input a1",
+            "node:output a1 transform transformed",
+            "node:input t1",
+            "node:output a1 transform transformed",
+            "node:input t1",
+            "node:output a1 transform transformed",
+            "node:input t1",
+            "node:output t1 0 transform transformed",
+            "node:input a1",
+            "node:output t1 0 transform transformed",
+            "node:input a1",
+            "node:output a1 transform transformed",
+            "node:input m1",
+            "node:output m1 0 transform transformed",
+            "node:input a1",
+            "node:output a1 1 transform transformed",
+            "node:output a1 0 transform transformed",
+            "node:input d1",
+            "node:output d1 sink pass-through",
+            "node:output i1 trigger pass-through",
+            // The third call has not returned.
+            "node:output t1 sink pass-through",
+            "frame:end",
+        ]
+    );
+    assert_eq!(still_running(&events), HashSet::new());
+    let duration = |at: usize| &events[at]["data"]["timing"]["durationMs"];
+    assert_eq!((duration(12), duration(14)), (&json!(2), &json!(4)), "each call has its own duration");
+    let request = |at: usize| &events[at]["data"]["input"]["payload"]["preview"]["userPrompt"];
+    assert_eq!((request(3), request(17)), (&json!("?"), &json!("1\n2")));
+    assert_eq!(events[21]["data"]["outputs"][0]["payload"]["fullMessage"], "Done.");
+}
+
+#[test]
+fn reports_the_error_of_an_ai_agent_once() {
+    let mut scene = Scene::new();
+    let agent = node("a1", "ai-agent");
+    scene.received(&agent, json!({"payload": "?"}));
+    let spent = failure(RunErrorCode::BudgetExceeded, "The budget is used up.");
+    scene.sent(&agent, 0, json!({"agentResult": {"completed": false, "message": null}}), Some(&spent));
+    let events = scene.end();
+    assert_eq!(outline(&events)[2..4], ["node:output a1 0 transform terminated", "node:error a1"]);
+    assert_eq!(events[2]["data"]["outputs"][0]["payload"]["fullMessage"], "The budget is used up.");
 }
 
 #[test]

@@ -12,9 +12,6 @@ use redflow_contract::transcript::{ChatRole, Transcript};
 use redflow_ports::ServiceCall;
 use serde_json::{Map, Value, json};
 
-/// The output port of an agent that carries each answer of its model.
-pub(super) const ANSWER_PORT: usize = 4;
-
 /// An error as frames show it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorInfo<'a> {
@@ -34,16 +31,20 @@ impl ErrorInfo<'_> {
     }
 }
 
-/// The request to a model: the system prompt and the last message.
+/// The request to a model: the system prompt, and the last message or the results of the last tool calls.
 pub(crate) fn model_request(call: &ServiceCall<'_>, transcript: &Transcript) -> Value {
-    let last = |roles: &[ChatRole]| {
-        let mut messages = transcript.segments().iter().rev();
-        messages.find(|segment| roles.contains(&segment.role)).map(|segment| segment.content.as_str())
-    };
+    let newest = || transcript.segments().iter().rev();
+    let last = |roles: &[ChatRole]| newest().find(|segment| roles.contains(&segment.role));
+    let results = newest().take_while(|segment| segment.role == ChatRole::Tool);
+    let mut prompts: Vec<&str> = results.map(|segment| segment.content.as_str()).collect();
+    prompts.reverse();
+    if prompts.is_empty() {
+        prompts.extend(last(&[ChatRole::User, ChatRole::Tool]).map(|segment| segment.content.as_str()));
+    }
     let tools: Vec<Value> = call.tools.iter().map(|name| json!({"name": name})).collect();
     json!({
-        "systemPrompt": last(&[ChatRole::System]).unwrap_or_default(),
-        "userPrompt": last(&[ChatRole::User, ChatRole::Tool]).unwrap_or_default(),
+        "systemPrompt": last(&[ChatRole::System]).map_or("", |segment| segment.content.as_str()),
+        "userPrompt": prompts.join("\n"),
         "tools": tools,
         "traceId": call.run,
         "envelope": {"iteration": call.iteration},
@@ -103,11 +104,11 @@ pub(crate) fn tool_result(result: &ToolResult) -> (Value, Option<&str>) {
     (json!({"success": false, "error": text}), Some(text))
 }
 
-/// The preview of an agent's message with `agentResult`, with the whole text for the chat of the UI; none for
-/// any other message.
+/// The preview of an agent's message with `agentResult`, with the whole text if it is for the chat of the UI;
+/// none for any other message.
 pub(crate) fn agent_message(
     message: &Message,
-    port: usize,
+    is_for_chat: bool,
     error: Option<ErrorInfo<'_>>,
     secrets: &Secrets,
 ) -> Option<PayloadPreview> {
@@ -121,7 +122,7 @@ pub(crate) fn agent_message(
         let text = texts.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.is_empty());
         text.or(error.map(|error| error.message))
     };
-    let full_text = if port == ANSWER_PORT { full_text() } else { None };
+    let full_text = if is_for_chat { full_text() } else { None };
     Some(PayloadPreview {
         agent_result: Some(preview_value(result, &LONG, secrets).preview),
         full_message: full_text.map(|text| preview_text(text, &LONG, secrets)),

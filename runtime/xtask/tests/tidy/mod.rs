@@ -15,7 +15,7 @@ use redflow_xtask::{codegen, files, process};
 use std::path::Path;
 
 /// Crates that do no I/O, read no clock and make no random numbers.
-const PURE: &[&str] = &["contract", "json-schema", "flow", "machine", "react", "strategies"];
+const PURE: &[&str] = &["contract", "json-schema", "flow", "machine", "converse", "react", "strategies"];
 
 /// `schemas/` and `bindings/src/types.ts` are what `cargo xtask codegen` writes.
 pub(crate) fn generated_files(root: &Path) -> Vec<String> {

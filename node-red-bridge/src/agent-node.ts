@@ -1,19 +1,20 @@
-// `agent-core`: a message starts a run in the sidecar, or is the reply of a tool. The run's outputs leave by the ports. A
+// Nodes that are agents: a message starts a run in the sidecar, or is the reply of a tool. The run's outputs leave by the ports. A
 // message of another agent's tool call is an ordinary message, unless it is the reply of a tool that both agents use.
 
-import { agentErrors } from "../agent-errors";
-import { usesTool } from "../bound-tools";
-import { isToolRequest } from "../calls";
-import { Failure } from "../failure";
-import { onInput } from "../guard";
-import type { Definition, Red, RedNode } from "../red";
-import { dropRefusedAgain, isRefusal } from "../refused-edges";
-import { registerNode } from "../register";
-import { finishIfEnding } from "../runs";
-import { callOf, runtimeOf } from "../runtime-registry";
-import { warnDroppedReply } from "../tools";
+import { agentErrors } from "./agent-errors";
+import { usesTool } from "./bound-tools";
+import { isToolRequest } from "./calls";
+import { Failure } from "./failure";
+import { onInput } from "./guard";
+import type { Definition, Red, RedNode } from "./red";
+import { dropRefusedAgain, isRefusal } from "./refused-edges";
+import { registerNode } from "./register";
+import { finishIfEnding } from "./runs";
+import { callOf, runtimeOf } from "./runtime-registry";
+import { warnDroppedReply } from "./tools";
 
-export = (RED: Red): void => {
+/** Registers the type of an agent. */
+export function registerAgent(RED: Red, type: string): void {
   function AgentNode(this: RedNode, definition: Definition): void {
     RED.nodes.createNode(this, definition);
     const runtime = runtimeOf(definition["runtime"]);
@@ -61,8 +62,8 @@ export = (RED: Red): void => {
     });
   }
 
-  registerNode(RED, "agent-core", AgentNode);
-};
+  registerNode(RED, type, AgentNode);
+}
 
 /** Reports a tool's reply that does not count. */
 function dropReply(agent: RedNode, reason: string): void {

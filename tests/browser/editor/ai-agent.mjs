@@ -1,0 +1,99 @@
+// The AI Agent: its dialog with services by wires and by choice, and a run with parallel calls.
+
+import assert from "node:assert/strict";
+
+import { eventually } from "../kit/wait.mjs";
+import { TABS } from "./agent-dialog.mjs";
+import { withRuntime } from "./dialogs.mjs";
+import { model } from "./flows.mjs";
+
+/** The example, with two more models that the agent may fall back to. */
+function flow(fixture) {
+  const spare = (id, name, y) => ({ id, type: "scripted-model", z: "rf07-tab", name, replies: ["ok"], delayMs: 0, x: 600, y, wires: [[]] });
+  return [...withRuntime(fixture, "07-ai-agent"), spare("spare1", "First spare", 40), spare("spare2", "Second spare", 80)];
+}
+
+export async function dialog(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, flow(fixture));
+  const tray = await editor.open("rf07-agent");
+  for (const name of TABS) {
+    await tray.getByRole("tab", { name }).click();
+  }
+  await editor.done();
+  assert.equal(await editor.page.evaluate(() => RED.nodes.dirty()), false, "opening the tabs changes nothing");
+  assert.deepEqual(await editor.value("rf07-agent", "validationErrors") ?? [], []);
+
+  await editor.open("rf07-agent");
+  await tray.getByRole("tab", { name: "General" }).click();
+  const [model, memory] = [tray.locator("#node-input-model"), tray.locator("#node-input-memory")];
+  const chosen = (select) => select.evaluate((field) => field.selectedOptions[0]?.text);
+  assert.equal(await chosen(model), "by wire: Scripted model");
+  assert.equal(await chosen(memory), "none");
+  await editor.screenshot("ai-agent-general");
+  await tray.locator("details summary").click();
+  const add = tray.getByRole("combobox", { name: "Add …" }).first();
+  await add.selectOption({ label: "First spare" });
+  await add.selectOption({ label: "Second spare" });
+  const names = () => tray.locator(".redflow-service-name").allInnerTexts();
+  assert.deepEqual(await names(), ["First spare", "Second spare"]);
+  await tray.getByRole("button", { name: "Move up" }).nth(1).click();
+  assert.deepEqual(await names(), ["Second spare", "First spare"]);
+  await editor.screenshot("ai-agent-more");
+
+  await tray.getByRole("tab", { name: "Tools" }).click();
+  const row = (name) => tray.getByRole("tabpanel").getByRole("listitem").filter({ hasText: name });
+  await editor.waitForText(row("calculator"), /by wire/);
+  await editor.waitForText(row("temperature"), /changes nothing/i);
+  await editor.screenshot("ai-agent-tools");
+  await row("temperature").getByRole("button", { name: "Remove" }).click();
+  await editor.done();
+  assert.deepEqual(await editor.value("rf07-agent", "fallbackModels"), ["spare2", "spare1"]);
+  assert.deepEqual(await editor.value("rf07-agent", "tools"), []);
+  assert.equal(await editor.value("rf07-agent", "model"), "");
+
+  await editor.open("rf07-agent");
+  await tray.getByRole("tab", { name: "Tools" }).click();
+  await tray.getByRole("tabpanel").getByRole("combobox", { name: "Add …" }).selectOption({ label: "temperature" });
+  await editor.done();
+  assert.deepEqual(await editor.value("rf07-agent", "tools"), ["rf07-weather"]);
+}
+
+export async function parallelCalls(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, flow(fixture));
+  await editor.press("rf07-ask");
+  await editor.page.evaluate(() => RED.sidebar.show("debug"));
+  const answer = "It is 4 degrees in Oslo, and three nights cost 269.70.";
+  await editor.page.locator(".red-ui-debug-msg", { hasText: answer }).first().waitFor();
+  const tray = await editor.open("rf07-agent");
+  await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
+  const step = tray.locator(".redflow-step").first();
+  await editor.waitForText(step, /temperature, calculator/);
+  await editor.waitForText(step, /Tool calls: 2/);
+  const calls = step.locator(".redflow-calls > *");
+  await editor.waitForText(calls.nth(0), /temperature returned/);
+  await editor.waitForText(calls.nth(1), /calculator returned/);
+  const [first, second] = [await calls.nth(0).boundingBox(), await calls.nth(1).boundingBox()];
+  assert.ok(first.y === second.y && first.x < second.x, "the calls stand side by side");
+  await editor.screenshot("ai-agent-run");
+}
+
+export async function streamedText(fixture, t) {
+  const live = { ...model(fixture, "rf07-tab", 140, 100), wires: [["rf07-agent"]] };
+  const editor = await fixture.deployAndOpen(t, [...withRuntime(fixture, "07-ai-agent").filter(({ id }) => id !== "rf07-model"), live]);
+  const words = Array.from({ length: 2_000 }, (_, index) => `word${index}`);
+  fixture.model.setAnswers(words.join(" "));
+  fixture.model.hold();
+  await editor.press("rf07-ask");
+  const tray = await editor.open("rf07-agent");
+  await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
+  const text = tray.locator(".redflow-live");
+  // The text is known from the moment in which the editor shows the run.
+  await eventually("the text appears word by word", async () => {
+    fixture.model.releaseSome(1);
+    return (await text.count()) === 1 && /word\d+ word\d+/.test(await text.innerText());
+  });
+  await editor.screenshot("ai-agent-live");
+  fixture.model.release();
+  await editor.waitForText(tray, /Answered/);
+  assert.equal(await text.isVisible(), false);
+}
