@@ -2,7 +2,9 @@
 //! rule after a crash.
 
 use crate::doubles::new_call_counts;
-use crate::kit::{Setup, agent, ends, final_answer, inject, model, node, only_message, with};
+use crate::kit::{
+    EngineTest, Setup, agent, ends, final_answer, inject, model, node, only_message, tool_double, with,
+};
 use crate::test_store::{Fault, TestStore};
 use pretty_assertions::assert_eq;
 use redflow_contract::Message;
@@ -384,6 +386,46 @@ async fn a_cancel_and_the_deadline_end_all_open_effects() {
     slow[1]["timeout"] = json!(10);
     let test = setup(Fault::None).start_engine(&slow);
     assert_eq!(ends(&test.fire().await), ["run-1 a failed TIMEOUT"]);
+}
+
+/// A cancel drops the calls of an AI Agent that are under way, and so does the end of the process. Their intents
+/// are one append.
+#[tokio::test(start_paused = true)]
+async fn parallel_calls_are_dropped_with_their_run() {
+    let calls: Vec<Value> = ["t", "u", "v"].iter().map(|name| json!({"name": name})).collect();
+    let tool = |id: &str| with(tool_double(json!({"hangs": "tool"})), json!({"id": id, "name": id}));
+    let flow = json!([
+        inject(&["a"]),
+        with(node("a", "ai-agent", json!([[], []])), json!({"model": "m", "tools": ["t", "u", "v"]})),
+        model("m", json!([{"toolCalls": calls}, "done"])),
+        tool("t"),
+        tool("u"),
+        tool("v"),
+    ]);
+    for is_killed in [false, true] {
+        let test = EngineTest::new(&flow);
+        let recorder = Arc::clone(&test.recorder);
+        let stop = async {
+            sleep(Duration::from_millis(5)).await;
+            if !is_killed {
+                test.engine.cancel("run-1".into(), "enough".to_owned()).await.unwrap();
+            }
+        };
+        tokio::select! {
+            biased;
+            ((), reports) = async { tokio::join!(stop, test.fire_unchecked()) } => {
+                assert_eq!(ends(&reports), ["run-1 a failed CANCELLED"]);
+            }
+            () = sleep(Duration::from_secs(10)) => assert!(is_killed, "hangs"),
+        }
+        test.kill().await;
+        let lines = recorder.calls_and_appends();
+        let count = |wanted: &str| lines.iter().filter(|line| line.starts_with(wanted)).count();
+        assert_eq!((count("tool "), count("dropped tool ")), (3, 3), "{lines:?}");
+        let first = lines.iter().position(|line| line.starts_with("tool ")).unwrap();
+        let before = lines[..first].iter().filter(|line| *line == "journal").count();
+        assert_eq!(before, 2, "the start, and the intents of all calls: {lines:?}");
+    }
 }
 
 /// An orderly stop lets calls that must not be repeated finish, and leaves the others for later.

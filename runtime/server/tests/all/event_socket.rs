@@ -307,6 +307,39 @@ async fn disconnects_a_blocked_reader_that_can_continue_later() {
     }
 }
 
+/// A reader that has subscribed and then reads too slowly for the log.
+#[tokio::test]
+async fn a_live_reader_learns_that_its_next_events_are_gone() {
+    let log = EventLogSettings { max_events: 8, ..EventLogSettings::default() };
+    let mut setup = Setup { log, ..Setup::default() };
+    setup.settings.send_timeout = Duration::from_secs(300);
+    let mut nodes = plain_flow();
+    // More than the buffers of the operating system hold, with many events for each start.
+    let debugs: Vec<String> = (0..30).map(|number| format!("d{number}")).collect();
+    nodes[1]["payload"] = json!("x".repeat(15_000));
+    nodes[1]["wires"] = json!([debugs]);
+    let tab = nodes[1]["z"].clone();
+    let debug = |id: &String| json!({"id": id, "type": "debug", "z": tab, "name": "", "wires": []});
+    nodes.as_array_mut().unwrap().extend(debugs.iter().map(debug));
+    let sidecar = setup.start(Some(nodes)).await;
+    let mut reader = sidecar.socket().await;
+    reader.subscribe(None).await;
+    let EventsMessage::CaughtUp { .. } = reader.hear().await else { panic!("not caught up") };
+    for _ in 0..100 {
+        sidecar.post("/api/runs", json!({"node": "ask"})).await.ok(202);
+    }
+    let (mut last, mut seen) = (None, 0);
+    let (code, cursor) = loop {
+        match reader.hear().await {
+            EventsMessage::Event { cursor, .. } => (last, seen) = (Some(cursor), seen + 1),
+            EventsMessage::Closing { code, cursor, .. } => break (code, cursor),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(code, ProblemCode::Api(ApiCode::EventsGone), "after {seen} events");
+    assert_eq!(cursor, last, "the position of its last event");
+}
+
 #[tokio::test]
 async fn tells_readers_that_the_sidecar_stops_and_their_position() {
     let sidecar = TestSidecar::start(plain_flow()).await;
