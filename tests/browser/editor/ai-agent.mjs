@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { eventually } from "../kit/wait.mjs";
 import { TABS } from "./agent-dialog.mjs";
 import { withRuntime } from "./dialogs.mjs";
-import { model } from "./flows.mjs";
+import { mail, model } from "./flows.mjs";
 
 /** The example, with two more models that the agent may fall back to. */
 function flow(fixture) {
@@ -96,4 +96,34 @@ export async function streamedText(fixture, t) {
   fixture.model.release();
   await editor.waitForText(tray, /Answered/);
   assert.equal(await text.isVisible(), false);
+}
+
+export async function severalQuestions(fixture, t) {
+  const letter = (to) => ({ name: "send_mail", arguments: { to, text: "Tea is ready." } });
+  const replies = [{ toolCalls: [letter("kitchen"), letter("hall")] }, "Both know."];
+  const nodes = withRuntime(fixture, "07-ai-agent").map((node) => {
+    const changes = { "rf07-model": { replies, delayMs: 0 }, "rf07-agent": { tools: ["mail"] } };
+    return { ...node, ...changes[node.id] };
+  });
+  const editor = await fixture.deployAndOpen(t, [...nodes, ...mail("rf07-tab", 140, 460)]);
+  await editor.press("rf07-ask");
+  const sidebar = await editor.openSidebar();
+  await sidebar.getByRole("button", { name: "Waiting", exact: true }).click();
+  await sidebar.getByRole("list", { name: "Runs" }).getByRole("button", { name: /Travel desk/ }).click();
+  const forms = sidebar.locator("form.redflow-resolve");
+  await eventually("both calls ask", async () => (await forms.count()) === 2);
+  await editor.waitForText(forms.nth(0), "kitchen");
+  await editor.waitForText(forms.nth(1), "hall");
+  await editor.screenshot("ai-agent-questions");
+  const answer = (form) => form.getByRole("button", { name: "Answer and continue the run" }).click();
+  // The input of one form does not change the other.
+  await forms.nth(1).getByLabel("It did not happen").check();
+  await forms.nth(0).getByLabel("It happened", { exact: true }).check();
+  await answer(forms.nth(0));
+  await eventually("one call asks", async () => (await forms.count()) === 1);
+  await editor.waitForText(forms, "hall");
+  assert.equal(await forms.getByLabel("It did not happen").isChecked(), true);
+  await answer(forms);
+  await editor.waitForText(sidebar, /Answered · iterations: 2/);
+  assert.equal(await forms.count(), 0);
 }
