@@ -2131,6 +2131,10 @@ export type CallRecord = {
  */
 iteration: number, 
 /**
+ * The id of the call.
+ */
+callId: CallId, 
+/**
  * The name of the tool.
  */
 tool: string, 

@@ -120,9 +120,9 @@ fn a_run_is_shown() {
     assert_eq!(
         detail["calls"],
         json!([
-            {"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"},
+            {"iteration": 1, "callId": format!("{id}:1"), "tool": "calculator", "input": {"expression": "6*7"},
              "result": {"success": true, "output": {"result": 42, "expression": "6*7"}}},
-            {"iteration": 2, "tool": "calculator", "input": {"expression": "1/0"},
+            {"iteration": 2, "callId": format!("{id}:2"), "tool": "calculator", "input": {"expression": "1/0"},
              "result": {"success": false, "error": "Calculation error: Division by zero at character 2: use a \
                         divisor or base other than zero"}},
         ])
@@ -178,7 +178,10 @@ fn a_call_without_a_result_is_printed_without_one() {
     let id = interrupted_run(&folder);
     let detail =
         |folder: &Folder| folder.redflow(["runs", "show", &id, "--json"]).run().json()["calls"].clone();
-    let call = |result: Value| json!([{"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"}, "result": result}]);
+    let call = |result: Value| {
+        let input = json!({"expression": "6*7"});
+        json!([{"iteration": 1, "callId": format!("{id}:1"), "tool": "calculator", "input": input, "result": result}])
+    };
     assert_eq!(detail(&folder), call(Value::Null));
     assert_eq!(folder.redflow(["run", "--resume", &id]).run().code, 3);
     assert_eq!(detail(&folder), call(Value::Null));

@@ -45,7 +45,7 @@ pub(crate) struct EngineState {
     pub(crate) work: FuturesUnordered<BoxFuture<'static, Completion>>,
     pub(crate) live_runs: HashMap<RunId, LiveRun>,
     /// The runs for which a person's answer is being stored, with the answers that came after it.
-    pub(crate) later_answers: HashMap<RunId, Vec<(RunRequest, Reply<Result<(), StoreError>>)>>,
+    pub(crate) later_answers: HashMap<RunId, Vec<LaterAnswer>>,
     pub(crate) results_in_flight: ResultsInFlight,
     /// Runs send through this; the task holds the other end.
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
@@ -58,6 +58,9 @@ pub(crate) struct EngineState {
     /// How many cascades the engine has begun. The number of the last one is its `StartId`.
     pub(crate) starts: u64,
 }
+
+/// A person's answer for a run, and the caller that waits until it is stored.
+pub(crate) type LaterAnswer = (RunRequest, Reply<Result<(), StoreError>>);
 
 /// A message on its way to a node.
 pub(crate) struct Delivery {

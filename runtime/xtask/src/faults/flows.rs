@@ -12,6 +12,22 @@ pub(super) fn one_agent(class: &str, calls: u32, tool: Value) -> Value {
     Value::Array(nodes)
 }
 
+/// An AI Agent that makes one call of each of these classes in one answer, and then answers.
+pub(super) fn parallel_calls(classes: &[&str]) -> Value {
+    let names: Vec<String> = (0..classes.len()).map(|number| format!("t{number}")).collect();
+    let calls: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let mut nodes = vec![
+        inject(&["a"]),
+        debug(),
+        json!({"id": "a", "type": "ai-agent", "z": "t", "name": "a", "x": 1, "y": 1, "wires": [["d"], []],
+               "model": "m", "tools": names}),
+        json!({"id": "m", "type": "scripted-model", "z": "t", "x": 1, "y": 1, "wires": [],
+               "replies": [{"toolCalls": calls}, "done"]}),
+    ];
+    nodes.extend(names.iter().zip(classes).map(|(name, class)| witness_tool(name, class)));
+    Value::Array(nodes)
+}
+
 /// Three agents of each class with three calls each. The results of the first of each class start another agent.
 pub(super) fn many_agents() -> Value {
     let mut nodes = vec![json!({"id": "t", "type": "tab", "label": "Many"}), debug()];
@@ -45,8 +61,7 @@ fn agent(name: &str, class: &str, calls: u32, results: &[&str], tool: Value) -> 
         |number| json!({"action": "tool", "tool": tool_id, "input": {"call": number}, "confidence": 0.5});
     let mut replies: Vec<Value> = (0..calls).map(call).collect();
     replies.push(json!({"action": "final", "message": "done"}));
-    let mut tool_node = json!({"id": tool_id, "type": "tool.witness", "z": "t", "x": 1, "y": 1, "wires": [],
-        "toolName": tool_id, "description": "acts", "inputSchema": {"type": "object"}, "effect": class});
+    let mut tool_node = witness_tool(&tool_id, class);
     if let (Some(node), Value::Object(more)) = (tool_node.as_object_mut(), tool) {
         node.extend(more);
     }
@@ -57,4 +72,9 @@ fn agent(name: &str, class: &str, calls: u32, results: &[&str], tool: Value) -> 
         json!({"id": model_id, "type": "scripted-model", "z": "t", "x": 1, "y": 1, "wires": [], "replies": replies}),
         tool_node,
     ]
+}
+
+fn witness_tool(id: &str, class: &str) -> Value {
+    json!({"id": id, "type": "tool.witness", "z": "t", "x": 1, "y": 1, "wires": [],
+           "toolName": id, "description": "acts", "inputSchema": {"type": "object"}, "effect": class})
 }

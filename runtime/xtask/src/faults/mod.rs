@@ -11,6 +11,7 @@ mod environment;
 mod flows;
 mod kills;
 mod matrix;
+mod parallel;
 mod rig;
 mod sidecar;
 mod witness;
@@ -97,8 +98,18 @@ fn cause_faults(root: &Path, effort: Effort, build: Build, names: &[String]) -> 
 }
 
 /// The suites that can be run alone.
-const SUITES: [&str; 9] =
-    ["matrix", "kills", "sidecar", "hostile", "peers", "disk", "file-system", "clock", "processes"];
+const SUITES: [&str; 10] = [
+    "matrix",
+    "parallel",
+    "kills",
+    "sidecar",
+    "hostile",
+    "peers",
+    "disk",
+    "file-system",
+    "clock",
+    "processes",
+];
 
 fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Result<Vec<Row>, String> {
     let rig = Rig::build(root, build)?;
@@ -109,8 +120,9 @@ fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Re
         rows.push(row);
     };
     type Suite<'a> = &'a dyn Fn(&Rig) -> Result<Option<Row>, String>;
-    let suites: [Suite<'_>; 9] = [
+    let suites: [Suite<'_>; 10] = [
         &|rig| matrix::run(rig).map(Some),
+        &|rig| parallel::run(rig).map(Some),
         &|rig| kills::run(rig, effort.kills).map(Some),
         &|rig| sidecar::run(rig, effort.sidecar_kills).map(Some),
         &|rig| sidecar::hostile::run(rig).map(Some),
@@ -228,12 +240,13 @@ fn resume_until_finished(rig: &Rig, folder: &Path, flow: &str) -> Result<usize, 
         }
         for run in runs.iter().filter(|run| run["status"] == "waiting") {
             let id = run["runId"].as_str().unwrap_or_default();
+            let call = run["waiting"]["callId"].as_str().unwrap_or_default();
             asked += 1;
             // Alternates between the two answers.
             let args: &[&str] = if asked % 2 == 0 {
-                &["runs", "resolve", id, "--not-done"]
+                &["runs", "resolve", id, "--call", call, "--not-done"]
             } else {
-                &["runs", "resolve", id, "--done", "--result", "42"]
+                &["runs", "resolve", id, "--call", call, "--done", "--result", "42"]
             };
             let exit = rig.run(folder, args)?;
             if exit.code != Some(0) {
