@@ -7,10 +7,13 @@ import { TABS } from "./agent-dialog.mjs";
 import { withRuntime } from "./dialogs.mjs";
 import { mail, model } from "./flows.mjs";
 
-/** The example, with two more models that the agent may fall back to. */
+/** The example, with an ordinary node as a tool and two more models that the agent may fall back to. */
 function flow(fixture) {
   const spare = (id, name, y) => ({ id, type: "scripted-model", z: "rf07-tab", name, replies: ["ok"], delayMs: 0, x: 600, y, wires: [[]] });
-  return [...withRuntime(fixture, "07-ai-agent"), spare("spare1", "First spare", 40), spare("spare2", "Second spare", 80)];
+  const code = { func: "return msg;", outputs: 1, timeout: 0, noerr: 0, initialize: "", finalize: "", libs: [] };
+  const plain = { id: "plain", type: "function", name: "plain", z: "rf07-tab", x: 140, y: 460, wires: [["rf07-agent"]], ...code };
+  const nodes = withRuntime(fixture, "07-ai-agent").map((node) => (node.id === "rf07-agent" ? { ...node, tools: ["rf07-weather", "plain"] } : node));
+  return [...nodes, plain, spare("spare1", "First spare", 40), spare("spare2", "Second spare", 80)];
 }
 
 export async function dialog(fixture, t) {
@@ -30,7 +33,7 @@ export async function dialog(fixture, t) {
   assert.equal(await chosen(model), "by wire: Scripted model");
   assert.equal(await chosen(memory), "none");
   await editor.screenshot("ai-agent-general");
-  await tray.locator("details summary").click();
+  await tray.getByText("More settings").click();
   const add = tray.getByRole("combobox", { name: "Add …" }).first();
   await add.selectOption({ label: "First spare" });
   await add.selectOption({ label: "Second spare" });
@@ -44,18 +47,19 @@ export async function dialog(fixture, t) {
   const row = (name) => tray.getByRole("tabpanel").getByRole("listitem").filter({ hasText: name });
   await editor.waitForText(row("calculator"), /by wire/);
   await editor.waitForText(row("temperature"), /changes nothing/i);
+  await editor.waitForText(row("plain"), /assumed/);
   await editor.screenshot("ai-agent-tools");
   await row("temperature").getByRole("button", { name: "Remove" }).click();
   await editor.done();
   assert.deepEqual(await editor.value("rf07-agent", "fallbackModels"), ["spare2", "spare1"]);
-  assert.deepEqual(await editor.value("rf07-agent", "tools"), []);
+  assert.deepEqual(await editor.value("rf07-agent", "tools"), ["plain"]);
   assert.equal(await editor.value("rf07-agent", "model"), "");
 
   await editor.open("rf07-agent");
   await tray.getByRole("tab", { name: "Tools" }).click();
   await tray.getByRole("tabpanel").getByRole("combobox", { name: "Add …" }).selectOption({ label: "temperature" });
   await editor.done();
-  assert.deepEqual(await editor.value("rf07-agent", "tools"), ["rf07-weather"]);
+  assert.deepEqual(await editor.value("rf07-agent", "tools"), ["plain", "rf07-weather"]);
 }
 
 export async function parallelCalls(fixture, t) {
