@@ -140,7 +140,7 @@ fn binds_by_wires_to_its_input_and_by_properties() {
 fn fallback_models_are_bound_in_their_order() {
     let agent = ai_agent(json!({"fallbackModels": ["m3", "m2"]}));
     let more = |wire: &str| json!([model("m2", json!([[wire]])), model("m3", json!([]))]);
-    let mut bound_by_wire = flow(agent.clone(), more("a"));
+    let mut bound_by_wire = flow(agent, more("a"));
     bound_by_wire[1]["wires"] = json!([["a"]]);
     let ready = ready(&bound_by_wire);
     let models: Vec<&str> = ready.plan.fallback_models.iter().map(|model| model.node.id.as_str()).collect();
