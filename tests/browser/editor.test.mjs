@@ -22,6 +22,7 @@ const SCENARIOS = {
   "its dialog works without a mouse": agentDialog.withoutMouse,
   "the AI Agent's dialog binds services by wires and by choice": aiAgent.dialog,
   "an AI Agent's calls run side by side": aiAgent.parallelCalls,
+  "several calls of one answer ask, one after the other": aiAgent.severalQuestions,
   "shows the text of a model while it is written": aiAgent.streamedText,
   "explains a wrong wire": wires.wrongWire,
   "checks imported, pasted and deployed flows": wires.wrongFlows,

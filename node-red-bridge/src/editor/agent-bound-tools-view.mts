@@ -11,8 +11,10 @@ import { text } from "./text.mjs";
 export interface BoundToolsModel extends ToolsModel {
   /** The tools by wires. */
   wired(): Tool[];
-  /** The tools that the agent may name. */
+  /** The tools that the dialog offers. A flow may also name ordinary nodes. */
   candidates(): EditorNode[];
+  /** An enabled node of the flow. */
+  find(id: string): EditorNode | undefined;
 }
 
 /** Creates the tab in `host`. `names()` of the view are the ids of the named tools. */
@@ -32,7 +34,7 @@ export function boundToolsView(host: HTMLElement, model: BoundToolsModel, named:
   function refresh(): void {
     const [wired, known] = [model.wired(), model.candidates()];
     const isWired = (id: string): boolean => wired.some(({ node }) => node.id === id);
-    const rows = [...wired.map(wiredRow), ...ids.filter((id) => !isWired(id)).map((id) => namedRow(id, known.find((node) => node.id === id)))];
+    const rows = [...wired.map(wiredRow), ...ids.filter((id) => !isWired(id)).map((id) => namedRow(id, model.find(id)))];
     const more = rows.length - MAX_ROWS;
     list.replaceChildren(...rows.slice(0, MAX_ROWS));
     if (more > 0) {

@@ -195,7 +195,8 @@ class Dialog {
   private boundToolsModel() {
     const { node } = this;
     const wired = (): EditorNode[] => toolsOf({ ...node, tools: [] }, wiring);
-    return { ...this.toolsModel(), wired: () => wired().map(describeTool), candidates: () => this.candidates("tool") };
+    const find = (id: string): EditorNode | undefined => toolsOf({ ...node, tools: [id] }, wiring).find((tool) => tool.id === id);
+    return { ...this.toolsModel(), wired: () => wired().map(describeTool), candidates: () => this.candidates("tool"), find };
   }
 
   private toolsModel() {

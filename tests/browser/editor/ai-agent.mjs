@@ -5,12 +5,15 @@ import assert from "node:assert/strict";
 import { eventually } from "../kit/wait.mjs";
 import { TABS } from "./agent-dialog.mjs";
 import { withRuntime } from "./dialogs.mjs";
-import { model } from "./flows.mjs";
+import { mail, model } from "./flows.mjs";
 
-/** The example, with two more models that the agent may fall back to. */
+/** The example, with an ordinary node as a tool and two more models that the agent may fall back to. */
 function flow(fixture) {
   const spare = (id, name, y) => ({ id, type: "scripted-model", z: "rf07-tab", name, replies: ["ok"], delayMs: 0, x: 600, y, wires: [[]] });
-  return [...withRuntime(fixture, "07-ai-agent"), spare("spare1", "First spare", 40), spare("spare2", "Second spare", 80)];
+  const code = { func: "return msg;", outputs: 1, timeout: 0, noerr: 0, initialize: "", finalize: "", libs: [] };
+  const plain = { id: "plain", type: "function", name: "plain", z: "rf07-tab", x: 140, y: 460, wires: [["rf07-agent"]], ...code };
+  const nodes = withRuntime(fixture, "07-ai-agent").map((node) => (node.id === "rf07-agent" ? { ...node, tools: ["rf07-weather", "plain"] } : node));
+  return [...nodes, plain, spare("spare1", "First spare", 40), spare("spare2", "Second spare", 80)];
 }
 
 export async function dialog(fixture, t) {
@@ -30,7 +33,7 @@ export async function dialog(fixture, t) {
   assert.equal(await chosen(model), "by wire: Scripted model");
   assert.equal(await chosen(memory), "none");
   await editor.screenshot("ai-agent-general");
-  await tray.locator("details summary").click();
+  await tray.getByText("More settings").click();
   const add = tray.getByRole("combobox", { name: "Add …" }).first();
   await add.selectOption({ label: "First spare" });
   await add.selectOption({ label: "Second spare" });
@@ -44,18 +47,19 @@ export async function dialog(fixture, t) {
   const row = (name) => tray.getByRole("tabpanel").getByRole("listitem").filter({ hasText: name });
   await editor.waitForText(row("calculator"), /by wire/);
   await editor.waitForText(row("temperature"), /changes nothing/i);
+  await editor.waitForText(row("plain"), /assumed/);
   await editor.screenshot("ai-agent-tools");
   await row("temperature").getByRole("button", { name: "Remove" }).click();
   await editor.done();
   assert.deepEqual(await editor.value("rf07-agent", "fallbackModels"), ["spare2", "spare1"]);
-  assert.deepEqual(await editor.value("rf07-agent", "tools"), []);
+  assert.deepEqual(await editor.value("rf07-agent", "tools"), ["plain"]);
   assert.equal(await editor.value("rf07-agent", "model"), "");
 
   await editor.open("rf07-agent");
   await tray.getByRole("tab", { name: "Tools" }).click();
   await tray.getByRole("tabpanel").getByRole("combobox", { name: "Add …" }).selectOption({ label: "temperature" });
   await editor.done();
-  assert.deepEqual(await editor.value("rf07-agent", "tools"), ["rf07-weather"]);
+  assert.deepEqual(await editor.value("rf07-agent", "tools"), ["plain", "rf07-weather"]);
 }
 
 export async function parallelCalls(fixture, t) {
@@ -96,4 +100,34 @@ export async function streamedText(fixture, t) {
   fixture.model.release();
   await editor.waitForText(tray, /Answered/);
   assert.equal(await text.isVisible(), false);
+}
+
+export async function severalQuestions(fixture, t) {
+  const letter = (to) => ({ name: "send_mail", arguments: { to, text: "Tea is ready." } });
+  const replies = [{ toolCalls: [letter("kitchen"), letter("hall")] }, "Both know."];
+  const nodes = withRuntime(fixture, "07-ai-agent").map((node) => {
+    const changes = { "rf07-model": { replies, delayMs: 0 }, "rf07-agent": { tools: ["mail"] } };
+    return { ...node, ...changes[node.id] };
+  });
+  const editor = await fixture.deployAndOpen(t, [...nodes, ...mail("rf07-tab", 140, 460)]);
+  await editor.press("rf07-ask");
+  const sidebar = await editor.openSidebar();
+  await sidebar.getByRole("button", { name: "Waiting", exact: true }).click();
+  await sidebar.getByRole("list", { name: "Runs" }).getByRole("button", { name: /Travel desk/ }).click();
+  const forms = sidebar.locator("form.redflow-resolve");
+  await eventually("both calls ask", async () => (await forms.count()) === 2);
+  await editor.waitForText(forms.nth(0), "kitchen");
+  await editor.waitForText(forms.nth(1), "hall");
+  await editor.screenshot("ai-agent-questions");
+  const answer = (form) => form.getByRole("button", { name: "Answer and continue the run" }).click();
+  // The input of one form does not change the other.
+  await forms.nth(1).getByLabel("It did not happen").check();
+  await forms.nth(0).getByLabel("It happened", { exact: true }).check();
+  await answer(forms.nth(0));
+  await eventually("one call asks", async () => (await forms.count()) === 1);
+  await editor.waitForText(forms, "hall");
+  assert.equal(await forms.getByLabel("It did not happen").isChecked(), true);
+  await answer(forms);
+  await editor.waitForText(sidebar, /Answered · iterations: 2/);
+  assert.equal(await forms.count(), 0);
 }

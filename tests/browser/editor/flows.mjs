@@ -60,7 +60,7 @@ export const model = (fixture, z, x, y) => ({
 });
 
 /** An at-most-once tool that never replies: a run that calls it waits for a person. */
-const mail = (z, x, y) => [
+export const mail = (z, x, y) => [
   {
     ...{ id: "mail", type: "flow-tool", name: "Mail", ...at(z, x, y), wires: [["post"]] },
     ...{ toolName: "send_mail", description: "Sends a mail.", inputSchema: JSON.stringify(SCHEMA) },

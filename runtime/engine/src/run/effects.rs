@@ -110,7 +110,7 @@ fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
 struct ScrubbedDeltas<'a> {
     run: &'a RunId,
     iteration: u32,
-    events: Option<&'a dyn EventSink>,
+    events: &'a dyn EventSink,
     stream: Option<&'a RunStream>,
     scrubber: &'a Scrubber,
     /// The current attempt and its text.
@@ -121,8 +121,8 @@ impl<'a> ScrubbedDeltas<'a> {
     /// None if no piece is wanted.
     fn new(iteration: u32, context: EffectContext<'a>) -> Option<Box<Self>> {
         let EffectContext { run, agent, ports, stream, .. } = context;
-        let events = ports.events.watches_deltas().then_some(&*ports.events);
-        if events.is_none() && stream.is_none() {
+        let events = &*ports.events;
+        if !events.watches_deltas() && stream.is_none() {
             return None;
         }
         let scrubber = &*agent.scrubber;
@@ -146,9 +146,10 @@ impl DeltaObserver for ScrubbedDeltas<'_> {
         if let Some(stream) = self.stream {
             stream.push(self.iteration, attempt, &text);
         }
-        if let Some(events) = self.events {
+        // An observer may come while a streamed answer arrives.
+        if self.events.watches_deltas() {
             let (run_id, iteration) = (self.run.clone(), self.iteration);
-            events.delta(ModelDelta { run_id, iteration, attempt, text });
+            self.events.delta(ModelDelta { run_id, iteration, attempt, text });
         }
     }
 }
