@@ -6,7 +6,6 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, EffectId};
 use redflow_contract::node::OnUnknown;
 use redflow_contract::{Message, Millis};
-use serde_json::Value;
 
 /// The tool calls of one answer, in their order.
 #[derive(Debug, Default)]
@@ -20,8 +19,8 @@ pub(crate) struct GroupCall {
     pub(crate) provider_id: String,
     pub(crate) tool: String,
     pub(crate) input: Message,
-    /// The arguments as a value, or the model's text if they are not JSON.
-    pub(crate) arguments: Value,
+    /// The arguments as the model wrote them.
+    pub(crate) arguments: String,
     pub(crate) on_unknown: OnUnknown,
     pub(crate) state: CallState,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Holds the events of a run until they are taken.
 #[derive(Debug)]
-pub struct EventBuffer {
+pub(crate) struct EventBuffer {
     spec: Arc<AgentSpec>,
     run_id: RunId,
     observed: bool,
@@ -21,18 +21,18 @@ pub struct EventBuffer {
 impl EventBuffer {
     /// An empty buffer for a run of this agent.
     #[must_use]
-    pub fn new(spec: Arc<AgentSpec>, run_id: RunId, observed: bool) -> Self {
+    pub(crate) fn new(spec: Arc<AgentSpec>, run_id: RunId, observed: bool) -> Self {
         Self { spec, run_id, observed, seq: 0, events: Vec::new() }
     }
 
     /// Sets whether events are built from now on.
-    pub fn set_observed(&mut self, observed: bool) {
+    pub(crate) fn set_observed(&mut self, observed: bool) {
         self.observed = observed;
     }
 
     /// Adds an event. Counts it even if the run is not observed, so that a later observer sees how many it
     /// missed.
-    pub fn emit(&mut self, at: Millis, event: impl FnOnce() -> RunEventKind) {
+    pub(crate) fn emit(&mut self, at: Millis, event: impl FnOnce() -> RunEventKind) {
         self.seq += 1;
         if self.observed {
             self.events.push(RunEvent {
@@ -46,7 +46,7 @@ impl EventBuffer {
     }
 
     /// Takes the events since the last call.
-    pub fn take(&mut self) -> Vec<RunEvent> {
+    pub(crate) fn take(&mut self) -> Vec<RunEvent> {
         std::mem::take(&mut self.events)
     }
 }

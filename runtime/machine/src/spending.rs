@@ -15,7 +15,7 @@ use redflow_contract::transcript::{ChatMessage, Transcript};
 
 /// What a run spends.
 #[derive(Debug, Default)]
-pub struct Spending {
+pub(crate) struct Spending {
     tally: RunTally,
     /// The numbers of the budget whose 80 % were reported: one bit each.
     reported: u8,
@@ -23,24 +23,23 @@ pub struct Spending {
 
 impl Spending {
     /// What the run has used so far.
-    #[must_use]
-    pub fn tally(&self) -> RunTally {
+    pub(crate) fn tally(&self) -> RunTally {
         self.tally
     }
 
     /// Counts an iteration and its model call.
-    pub fn start_iteration(&mut self) {
+    pub(crate) fn start_iteration(&mut self) {
         self.tally.iterations += 1;
         self.tally.model_calls = self.tally.model_calls.saturating_add(1);
     }
 
     /// Counts a tool call.
-    pub fn add_tool_call(&mut self) {
+    pub(crate) fn add_tool_call(&mut self) {
         self.tally.tool_calls = self.tally.tool_calls.saturating_add(1);
     }
 
     /// Takes back the count of a call that the budget refused.
-    pub fn remove_refused_call(&mut self, call: RefusedCall) {
+    pub(crate) fn remove_refused_call(&mut self, call: RefusedCall) {
         let calls = match call {
             RefusedCall::Model => &mut self.tally.model_calls,
             RefusedCall::Tool => &mut self.tally.tool_calls,
@@ -49,7 +48,7 @@ impl Spending {
     }
 
     /// Counts the answer to a request with the first segments of a transcript.
-    pub fn add_answer(&mut self, answer: &ModelAnswer, transcript: &Transcript, sent_segments: usize) {
+    pub(crate) fn add_answer(&mut self, answer: &ModelAnswer, transcript: &Transcript, sent_segments: usize) {
         // Only an estimate needs the size of the request.
         let bytes = if answer.usage.is_none() {
             let sent = transcript.segments().iter().take(sent_segments);
@@ -61,7 +60,7 @@ impl Spending {
     }
 
     /// Emits `budget_low` for each number whose 80 % are spent, once.
-    pub fn report_low(&mut self, at: Millis, budget: Option<&Budget>, events: &mut EventBuffer) {
+    pub(crate) fn report_low(&mut self, at: Millis, budget: Option<&Budget>, events: &mut EventBuffer) {
         let Some(budget) = budget else { return };
         for spent in self.tally.compare(budget).filter(Spent::is_low) {
             let bit = 1 << (spent.budget as u8);
@@ -84,8 +83,7 @@ pub enum RefusedCall {
 }
 
 /// The error of a run whose budget is used up.
-#[must_use]
-pub fn budget_exceeded(budget: BudgetKind, limit: f64, spent: f64, iteration: u32) -> RunError {
+pub(crate) fn budget_exceeded(budget: BudgetKind, limit: f64, spent: f64, iteration: u32) -> RunError {
     let what = match budget {
         BudgetKind::Tokens => "tokens",
         BudgetKind::Cost => "cost",

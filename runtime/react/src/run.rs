@@ -8,52 +8,31 @@ mod ending;
 mod steps;
 
 use crate::compile::CompiledAgent;
-use redflow_contract::code::RunErrorCode;
+use redflow_contract::Message;
 use redflow_contract::effect::{Effect, Ending};
-use redflow_contract::envelope::{AgentEnvelope, EnvelopeAction, EnvelopeEvent};
+use redflow_contract::envelope::EnvelopeAction;
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::Fact;
-use redflow_contract::id::{CallId, EffectId, RunId};
+use redflow_contract::id::CallId;
 use redflow_contract::node::OnUnknown;
 use redflow_contract::run::WaitingCall;
-use redflow_contract::run_error::RunError;
 use redflow_contract::tally::{RunTally, Spent};
-use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_contract::{Message, Millis};
-use redflow_machine::output::{new_envelope, render_prompt, requests_memory_clear, to_text};
-use redflow_machine::text::truncate_reason;
-use redflow_machine::{EventBuffer, FeedError, FirstFact, Machine, Question, Spending, Status};
+use redflow_contract::transcript::{ChatMessage, ChatRole};
+use redflow_machine::output::to_text;
+use redflow_machine::{FeedError, FirstFact, Machine, Question, RunRecord, Status};
 use serde_json::Value;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The state of a run.
 #[derive(Debug)]
 pub struct Run {
     agent: Arc<CompiledAgent>,
-    events: EventBuffer,
     phase: Phase,
-    effects: VecDeque<Effect>,
-    /// The number of the last effect. If an effect is open, it is this one.
-    last_effect: u32,
-    /// When the open effect was emitted.
-    opened_at: Millis,
-    started_at: Millis,
-    /// The session key of the conversation; none without a memory.
-    session: Option<String>,
-    /// The incoming message. Its payload moved into the envelope.
-    message: Message,
+    record: RunRecord,
     /// The input as text for the model.
     input: Arc<ChatMessage>,
-    transcript: Transcript,
-    /// The number of segments in the last model call.
-    sent_segments: usize,
-    spending: Spending,
-    /// The number of fallback models that must not be called any more, because they have failed.
-    first_model: u32,
     /// The message of the last valid action.
     last_message: Option<String>,
-    envelope: AgentEnvelope,
 }
 
 /// What the run waits for.
@@ -82,133 +61,57 @@ struct OpenCall {
 
 impl Run {
     pub(crate) fn start(agent: Arc<CompiledAgent>, observed: bool, first: FirstFact) -> Self {
-        let FirstFact { at, run_id, session, mut message } = first;
-        let spec = Arc::clone(agent.spec());
-        let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
-        let session = session.filter(|_| spec.memory);
-        let clears = session.is_some() && requests_memory_clear(&message);
-        if clears {
-            // This run clears the memory, so the next agent must not get the request too.
-            message.shift_remove("memory");
-        }
-        let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
-        let mut run = Self {
-            events: EventBuffer::new(Arc::clone(&spec), run_id.clone(), observed),
-            phase: Phase::Processing,
-            effects: VecDeque::new(),
-            last_effect: 0,
-            opened_at: at,
-            started_at: at,
-            session,
-            message,
-            input: Arc::new(ChatMessage::new(ChatRole::User, to_text(&input))),
-            transcript: agent.prefix().clone(),
-            sent_segments: 0,
-            spending: Spending::default(),
-            first_model: 0,
-            last_message: None,
-            envelope: new_envelope(run_id, at, input, tools),
-            agent,
-        };
-        run.events.emit(at, || RunEventKind::RunStarted {
-            name: spec.name.clone(),
-            max_iterations: spec.max_iterations,
-            tools: run.envelope.tools.available.clone(),
-        });
-        if let Some(session) = run.session.clone() {
-            let id = run.wait_in(Phase::Recalling, at);
-            run.effects.push_back(if clears {
-                Effect::ClearMemory { id, session }
-            } else {
-                Effect::RecallMemory { id, session }
-            });
-        } else {
+        let at = first.at;
+        let record = RunRecord::start(agent.spec(), first, observed, agent.prefix());
+        let input = Arc::new(ChatMessage::new(ChatRole::User, to_text(&record.envelope.input)));
+        let mut run = Self { agent, phase: Phase::Recalling, record, input, last_message: None };
+        if !run.record.recall_memory(at) {
             run.start_loop(at);
         }
         run
     }
 
-    fn iteration(&self) -> u32 {
-        self.envelope.state.iteration
-    }
-
-    fn run_id(&self) -> &RunId {
-        &self.envelope.observability.trace_id
-    }
-
-    fn next_id(&mut self) -> EffectId {
-        self.last_effect += 1;
-        EffectId(self.last_effect)
-    }
-
-    /// Enters a phase that waits for the answer to a new effect, and returns the number of the effect.
-    fn wait_in(&mut self, phase: Phase, at: Millis) -> EffectId {
-        self.phase = phase;
-        self.opened_at = at;
-        self.next_id()
-    }
-
-    fn elapsed_ms(&self, at: Millis) -> u64 {
-        at.saturating_sub(self.opened_at)
-    }
-
     fn push(&mut self, role: ChatRole, content: String) {
-        self.transcript.push(Arc::new(ChatMessage::new(role, content)));
-    }
-
-    fn add_envelope_event(&mut self, event: EnvelopeEvent) {
-        self.envelope.observability.events.push(event);
-    }
-
-    fn error(&self, code: RunErrorCode, message: String) -> RunError {
-        RunError { code, message, pointer: None, rule: None, iteration: self.iteration() }
+        self.record.transcript.push(Arc::new(ChatMessage::new(role, content)));
     }
 
     fn last_response(&self) -> Value {
-        self.envelope.model.as_ref().and_then(|model| model.last_response.clone()).unwrap_or_default()
+        self.record.envelope.model.as_ref().and_then(|model| model.last_response.clone()).unwrap_or_default()
     }
 
     /// The message of the final action; the whole action if it has none.
     fn final_payload(&self) -> Value {
         self.last_message.clone().map_or_else(|| self.last_response(), Value::String)
     }
-
-    /// Adds the prompt to the envelope, only if a message is built and only with `debug: true`.
-    fn add_prompt(&mut self) {
-        if self.agent.spec().debug && self.sent_segments > 0 {
-            let prompt = render_prompt(&self.transcript.segments()[..self.sent_segments]);
-            self.envelope.model.get_or_insert_default().last_prompt = Some(prompt);
-        }
-    }
 }
 
 impl Machine for Run {
     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
-        if !self.effects.is_empty() {
+        if !self.record.is_drained() {
             return Err(FeedError::Undrained);
         }
         if matches!(self.phase, Phase::Finished(_)) {
             return Err(FeedError::Finished);
         }
-        let expected = EffectId(self.last_effect);
+        let expected = self.record.last_effect();
         if let Some(found) = fact.effect().filter(|found| *found != expected) {
             return Err(FeedError::NotOpen(found));
         }
         match (std::mem::take(&mut self.phase), fact) {
             (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.on_memory_recalled(at, turns),
             (Phase::Recalling, Fact::MemoryCleared { at, .. }) => {
-                self.events.emit(at, || RunEventKind::MemoryCleared {});
+                self.record.emit(at, || RunEventKind::MemoryCleared {});
                 self.on_memory_recalled(at, Vec::new());
             }
             (Phase::Recalling, Fact::MemoryFailed { at, error, .. }) => {
-                self.on_memory_failed(at, error);
+                self.record.memory_failed(at, error);
                 self.start_loop(at);
             }
             (Phase::CallingModel, Fact::ModelAnswered { at, answer, .. }) => {
                 self.on_model_answered(at, answer)
             }
             (Phase::CallingModel, Fact::ModelFailed { at, error, .. }) => {
-                let error = self.error(error.code, error.message);
+                let error = self.record.error(error.code, error.message);
                 self.fail(at, EnvelopeAction::Error, &error);
             }
             (
@@ -226,7 +129,7 @@ impl Machine for Run {
             }
             (Phase::Appending, Fact::MemoryAppended { at, .. }) => self.complete(at),
             (Phase::Appending, Fact::MemoryFailed { at, error, .. }) => {
-                self.on_memory_failed(at, error);
+                self.record.memory_failed(at, error);
                 self.complete(at);
             }
             // The answer counts, even if the memory did not store it in time.
@@ -234,15 +137,12 @@ impl Machine for Run {
                 self.complete(at);
             }
             (phase, Fact::CancelRequested { at, reason }) => {
-                let message = match reason.trim() {
-                    "" => "The run was cancelled.".to_owned(),
-                    reason => format!("The run was cancelled: {}", truncate_reason(reason)),
-                };
-                self.interrupt(at, phase, RunErrorCode::Cancelled, message);
+                let error = self.record.cancelled(&reason);
+                self.interrupt(at, phase, &error);
             }
             (phase, Fact::DeadlineReached { at }) => {
-                let message = format!("The run did not end within its {} ms.", self.agent.spec().timeout_ms);
-                self.interrupt(at, phase, RunErrorCode::Timeout, message);
+                let error = self.record.timed_out();
+                self.interrupt(at, phase, &error);
             }
             (phase, fact) => {
                 let state = phase.name();
@@ -257,24 +157,19 @@ impl Machine for Run {
     }
 
     fn poll(&mut self) -> Option<Effect> {
-        let effect = self.effects.pop_front();
-        // Frees the memory of the queue while the run waits.
-        if self.effects.is_empty() {
-            self.effects = VecDeque::new();
-        }
-        effect
+        self.record.poll()
     }
 
     fn set_observed(&mut self, observed: bool) {
-        self.events.set_observed(observed);
+        self.record.set_observed(observed);
     }
 
     fn take_events(&mut self) -> Vec<RunEvent> {
-        self.events.take()
+        self.record.take_events()
     }
 
     fn tally(&self) -> RunTally {
-        self.spending.tally()
+        self.record.tally()
     }
 
     fn status(&self) -> Status {
@@ -283,11 +178,11 @@ impl Machine for Run {
                 let call = WaitingCall {
                     call_id: call.id.clone(),
                     tool: call.tool.clone(),
-                    iteration: self.iteration(),
-                    asked_at: self.opened_at,
+                    iteration: self.record.iteration(),
+                    asked_at: self.record.opened_at(),
                     input: call.input.clone(),
                 };
-                Status::Waiting(vec![Question { effect: EffectId(self.last_effect), call }])
+                Status::Waiting(vec![Question { effect: self.record.last_effect(), call }])
             }
             Phase::Finished(ending) => Status::Finished(*ending),
             _ => Status::Running,

@@ -1,6 +1,6 @@
 //! What an answer of the model leads to: tool calls, the end of the loop, or a correction.
 
-use super::{MAX_CORRECTIONS, Phase, Run};
+use super::{MAX_CORRECTIONS, Run};
 use crate::final_answer::{FinalAnswer, answer_error, check_answer, correction};
 use crate::group::CallGroup;
 use crate::requested_call::ValueProblem;
@@ -15,8 +15,7 @@ use redflow_contract::fact::{ModelAnswer, ModelFinish, ToolResult};
 use redflow_contract::node::FINAL_ANSWER;
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
-use redflow_machine::output::new_event;
-use redflow_machine::text::{preview, quote};
+use redflow_machine::text::quote;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,45 +24,36 @@ const MAX_CALLS: usize = 128;
 
 impl Run {
     pub(super) fn on_model_answered(&mut self, at: Millis, mut answer: ModelAnswer) {
-        let iteration = self.iteration();
-        let duration_ms = self.elapsed_ms(at);
-        for failed in &answer.fell_over {
-            let (model, code) = (failed.model.clone(), failed.code);
-            self.events.emit(at, || RunEventKind::ModelFellOver { iteration, model, code });
-            self.first_model += 1;
-        }
-        self.spending.add_answer(&answer, &self.transcript, self.sent_segments);
-        self.report_low_budget(at);
-        let answer_preview = self.agent.spec().debug.then(|| preview(&answer.text));
-        let event = EnvelopeEvent {
-            duration_ms: Some(duration_ms),
-            preview: answer_preview.clone(),
-            ..new_event(iteration, EnvelopeAction::ModelResponse, at)
-        };
+        let iteration = self.record.iteration();
+        let event = self.record.model_answered(at, &answer);
         if let Some(error) = self.answer_failure(&answer) {
-            self.add_envelope_event(event);
+            self.record.add_event(event);
             return self.fail(at, EnvelopeAction::Error, &error);
         }
         let calls = std::mem::take(&mut answer.tool_calls);
-        let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
         let action = if calls.is_empty() { ActionKind::Final } else { ActionKind::Tool };
-        let tool = if let [only] = names.as_slice() { Some(only.clone()) } else { None };
-        self.events.emit(at, || RunEventKind::ModelAnswered {
+        let tool = if let [only] = calls.as_slice() { Some(only.name.clone()) } else { None };
+        self.record.emit(at, || RunEventKind::ModelAnswered {
             iteration,
             action,
             tool: tool.clone(),
-            tools: if names.len() > 1 { names.clone() } else { Vec::new() },
+            tools: if calls.len() > 1 {
+                calls.iter().map(|call| call.name.clone()).collect()
+            } else {
+                Vec::new()
+            },
             confidence: None,
-            duration_ms,
+            duration_ms: event.duration_ms.unwrap_or_default(),
             usage: answer.usage,
-            preview: answer_preview,
+            preview: event.preview.clone(),
         });
-        self.add_envelope_event(EnvelopeEvent { tool, ..event });
-        self.envelope.state.last_action = Some(action);
-        if let Some(last) = names.last() {
-            self.envelope.state.last_tool = Some(last.clone());
+        self.record.add_event(EnvelopeEvent { tool, ..event });
+        let envelope = &mut self.record.envelope;
+        envelope.state.last_action = Some(action);
+        if let Some(last) = calls.last() {
+            envelope.state.last_tool = Some(last.name.clone());
         }
-        self.envelope.model.get_or_insert_default().last_response = Some(Value::String(answer.text.clone()));
+        envelope.model.get_or_insert_default().last_response = Some(Value::String(answer.text.clone()));
         if calls.is_empty() {
             self.on_text(at, answer.text, answer.reasoning);
         } else {
@@ -81,7 +71,7 @@ impl Run {
             }
             ModelFinish::Stop | ModelFinish::ToolCalls => return None,
         };
-        Some(self.error(code, message))
+        Some(self.record.error(code, message))
     }
 
     fn asked_choice(&self) -> ToolChoice {
@@ -93,9 +83,11 @@ impl Run {
 
     fn on_text(&mut self, at: Millis, text: String, reasoning: Option<OpaqueParts>) {
         let choice = self.asked_choice();
-        let invalid = |run: &Self, message: &str| run.error(RunErrorCode::InvalidAction, message.to_owned());
+        let invalid =
+            |run: &Self, message: &str| run.record.error(RunErrorCode::InvalidAction, message.to_owned());
         if text.trim().is_empty() {
-            let error = self.error(RunErrorCode::ModelError, "The model gave an empty answer.".to_owned());
+            let error =
+                self.record.error(RunErrorCode::ModelError, "The model gave an empty answer.".to_owned());
             return self.correct(
                 at,
                 None,
@@ -131,15 +123,15 @@ impl Run {
                 } else {
                     correction(&problem, false)
                 };
-                let error = answer_error(&problem, self.iteration());
+                let error = answer_error(&problem, self.record.iteration());
                 self.correct(at, Some((text, reasoning)), tell, &error);
             }
         }
     }
 
     fn accept(&mut self, at: Millis, answer: FinalAnswer) {
-        self.envelope.state.last_action = Some(ActionKind::Final);
-        self.envelope.state.completed = true;
+        self.record.envelope.state.last_action = Some(ActionKind::Final);
+        self.record.envelope.state.completed = true;
         self.append_memory(at, answer);
     }
 
@@ -162,9 +154,9 @@ impl Run {
         }
         if let Some((text, reasoning)) = said {
             let message = ChatMessage { reasoning, ..ChatMessage::new(ChatRole::Assistant, text) };
-            self.transcript.push(Arc::new(message));
+            self.record.transcript.push(Arc::new(message));
         }
-        self.transcript.push(Arc::new(ChatMessage::new(ChatRole::User, tell)));
+        self.record.transcript.push(Arc::new(ChatMessage::new(ChatRole::User, tell)));
         self.call_model(at);
     }
 
@@ -181,7 +173,7 @@ impl Run {
                 "You called {count} tools at once. At most {MAX_CALLS} are allowed, so none was called."
             );
             let message = format!("The model called {count} tools at once; {MAX_CALLS} are allowed.");
-            let error = self.error(RunErrorCode::InvalidAction, message);
+            let error = self.record.error(RunErrorCode::InvalidAction, message);
             return self.correct(at, None, tell, &error);
         }
         for (index, call) in calls.iter_mut().enumerate() {
@@ -202,9 +194,7 @@ impl Run {
             reasoning,
             ..ChatMessage::new(ChatRole::Assistant, text)
         };
-        let message = Arc::new(message);
-        self.transcript.push(Arc::clone(&message));
-        self.turn.push(message);
+        self.push_to_turn(message);
         let choice = self.asked_choice();
         let mut group = CallGroup::default();
         for (index, call) in calls.into_iter().enumerate() {
@@ -220,7 +210,7 @@ impl Run {
         let mut suffix = 0;
         while unique.is_empty() || self.used_ids.contains(&unique) {
             suffix += 1;
-            unique = format!("call_{}_{}_{suffix}", self.iteration(), index + 1);
+            unique = format!("call_{}_{}_{suffix}", self.record.iteration(), index + 1);
         }
         self.used_ids.insert(unique.clone());
         unique
@@ -236,18 +226,17 @@ impl Run {
         problem: &ValueProblem,
     ) {
         if !self.may_correct() {
-            let error = answer_error(problem, self.iteration());
+            let error = answer_error(problem, self.record.iteration());
             return self.fail(at, EnvelopeAction::Error, &error);
         }
         let id = calls.first().map(|call| call.id.clone());
         let message =
             ChatMessage { tool_calls: calls, reasoning, ..ChatMessage::new(ChatRole::Assistant, text) };
-        self.transcript.push(Arc::new(message));
+        self.record.transcript.push(Arc::new(message));
         let result = ToolResult::failed(correction(problem, true));
         let content = serde_json::to_string(&result).unwrap_or_default();
         let message = ChatMessage { tool_call_id: id, ..ChatMessage::new(ChatRole::Tool, content) };
-        self.transcript.push(Arc::new(message));
-        self.phase = Phase::Processing;
+        self.record.transcript.push(Arc::new(message));
         self.call_model(at);
     }
 }

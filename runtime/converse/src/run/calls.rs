@@ -6,18 +6,16 @@ use crate::requested_call::read_input;
 use redflow_contract::Millis;
 use redflow_contract::answer_kind::ToolChoice;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::effect::{Effect, ToolCall};
-use redflow_contract::envelope::{CallOutcome, EnvelopeAction, EnvelopeEvent, ToolHistoryItem};
+use redflow_contract::envelope::{CallOutcome, EnvelopeAction, ToolHistoryItem};
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::full_output::{ToolCallRecord, ToolCallResult};
 use redflow_contract::id::{CallId, EffectId};
-use redflow_contract::node::{FINAL_ANSWER, OnUnknown};
+use redflow_contract::node::{FINAL_ANSWER, OnUnknown, OutputFormat};
 use redflow_contract::tally::Spent;
 use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
-use redflow_machine::output::{new_event, preview_value};
+use redflow_machine::RefusedCall;
 use redflow_machine::text::{preview, quote, truncate_reason};
-use redflow_machine::{RefusedCall, budget_exceeded, call_key};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -36,7 +34,6 @@ impl Run {
         choice: ToolChoice,
     ) -> GroupCall {
         let agent = Arc::clone(&self.agent);
-        let iteration = self.iteration();
         let input = if choice == ToolChoice::None {
             Err("This agent must not call tools. Answer without them.".to_owned())
         } else if agent.has_final_tool() && call.name == FINAL_ANSWER {
@@ -49,21 +46,21 @@ impl Run {
             Err(reason) => (Default::default(), CallState::Done(CallEnd::not_made(reason, at))),
         };
         let tool = agent.tool(&call.name).map(|(tool, _)| tool);
+        let RequestedCall { id: provider_id, name, arguments } = call;
         let group_call = GroupCall {
-            id: CallId::from(format!("{}:{iteration}:{}", self.run_id(), index + 1)),
-            arguments: match serde_json::from_str(&call.arguments) {
-                Ok(arguments) => arguments,
-                Err(_) => Value::String(call.arguments),
-            },
-            provider_id: call.id,
-            tool: call.name,
+            id: CallId::from(format!("{}:{}:{}", self.record.run_id(), self.record.iteration(), index + 1)),
+            provider_id,
+            tool: name,
             input,
+            arguments,
             on_unknown: tool.map(|tool| tool.on_unknown).unwrap_or_default(),
             state,
         };
         if let CallState::Done(CallEnd { result, .. }) = &group_call.state {
-            self.emit_called(at, &group_call);
-            self.emit_returned(at, &group_call, result, 0);
+            let GroupCall { id, tool, .. } = &group_call;
+            let shown = agent.spec().debug.then(|| preview(&group_call.arguments));
+            self.record.tool_called(at, tool, id, shown);
+            self.record.tool_returned(at, (tool, id), result, 0);
         }
         group_call
     }
@@ -117,71 +114,16 @@ impl Run {
         if group.is_done() { self.append_results(at, group) } else { self.phase = Phase::CallingTools(group) }
     }
 
-    fn call_tool(&mut self, at: Millis, open: &mut GroupCall) {
+    fn call_tool(&mut self, at: Millis, call: &mut GroupCall) {
         let agent = Arc::clone(&self.agent);
-        let Some((spec, _)) = agent.tool(&open.tool) else {
+        call.state = match agent.tool(&call.tool) {
+            Some((tool, _)) => {
+                let effect = self.record.call_tool(at, tool, &call.id, &call.input);
+                CallState::Open { effect, at }
+            }
             // Cannot happen: only calls of known tools are queued.
-            open.state = CallState::Done(CallEnd::not_made("The tool vanished.", at));
-            return;
+            None => CallState::Done(CallEnd::not_made("The tool vanished.", at)),
         };
-        let iteration = self.iteration();
-        let call = ToolCall {
-            idempotency_key: call_key(self.run_id(), iteration, &open.id),
-            run_id: self.run_id().clone(),
-            iteration,
-            call_id: open.id.clone(),
-            tool: open.tool.clone(),
-            node: spec.node.clone(),
-            input: open.input.clone(),
-            timeout_ms: spec.timeout_ms,
-            agent: agent.spec().agent.node_id.clone(),
-            declared: spec.effect,
-        };
-        self.spending.add_tool_call();
-        self.report_low_budget(at);
-        self.emit_called(at, open);
-        let id = self.next_id();
-        open.state = CallState::Open { effect: id, at };
-        self.effects.push_back(Effect::CallTool { id, call });
-    }
-
-    fn emit_called(&mut self, at: Millis, call: &GroupCall) {
-        let iteration = self.iteration();
-        let input = self.agent.spec().debug.then(|| preview_value(&call.arguments));
-        self.add_envelope_event(EnvelopeEvent {
-            tool: Some(call.tool.clone()),
-            preview: input.clone(),
-            ..new_event(iteration, EnvelopeAction::ToolRequest, at)
-        });
-        self.events.emit(at, || RunEventKind::ToolCalled {
-            iteration,
-            tool: call.tool.clone(),
-            call_id: call.id.clone(),
-            preview: input,
-        });
-    }
-
-    fn emit_returned(&mut self, at: Millis, call: &GroupCall, result: &ToolResult, duration_ms: u64) {
-        let iteration = self.iteration();
-        let output = self.agent.spec().debug.then(|| match &result.error {
-            Some(error) => preview(error),
-            None => preview_value(result.output.as_ref().unwrap_or(&Value::Null)),
-        });
-        self.add_envelope_event(EnvelopeEvent {
-            tool: Some(call.tool.clone()),
-            duration_ms: Some(duration_ms),
-            preview: output.clone(),
-            ..new_event(iteration, EnvelopeAction::ToolResponse, at)
-        });
-        self.events.emit(at, || RunEventKind::ToolReturned {
-            iteration,
-            tool: call.tool.clone(),
-            call_id: call.id.clone(),
-            success: result.success,
-            error: result.error.clone(),
-            duration_ms,
-            preview: output,
-        });
     }
 
     /// Takes the result of a call, from its tool or from a person.
@@ -206,7 +148,7 @@ impl Run {
         // A failed call has no output, whatever its tool says.
         let output = result.output.filter(|_| result.success);
         let result = ToolResult { output, ..result };
-        self.emit_returned(at, call, &result, duration_ms);
+        self.record.tool_returned(at, (&call.tool, &call.id), &result, duration_ms);
         call.state = CallState::Done(CallEnd { result, outcome: None, began_at, duration_ms });
     }
 
@@ -225,8 +167,8 @@ impl Run {
         let began_at = if let CallState::Open { at, .. } = call.state { at } else { at };
         match call.on_unknown {
             OnUnknown::Wait => {
-                let iteration = self.iteration();
-                self.events.emit(at, || RunEventKind::WaitingForOutcome {
+                let iteration = self.record.iteration();
+                self.record.emit(at, || RunEventKind::WaitingForOutcome {
                     iteration,
                     tool: call.tool.clone(),
                     call_id: call.id.clone(),
@@ -242,7 +184,7 @@ impl Run {
                 let duration_ms = at.saturating_sub(began_at);
                 let (result, outcome) = (ToolResult::failed(reason), Some(CallOutcome::Unknown));
                 call.state = CallState::Done(CallEnd { result, outcome, began_at, duration_ms });
-                let error = self.error(RunErrorCode::ToolOutcomeUnknown, message);
+                let error = self.record.error(RunErrorCode::ToolOutcomeUnknown, message);
                 self.record_calls(at, group);
                 self.fail(at, EnvelopeAction::Error, &error);
             }
@@ -257,14 +199,12 @@ impl Run {
         effect: EffectId,
         reached: Spent,
     ) {
-        let Spent { budget, limit, spent } = reached;
-        self.spending.remove_refused_call(RefusedCall::Tool);
+        self.record.remove_refused_call(RefusedCall::Tool);
         if let Some(index) = group.open_call(effect) {
             self.end_call(at, &mut group.0[index], ToolResult::failed(BUDGET_USED_UP));
         }
         if self.ends_with.is_none() {
-            self.events.emit(at, || RunEventKind::BudgetReached { budget, limit, spent });
-            self.ends_with = Some(budget_exceeded(budget, limit, spent, self.iteration()));
+            self.ends_with = Some(self.record.budget_reached(at, reached));
         }
         self.go_on(at, group);
     }
@@ -278,9 +218,7 @@ impl Run {
                 tool_call_id: Some(call.provider_id.clone()),
                 ..ChatMessage::new(ChatRole::Tool, content)
             };
-            let message = Arc::new(message);
-            self.transcript.push(Arc::clone(&message));
-            self.turn.push(message);
+            self.push_to_turn(message);
         }
         self.record_calls(at, group);
         self.call_model(at);
@@ -288,7 +226,8 @@ impl Run {
 
     /// Adds the calls of a group to the history, in the order of the calls.
     pub(super) fn record_calls(&mut self, at: Millis, group: CallGroup) {
-        let iteration = self.iteration();
+        let iteration = self.record.iteration();
+        let is_full = self.agent.settings().output_format == OutputFormat::Full;
         for call in group.0 {
             let end = match call.state {
                 CallState::Done(end) => end,
@@ -302,14 +241,17 @@ impl Run {
             };
             let CallEnd { result: ToolResult { success, output, error }, outcome, began_at, duration_ms } =
                 end;
-            self.records.push(ToolCallRecord {
-                tool_name: call.tool.clone(),
-                arguments: call.arguments,
-                result: ToolCallResult { success, data: output.clone(), error: error.clone() },
-                timestamp: began_at,
-                duration: duration_ms,
-            });
-            self.envelope.tools.history.push(ToolHistoryItem {
+            if is_full {
+                let arguments = serde_json::from_str(&call.arguments);
+                self.calls.push(ToolCallRecord {
+                    tool_name: call.tool.clone(),
+                    arguments: arguments.unwrap_or(Value::String(call.arguments)),
+                    result: ToolCallResult { success, data: output.clone(), error: error.clone() },
+                    timestamp: began_at,
+                    duration: duration_ms,
+                });
+            }
+            self.record.envelope.tools.history.push(ToolHistoryItem {
                 iteration,
                 tool: call.tool,
                 input: call.input,

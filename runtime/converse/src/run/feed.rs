@@ -2,7 +2,6 @@
 
 use super::{Phase, Run};
 use crate::group::CallState;
-use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
 use redflow_contract::envelope::EnvelopeAction;
 use redflow_contract::event::{RunEvent, RunEventKind};
@@ -10,13 +9,11 @@ use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::tally::{RunTally, Spent};
-use redflow_machine::text::truncate_reason;
-use redflow_machine::{FeedError, Machine, Question, RefusedCall, Status, budget_exceeded};
-use std::collections::VecDeque;
+use redflow_machine::{FeedError, Machine, Question, RefusedCall, Status};
 
 impl Machine for Run {
     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
-        if !self.effects.is_empty() {
+        if !self.record.is_drained() {
             return Err(FeedError::Undrained);
         }
         if matches!(self.phase, Phase::Finished(_)) {
@@ -28,24 +25,23 @@ impl Machine for Run {
         match (std::mem::take(&mut self.phase), fact) {
             (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.on_memory_recalled(at, turns),
             (Phase::Recalling, Fact::MemoryCleared { at, .. }) => {
-                self.events.emit(at, || RunEventKind::MemoryCleared {});
+                self.record.emit(at, || RunEventKind::MemoryCleared {});
                 self.on_memory_recalled(at, Vec::new());
             }
             (Phase::Recalling, Fact::MemoryFailed { at, error, .. }) => {
-                self.on_memory_failed(at, error);
+                self.record.memory_failed(at, error);
                 self.start_loop(at);
             }
             (Phase::CallingModel, Fact::ModelAnswered { at, answer, .. }) => {
                 self.on_model_answered(at, answer);
             }
             (Phase::CallingModel, Fact::ModelFailed { at, error, .. }) => {
-                let error = self.error(error.code, error.message);
+                let error = self.record.error(error.code, error.message);
                 self.fail(at, EnvelopeAction::Error, &error);
             }
             (Phase::CallingModel, Fact::BudgetReached { at, budget, limit, spent, .. }) => {
-                self.spending.remove_refused_call(RefusedCall::Model);
-                self.events.emit(at, || RunEventKind::BudgetReached { budget, limit, spent });
-                let error = budget_exceeded(budget, limit, spent, self.iteration());
+                self.record.remove_refused_call(RefusedCall::Model);
+                let error = self.record.budget_reached(at, Spent { budget, limit, spent });
                 self.fail(at, EnvelopeAction::Error, &error);
             }
             (Phase::CallingTools(group), fact @ Fact::ToolReturned { effect, .. })
@@ -70,7 +66,7 @@ impl Machine for Run {
             }
             (Phase::Appending(answer), Fact::MemoryAppended { at, .. }) => self.complete(at, answer),
             (Phase::Appending(answer), Fact::MemoryFailed { at, error, .. }) => {
-                self.on_memory_failed(at, error);
+                self.record.memory_failed(at, error);
                 self.complete(at, answer);
             }
             // The answer counts, even if the memory did not store it in time.
@@ -78,15 +74,12 @@ impl Machine for Run {
                 self.complete(at, answer);
             }
             (phase, Fact::CancelRequested { at, reason }) => {
-                let message = match reason.trim() {
-                    "" => "The run was cancelled.".to_owned(),
-                    reason => format!("The run was cancelled: {}", truncate_reason(reason)),
-                };
-                self.interrupt(at, phase, RunErrorCode::Cancelled, message);
+                let error = self.record.cancelled(&reason);
+                self.interrupt(at, phase, &error);
             }
             (phase, Fact::DeadlineReached { at }) => {
-                let message = format!("The run did not end within its {} ms.", self.agent.spec().timeout_ms);
-                self.interrupt(at, phase, RunErrorCode::Timeout, message);
+                let error = self.record.timed_out();
+                self.interrupt(at, phase, &error);
             }
             (phase, fact) => {
                 let state = phase.name();
@@ -101,24 +94,19 @@ impl Machine for Run {
     }
 
     fn poll(&mut self) -> Option<Effect> {
-        let effect = self.effects.pop_front();
-        // Frees the memory of the queue while the run waits.
-        if self.effects.is_empty() {
-            self.effects = VecDeque::new();
-        }
-        effect
+        self.record.poll()
     }
 
     fn set_observed(&mut self, observed: bool) {
-        self.events.set_observed(observed);
+        self.record.set_observed(observed);
     }
 
     fn take_events(&mut self) -> Vec<RunEvent> {
-        self.events.take()
+        self.record.take_events()
     }
 
     fn tally(&self) -> RunTally {
-        self.spending.tally()
+        self.record.tally()
     }
 
     fn status(&self) -> Status {
@@ -133,7 +121,7 @@ impl Machine for Run {
                     call: WaitingCall {
                         call_id: call.id.clone(),
                         tool: call.tool.clone(),
-                        iteration: self.iteration(),
+                        iteration: self.record.iteration(),
                         asked_at,
                         input: call.input.clone(),
                     },
@@ -151,7 +139,7 @@ impl Run {
     fn is_open(&self, id: EffectId) -> bool {
         match &self.phase {
             Phase::CallingTools(group) => group.open_call(id).or_else(|| group.asked_call(id)).is_some(),
-            _ => id == EffectId(self.last_effect),
+            _ => id == self.record.last_effect(),
         }
     }
 }
