@@ -20,7 +20,7 @@ const TARGET_MICROS: f64 = 12.0;
 
 /// The work of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
+pub(crate) enum Work {
     /// Agent Core with calls in a row, then an answer.
     Core(usize),
     /// An AI Agent with calls in a row, then an answer.
@@ -29,7 +29,8 @@ enum Work {
     Together(usize),
 }
 
-const WORKS: [Work; 6] = [
+/// Everything that is measured.
+pub(crate) const WORKS: [Work; 6] = [
     Work::Core(5),
     Work::Row(5),
     Work::Together(1),
@@ -39,7 +40,7 @@ const WORKS: [Work; 6] = [
 ];
 
 impl Work {
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Core(calls) => format!("agent-core, {calls} calls in a row"),
             Self::Row(calls) => format!("ai-agent, {calls} calls in a row"),
@@ -87,12 +88,17 @@ impl Work {
         json!([{"id": "t", "type": "tab", "label": "Orders"}, agent, model, tool, show])
     }
 
+    /// An engine with the agent, in the current runtime.
+    pub(crate) fn world(self, at_once: usize) -> Result<Arc<World>, Failure> {
+        let adapters = shipped_adapters(ModelSettings::default());
+        let store = Arc::new(MemoryStore::with_max_finished(0));
+        World::with_flow(&self.flow(), adapters, |_| None, store, limits_for(at_once))
+    }
+
     /// Microseconds of processor time per run.
     fn measure(self, runs: usize) -> Result<f64, Failure> {
         runtime()?.block_on(async {
-            let adapters = shipped_adapters(ModelSettings::default());
-            let store = Arc::new(MemoryStore::default());
-            let world = World::with_flow(&self.flow(), adapters, |_| None, store, limits_for(AT_ONCE))?;
+            let world = self.world(AT_ONCE)?;
             world.drive(AT_ONCE, AT_ONCE).await?;
             let watch = Stopwatch::start();
             world.drive(runs, AT_ONCE).await?;

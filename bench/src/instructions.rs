@@ -4,6 +4,7 @@
 //! writes the count at each call of [`mark`]. Parent and child use the same list of [`Part`]s, so the n-th count belongs
 //! to the n-th part.
 
+use crate::agents::{WORKS, Work};
 use crate::clock::figure;
 use crate::flows::Errors;
 use crate::folder::Folder;
@@ -68,6 +69,7 @@ pub(crate) fn measure(
     let (folder, quick) = (Folder::temporary()?, extent == Extent::Quick);
     show(steps(folder.path(), if quick { 5 } else { 100 })?)?;
     show(runs(folder.path(), if quick { 5 } else { 50 })?)?;
+    show(agents(folder.path(), if quick { 5 } else { 50 })?)?;
     let sizes: &[usize] = if quick { &[1_000, 2_000] } else { &[1_000, 10_000, 100_000] };
     show(checks(folder.path(), sizes)?)
 }
@@ -145,6 +147,27 @@ fn runs(folder: &Path, runs: usize) -> Result<Table, Failure> {
     Ok(table)
 }
 
+fn agents(folder: &Path, runs: usize) -> Result<Table, Failure> {
+    let columns = [("what", "what", 0), ("perRun", "per run", 0), ("ratio", "× agent-core", 3)];
+    let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
+    let mut table =
+        Table::new("instructions-agents", "instructions of a run in memory, by agent", columns.into());
+    let counts = read_counts(folder, &["agents".to_owned(), runs.to_string()])?;
+    let per_run: Vec<f64> =
+        counts.chunks_exact(2).map(|pair| (pair[1] - pair[0]) / figure(runs as u64)).collect();
+    let of = |work: Work| {
+        let place = WORKS.iter().position(|one| *one == work);
+        place.and_then(|place| per_run.get(place).copied()).unwrap_or(f64::NAN)
+    };
+    for work in WORKS {
+        let ratio = of(work) / of(Work::Core(5));
+        table.row(vec![work.name().as_str().into(), of(work).into(), ratio.into()]);
+    }
+    let further = (of(Work::Together(33)) - of(Work::Together(1))) / 32.0;
+    table.figure("furtherCall", "one more read call at the same time", further, "");
+    Ok(table)
+}
+
 fn checks(folder: &Path, sizes: &[usize]) -> Result<Table, Failure> {
     let columns = [
         ("nodes", "nodes", 0),
@@ -199,13 +222,14 @@ fn read_counts(folder: &Path, args: &[String]) -> Result<Vec<f64>, Failure> {
     Ok(totals.map(|total| total.trim().parse::<f64>()).collect::<Result<_, _>>()?)
 }
 
-/// The part that runs under valgrind: `steps RUNS`, `runs RUNS` or `checks FILE…`.
+/// The part that runs under valgrind: `steps RUNS`, `runs RUNS`, `agents RUNS` or `checks FILE…`.
 pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
     match args {
         [what, runs] if what == "steps" => probe_steps(runs.parse()?),
         [what, runs] if what == "runs" => probe_whole_runs(runs.parse()?),
+        [what, runs] if what == "agents" => probe_agents(runs.parse()?),
         [what, files @ ..] if what == "checks" => files.iter().try_for_each(|file| probe_check(file)),
-        _ => Err("a probe takes `steps RUNS`, `runs RUNS` or `checks FILE…`".into()),
+        _ => Err("a probe takes `steps RUNS`, `runs RUNS`, `agents RUNS` or `checks FILE…`".into()),
     }
 }
 
@@ -245,6 +269,22 @@ fn probe_whole_runs(runs: usize) -> Result<(), Failure> {
         let world = runtime.block_on(async {
             let store = Arc::new(MemoryStore::with_max_finished(0));
             let world = World::new(Scenario::new(iterations - 1, ToolKind::Read), store, limits_for(1))?;
+            world.drive(runs, 1).await?;
+            Ok::<_, Failure>(world)
+        })?;
+        for count in [runs, 2 * runs] {
+            counted_runs(&runtime, &world, count)?;
+            mark();
+        }
+    }
+    Ok(())
+}
+
+fn probe_agents(runs: usize) -> Result<(), Failure> {
+    for work in WORKS {
+        let runtime = runtime()?;
+        let world = runtime.block_on(async {
+            let world = work.world(1)?;
             world.drive(runs, 1).await?;
             Ok::<_, Failure>(world)
         })?;
