@@ -127,7 +127,7 @@ impl Frame {
                 let agent_message = || payloads::agent_message(message, is_for_chat, info, &self.secrets);
                 let special = if is_agent { agent_message() } else { None };
                 let payload = special.unwrap_or_else(|| preview_message(message, &self.secrets));
-                let port_number = u32::try_from(port).unwrap_or(u32::MAX);
+                let port_number = if is_for_chat && !is_answer { UI_RESULT_PORT } else { saturated(port) };
                 let mut output = Output::sent(port_number, payload).with_error(info);
                 if is_agent && is_answer {
                     // The result repeats the error, and one error event is enough.
@@ -296,6 +296,10 @@ impl Node {
         self.received_at.map(|received_at| now.saturating_sub(received_at))
     }
 }
+
+/// The port of a result in the UI. Its chat takes answers of agents from ports 3 and 4 only, so the result of an
+/// AI Agent, which leaves port 0, is shown there.
+const UI_RESULT_PORT: u32 = 3;
 
 /// The output of a node that has this kind.
 fn port_of(node: &NodeSummary, kind: PortKind) -> Option<u32> {

@@ -289,7 +289,8 @@ fn shows_the_parallel_calls_of_an_ai_agent() {
             "node:output m1 0 transform transformed",
             "node:input a1",
             "node:output a1 1 transform transformed",
-            "node:output a1 0 transform transformed",
+            // The UI's chat takes the answer from this port.
+            "node:output a1 3 transform transformed",
             "node:input d1",
             "node:output d1 sink pass-through",
             "node:output i1 trigger pass-through",
@@ -314,7 +315,7 @@ fn reports_the_error_of_an_ai_agent_once() {
     let spent = failure(RunErrorCode::BudgetExceeded, "The budget is used up.");
     scene.sent(&agent, 0, json!({"agentResult": {"completed": false, "message": null}}), Some(&spent));
     let events = scene.end();
-    assert_eq!(outline(&events)[2..4], ["node:output a1 0 transform terminated", "node:error a1"]);
+    assert_eq!(outline(&events)[2..4], ["node:output a1 3 transform terminated", "node:error a1"]);
     assert_eq!(events[2]["data"]["outputs"][0]["payload"]["fullMessage"], "The budget is used up.");
 }
 
