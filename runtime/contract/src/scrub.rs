@@ -9,7 +9,7 @@ pub use stream::ScrubStream;
 use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
-use crate::transcript::ChatMessage;
+use crate::transcript::{ChatMessage, OpaqueParts, RequestedCall};
 use search::Search;
 use serde_json::Value;
 use std::ops::Range;
@@ -155,8 +155,29 @@ impl Scrubber {
         for reported in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
             self.text(reported);
         }
-        for call in &mut answer.tool_calls {
-            self.text(&mut call.arguments);
+        self.calls(&mut answer.tool_calls);
+        self.reasoning(&mut answer.reasoning);
+    }
+
+    fn calls(&self, calls: &mut [RequestedCall]) {
+        for call in calls {
+            for text in [&mut call.id, &mut call.name, &mut call.arguments] {
+                self.text(text);
+            }
+        }
+    }
+
+    /// Drops reasoning with a secret in it. A provider refuses reasoning that was changed.
+    fn reasoning(&self, reasoning: &mut Option<OpaqueParts>) {
+        if self.secrets.is_empty() {
+            return;
+        }
+        if let Some(OpaqueParts { parts, .. }) = reasoning {
+            let mut scrubbed = parts.clone();
+            scrubbed.iter_mut().for_each(|part| self.value(part));
+            if scrubbed != *parts {
+                *reasoning = None;
+            }
         }
     }
 
@@ -169,9 +190,11 @@ impl Scrubber {
     pub fn turns(&self, turns: &mut [ChatMessage]) {
         for turn in turns {
             self.text(&mut turn.content);
-            for call in &mut turn.tool_calls {
-                self.text(&mut call.arguments);
+            self.calls(&mut turn.tool_calls);
+            if let Some(id) = &mut turn.tool_call_id {
+                self.text(id);
             }
+            self.reasoning(&mut turn.reasoning);
         }
     }
 }

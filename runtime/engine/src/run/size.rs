@@ -23,9 +23,16 @@ pub(super) fn reply_failure(answer: &ModelAnswer, limits: &RunLimits) -> Option<
     let calls = answer.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
     let parts = answer.reasoning.iter().flat_map(|reasoning| &reasoning.parts).map(size_of);
     let bytes = answer.text.len() + calls.sum::<usize>() + parts.sum::<usize>();
-    let most = to_usize(limits.max_answer_bytes);
-    let message = || format!("the model's answer has {bytes} bytes; {most} are allowed");
-    (bytes > most).then(|| Failure { code: RunErrorCode::ModelError, message: message() })
+    let (most, levels) = (to_usize(limits.max_answer_bytes), to_usize(limits.max_value_depth));
+    let mut parts = answer.reasoning.iter().flat_map(|reasoning| &reasoning.parts);
+    let message = if bytes > most {
+        format!("the model's answer has {bytes} bytes; {most} are allowed")
+    } else if !parts.all(|part| nests_within(part, levels)) {
+        format!("the model's reasoning nests deeper than {levels} levels")
+    } else {
+        return None;
+    };
+    Some(Failure { code: RunErrorCode::ModelError, message })
 }
 
 /// The fact of a recalled conversation. One longer than a message may be loses its first turns. If the last
