@@ -208,6 +208,7 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 mod tests {
     use super::Scrubber;
     use crate::fact::{ModelAnswer, ToolResult};
+    use crate::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
     use serde_json::json;
 
     fn scrubber() -> Scrubber {
@@ -358,5 +359,37 @@ mod tests {
     #[test]
     fn debug_output_shows_no_secret() {
         assert_eq!(format!("{:?}", scrubber()), "Scrubber(3 secrets)");
+    }
+
+    #[test]
+    fn removes_secrets_from_calls_and_drops_reasoning_with_one() {
+        let call = |text: &str| RequestedCall {
+            id: text.to_owned(),
+            name: text.to_owned(),
+            arguments: text.to_owned(),
+        };
+        let reasoning = |text: &str| {
+            let parts = vec![json!({"text": [text]})];
+            Some(OpaqueParts { wire: "w".to_owned(), parts })
+        };
+        let mut answer = ModelAnswer {
+            tool_calls: vec![call("x sk-verysecret")],
+            reasoning: reasoning("I saw sk-verysecret"),
+            ..ModelAnswer::default()
+        };
+        scrubber().answer(&mut answer);
+        assert_eq!((answer.tool_calls, answer.reasoning), (vec![call("x [redacted]")], None));
+        let mut turns = [ChatMessage {
+            tool_calls: vec![call("sk-verysecret")],
+            tool_call_id: Some("sk-verysecret".to_owned()),
+            reasoning: reasoning("nothing"),
+            ..ChatMessage::new(ChatRole::Assistant, "")
+        }];
+        scrubber().turns(&mut turns);
+        assert_eq!(turns[0].tool_calls, [call("[redacted]")]);
+        assert_eq!(
+            (turns[0].tool_call_id.as_deref(), &turns[0].reasoning),
+            (Some("[redacted]"), &reasoning("nothing"))
+        );
     }
 }
