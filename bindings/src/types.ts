@@ -555,7 +555,7 @@ export type FullOutput = {
  */
 response: JsonValue, 
 /**
- * The number of model calls of the loop.
+ * The number of iterations that were started.
  */
 iterations: number, 
 /**
@@ -572,7 +572,7 @@ metadata: RunMetadata, };
  */
 export type RunMetadata = { 
 /**
- * The number of model calls of the loop.
+ * The number of iterations that were started.
  */
 iterations: number, 
 /**
