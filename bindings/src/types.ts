@@ -1384,12 +1384,12 @@ model?: string,
  */
 requestId?: string, 
 /**
- * The models that failed before this one answered, in the order of the calls.
+ * The models that failed or were skipped before this one answered, in their order.
  */
 fellOver?: Array<FailedModel>, };
 
 /**
- * A model that failed, so that the next fallback model was called.
+ * A model that failed or was skipped, so that the next fallback model was called.
  */
 export type FailedModel = { 
 /**
@@ -1399,7 +1399,11 @@ model: string,
 /**
  * Why it failed.
  */
-code: RunErrorCode, };
+code: RunErrorCode, 
+/**
+ * Whether it was not called, because its window is too small for the conversation.
+ */
+skipped?: boolean, };
 
 /**
  * How an answer ended.
@@ -1433,7 +1437,11 @@ reasoningTokens?: number,
 /**
  * The cost, in the currency of the price table.
  */
-cost?: number, };
+cost?: number, 
+/**
+ * Whether the provider reported no tokens, so that they were estimated.
+ */
+estimated?: boolean, };
 
 /**
  * The result of a tool call. Its JSON is the observation that the model reads.

@@ -220,13 +220,13 @@ pub struct ModelAnswer {
     /// The provider's id of the request, for its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The models that failed before this one answered, in the order of the calls.
+    /// The models that failed or were skipped before this one answered, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<FailedModel>>", optional))]
     pub fell_over: Vec<FailedModel>,
 }
 
-/// A model that failed, so that the next fallback model was called.
+/// A model that failed or was skipped, so that the next fallback model was called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -235,6 +235,10 @@ pub struct FailedModel {
     pub model: String,
     /// Why it failed.
     pub code: RunErrorCode,
+    /// Whether it was not called, because its window is too small for the conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<bool>", optional))]
+    pub skipped: bool,
 }
 
 /// How an answer ended.
@@ -274,6 +278,28 @@ pub struct Usage {
     /// The cost, in the currency of the price table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// Whether the provider reported no tokens, so that they were estimated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<bool>", optional))]
+    pub estimated: bool,
+}
+
+/// Bytes per token of an estimate.
+const BYTES_PER_TOKEN: u64 = 3;
+
+impl Usage {
+    /// Estimates the tokens of an answer to a request of this many bytes.
+    #[must_use]
+    pub fn estimate(request_bytes: usize, answer: &ModelAnswer) -> Self {
+        let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
+        let tokens = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN);
+        Self {
+            input_tokens: tokens(request_bytes),
+            output_tokens: tokens(answer.text.len() + calls.sum::<usize>()),
+            estimated: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// The result of a tool call. Its JSON is the observation that the model reads.

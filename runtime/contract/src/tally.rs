@@ -1,6 +1,6 @@
 //! What a run has used, counted from its facts and effects.
 
-use crate::fact::ModelAnswer;
+use crate::fact::{ModelAnswer, Usage};
 use crate::node::{Budget, BudgetKind};
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +29,6 @@ pub struct RunTally {
     #[cfg_attr(feature = "codegen", ts(as = "Option<bool>"))]
     pub estimated: bool,
 }
-
-/// Bytes per token of an estimate.
-const BYTES_PER_TOKEN: u64 = 3;
 
 /// The part of a budget after which it is low.
 const LOW: f64 = 0.8;
@@ -73,16 +70,10 @@ impl RunTally {
 
     /// Counts the answer to a request of this many bytes.
     pub fn count_answer(&mut self, answer: &ModelAnswer, request_bytes: usize) {
-        let failed = u32::try_from(answer.fell_over.len()).unwrap_or(u32::MAX);
-        self.model_calls = self.model_calls.saturating_add(failed);
-        let Some(usage) = &answer.usage else {
-            let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
-            let written = answer.text.len() + calls.sum::<usize>();
-            self.input_tokens = self.input_tokens.saturating_add(estimate(request_bytes));
-            self.output_tokens = self.output_tokens.saturating_add(estimate(written));
-            self.estimated = true;
-            return;
-        };
+        let called = answer.fell_over.iter().filter(|model| !model.skipped).count();
+        self.model_calls = self.model_calls.saturating_add(u32::try_from(called).unwrap_or(u32::MAX));
+        let usage = answer.usage.unwrap_or_else(|| Usage::estimate(request_bytes, answer));
+        self.estimated |= usage.estimated;
         self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens.unwrap_or(0));
@@ -103,8 +94,4 @@ impl RunTally {
         ];
         rows.into_iter().filter_map(|(budget, limit, spent)| Some(Spent { budget, limit: limit?, spent }))
     }
-}
-
-fn estimate(bytes: usize) -> u64 {
-    u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN)
 }

@@ -312,9 +312,11 @@ impl RunRecord {
     pub fn model_answered(&mut self, at: Millis, answer: &ModelAnswer) -> EnvelopeEvent {
         let iteration = self.iteration();
         for failed in &answer.fell_over {
-            let (model, code) = (failed.model.clone(), failed.code);
-            self.emit(at, || RunEventKind::ModelFellOver { iteration, model, code });
             self.first_model += 1;
+            if !failed.skipped {
+                let (model, code) = (failed.model.clone(), failed.code);
+                self.emit(at, || RunEventKind::ModelFellOver { iteration, model, code });
+            }
         }
         self.spending.add_answer(answer, &self.transcript, self.sent_segments);
         self.report_low_budget(at);

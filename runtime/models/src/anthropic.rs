@@ -7,7 +7,7 @@ mod request;
 
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, parse_part, parse_provider_error, provider_error, token_count};
-use crate::wire::{AnswerAssembler, ChatRequest, ProviderError, Reasoning, Wire, WireError};
+use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::transcript::{OpaqueParts, RequestedCall};
 use serde::Deserialize;
@@ -145,6 +145,7 @@ impl Block {
         struct ToolUse<'a> {
             #[serde(default)]
             id: String,
+            #[serde(default)]
             name: String,
             #[serde(borrow)]
             input: Option<&'a RawValue>,
@@ -258,6 +259,8 @@ impl Assembler {
             match block {
                 Block::Text(text) if answer.text.is_empty() => answer.text = text,
                 Block::Text(text) => answer.text.push_str(&text),
+                // Calls beyond the limit are dropped.
+                Block::ToolUse { .. } if answer.tool_calls.len() == MAX_CALLS => {}
                 Block::ToolUse { id, name, input, deltas } => {
                     let arguments = if deltas.is_empty() { input } else { deltas };
                     answer.tool_calls.push(RequestedCall { id, name, arguments });
@@ -291,7 +294,7 @@ impl UsageCounts {
             cached_tokens: self.cache_read,
             cache_write_tokens: self.cache_write,
             reasoning_tokens: self.thinking,
-            cost: None,
+            ..Usage::default()
         })
     }
 }

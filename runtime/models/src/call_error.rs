@@ -99,6 +99,18 @@ impl CallError {
         }
     }
 
+    /// Whether the provider refuses to stream, so that a request without a stream may succeed.
+    #[must_use]
+    pub(crate) fn refuses_stream(&self) -> bool {
+        let Self::Provider(error, _) = self else { return false };
+        let names_stream = |text: &String| {
+            let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
+            words.any(|word| word.to_ascii_lowercase().starts_with("stream"))
+        };
+        matches!(error.status, 400 | 403 | 422)
+            && [&error.message, &error.param, &error.code].into_iter().any(names_stream)
+    }
+
     /// What the provider says about a retry.
     #[must_use]
     pub fn advice(&self) -> RetryAdvice {
@@ -111,7 +123,7 @@ impl CallError {
     /// Removes secrets from the texts of the provider. Call it before the texts are shortened.
     pub(crate) fn scrub(&mut self, secrets: &Scrubber) {
         if let Self::Provider(error, _) = self {
-            for text in [&mut error.kind, &mut error.code, &mut error.message] {
+            for text in [&mut error.kind, &mut error.code, &mut error.param, &mut error.message] {
                 secrets.text(text);
             }
         }

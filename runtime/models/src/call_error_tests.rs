@@ -6,8 +6,7 @@ use redflow_contract::code::RunErrorCode;
 use std::time::Duration;
 
 fn provider(status: u16, kind: &str, code: &str) -> CallError {
-    let error =
-        ProviderError { status, kind: kind.to_owned(), code: code.to_owned(), message: String::new() };
+    let error = ProviderError { status, kind: kind.to_owned(), code: code.to_owned(), ..Default::default() };
     CallError::Provider(error, RetryAdvice::default())
 }
 
@@ -52,6 +51,7 @@ fn messages_for_users() {
         status: 429,
         kind: "rate_limit_error".to_owned(),
         code: String::new(),
+        param: String::new(),
         message: "Slow\ndown \u{1b}[31m".to_owned(),
     };
     let advice = RetryAdvice { should_retry: None, after: Some(Duration::from_millis(61_200)) };

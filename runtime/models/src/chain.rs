@@ -8,8 +8,14 @@ use redflow_contract::run_error::Failure;
 use redflow_ports::{BoxFuture, ChatModel, DeltaObserver, ModelInfo, ModelRequest};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
 
-/// Calls the models in their order until one answers. Each has its own time limit.
+/// The shortest time that a model gets before the next one is called.
+const SHORTEST_SHARE: Duration = Duration::from_secs(1);
+
+/// Calls the models in their order until one answers. Each has its own time limit, and all but the last one get
+/// only their part of the time that the run has left.
 pub struct ModelChain {
     info: ModelInfo,
     models: Vec<Arc<dyn ChatModel>>,
@@ -30,6 +36,7 @@ impl ModelChain {
     }
 
     async fn call_in_order(&self, request: ModelRequest<'_>) -> Result<ModelAnswer, Failure> {
+        let started = Instant::now();
         let last = self.models.len().saturating_sub(1);
         let first = usize::try_from(request.first_model).unwrap_or(usize::MAX).min(last);
         let mut failure =
@@ -39,18 +46,26 @@ impl ModelChain {
             let info = model.info();
             // An unknown window is not larger than another one.
             if too_small.is_some_and(|window| info.context_window <= window) {
-                fell_over.push(failed(info, RunErrorCode::ContextLength));
+                let (model, code) = (info.model.clone(), RunErrorCode::ContextLength);
+                fell_over.push(FailedModel { model, code, skipped: true });
                 continue;
             }
             let observer = request.delta_observer.map(|observer| AttemptCounter::new(observer, attempts));
             let delta_observer = observer.as_ref().map(|observer| observer as &dyn DeltaObserver);
             let retry = request.retry && index == last;
-            match model.call(ModelRequest { retry, delta_observer, ..request }).await {
+            let time_left = request.time_left.map(|left| left.saturating_sub(started.elapsed()));
+            let call = model.call(ModelRequest { retry, time_left, delta_observer, ..request });
+            let models_left = u32::try_from(last - index + 1).unwrap_or(u32::MAX);
+            let answer = match time_left.filter(|_| index != last) {
+                Some(left) => call_within(call, (left / models_left).max(SHORTEST_SHARE), &info.model).await,
+                None => call.await,
+            };
+            match answer {
                 Ok(answer) => return Ok(ModelAnswer { fell_over, ..answer }),
                 Err(error) => failure = error,
             }
             attempts = observer.map_or(0, |observer| observer.highest.into_inner());
-            fell_over.push(failed(info, failure.code));
+            fell_over.push(FailedModel { model: info.model.clone(), code: failure.code, skipped: false });
             if !falls_over(failure.code) {
                 break;
             }
@@ -74,8 +89,15 @@ impl ModelChain {
     }
 }
 
-fn failed(info: &ModelInfo, code: RunErrorCode) -> FailedModel {
-    FailedModel { model: info.model.clone(), code }
+async fn call_within(
+    call: BoxFuture<'_, Result<ModelAnswer, Failure>>,
+    share: Duration,
+    model: &str,
+) -> Result<ModelAnswer, Failure> {
+    tokio::time::timeout(share, call).await.unwrap_or_else(|_| {
+        let message = format!("the model `{model}` did not answer within {} ms", share.as_millis());
+        Err(Failure { code: RunErrorCode::Timeout, message })
+    })
 }
 
 /// Whether another model may answer what this one could not. One that refuses, or that takes the request for

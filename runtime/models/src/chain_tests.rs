@@ -11,6 +11,7 @@ use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_ports::{Adapters, AnswerKind, ChatModel, ModelRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An Anthropic model and the fallback models gpt-4o and qwen3.
 fn three_models() -> Vec<Node> {
@@ -141,10 +142,12 @@ fn a_conversation_that_is_too_long_goes_to_a_larger_window_only() {
     let nodes = [model("gpt-4o"), model("unknown"), model("gpt-4"), model("gpt-4.1")];
     let (answer, called) = ask(&nodes, [too_long()]);
     let answer = answer.unwrap();
-    let skipped = ["gpt-4o", "unknown", "gpt-4"].map(|name| (name, "CONTEXT_LENGTH"));
+    let skipped: Vec<bool> = answer.fell_over.iter().map(|failed| failed.skipped).collect();
+    assert_eq!(skipped, [false, true, true]);
+    let failed = ["gpt-4o", "unknown", "gpt-4"].map(|name| (name, "CONTEXT_LENGTH"));
     assert_eq!(
         (failures(&answer), called),
-        (skipped.to_vec(), vec!["gpt-4o".to_owned(), "gpt-4.1".to_owned()])
+        (failed.to_vec(), vec!["gpt-4o".to_owned(), "gpt-4.1".to_owned()])
     );
     // The need for a large window stays after another failure.
     let nodes = [model("gpt-4o"), model("gpt-5"), model("gpt-4o"), model("gpt-4.1")];
@@ -158,6 +161,31 @@ fn a_conversation_that_is_too_long_goes_to_a_larger_window_only() {
     assert_eq!((failure.code, called.len()), (RunErrorCode::ContextLength, 1));
     let start = "no model answered (`gpt-4o` CONTEXT_LENGTH, `gpt-4` CONTEXT_LENGTH): ";
     assert!(failure.message.starts_with(start), "{}", failure.message);
+}
+
+#[test]
+fn a_hanging_model_leaves_time_for_the_next_one() {
+    let nodes = ["a", "b", "c"].map(|name| Node::new("openai-model", json!({ "model": name })));
+    let call = |hanging: usize, time_left: Duration| {
+        let recording = Recording::new(vec![Reply::Hang; hanging]);
+        let (model, transcript) = (build(&nodes, &recording), transcript([user("Hi")]));
+        let request = ModelRequest { time_left: Some(time_left), ..ModelRequest::for_text(&transcript) };
+        block_on(async {
+            let started = tokio::time::Instant::now();
+            let answer = model.call(request).await;
+            (answer, started.elapsed().as_secs())
+        })
+    };
+    // A third of the time, then half of the rest; a model has at least a second.
+    for (hanging, seconds, expected) in [(1, 300, 100), (2, 300, 200), (2, 0, 2), (0, 0, 0)] {
+        let (answer, took) = call(hanging, Duration::from_secs(seconds));
+        assert_eq!((answer.unwrap().fell_over.len(), took), (hanging, expected));
+    }
+    let (answer, _) = call(1, Duration::from_secs(300));
+    assert_eq!(failures(&answer.unwrap()), [("a", "TIMEOUT")]);
+    // The last one has its own limit only.
+    let (failure, took) = call(3, Duration::from_secs(300));
+    assert_eq!((failure.unwrap_err().code, took), (RunErrorCode::Timeout, 800));
 }
 
 #[test]

@@ -54,9 +54,18 @@ pub struct Target {
     pub secrets: Scrubber,
 }
 
+/// How often and how a call may be repeated.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallOptions {
+    /// How often it is retried after a passing failure.
+    pub max_retries: u32,
+    /// Whether a provider that refuses to stream fails the call. If not, it is called without a stream.
+    pub requires_stream: bool,
+}
+
 impl Driver {
-    /// Makes one call, and retries it at most this often after a passing failure. `deltas` receives the text
-    /// of a streamed answer as it arrives, separately for each attempt. It receives any other text at once.
+    /// Makes one call. `deltas` receives the text of a streamed answer as it arrives, separately for each
+    /// attempt. It receives any other text at once.
     ///
     /// # Errors
     /// The failure of the last attempt.
@@ -64,19 +73,27 @@ impl Driver {
         &self,
         target: &Target,
         chat: &ChatRequest<'_>,
-        max_retries: u32,
+        options: CallOptions,
         deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
         let deadline = Instant::now() + target.timeout;
-        let mut attempts = 1;
+        let (mut chat, mut max_retries, mut attempts) = (*chat, options.max_retries, 1);
         loop {
-            let progress = DeltaProgress { deltas, attempt: attempts, reported_bytes: 0 };
-            let attempt = tokio::time::timeout_at(deadline, self.attempt(target, chat, progress));
+            let mut progress =
+                DeltaProgress { deltas, attempt: attempts, reported_bytes: 0, is_answered: false };
+            let attempt = tokio::time::timeout_at(deadline, self.attempt(target, &chat, &mut progress));
             let mut error = match attempt.await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => error,
                 Err(_) => CallError::TimedOut(target.timeout),
             };
+            // Some providers stream only for some customers. If nobody requires the stream, the run must not fail.
+            if chat.stream && !options.requires_stream && !progress.is_answered && error.refuses_stream() {
+                chat.stream = false;
+                attempts += 1;
+                max_retries = max_retries.saturating_add(1);
+                continue;
+            }
             let wait = retry_delay(&error, attempts, max_retries, fastrand::f64());
             // There is no retry after the deadline.
             let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
@@ -101,7 +118,7 @@ impl Driver {
         &self,
         target: &Target,
         chat: &ChatRequest<'_>,
-        progress: DeltaProgress<'_>,
+        progress: &mut DeltaProgress<'_>,
     ) -> Result<ModelAnswer, CallError> {
         // Each attempt encodes the body again, so that a waiting run does not hold it in memory.
         let mut body = Vec::with_capacity(estimated_bytes(chat));
@@ -115,6 +132,7 @@ impl Driver {
             let error = target.wire.parse_error(status, &text);
             return Err(CallError::Provider(error, RetryAdvice::from_headers(&headers, now())));
         }
+        progress.is_answered = true;
         if let Some(reason) = unreadable_reason(&headers) {
             return Err(CallError::Malformed(reason));
         }
@@ -202,7 +220,7 @@ async fn read_stream(
     mut body: Box<dyn ResponseBody>,
     mut events: EventStream,
     mut assembler: Box<dyn AnswerAssembler>,
-    mut progress: DeltaProgress<'_>,
+    progress: &mut DeltaProgress<'_>,
 ) -> Result<ModelAnswer, CallError> {
     let mut received = 0_usize;
     while let Some(part) = body.next().await? {
@@ -228,11 +246,13 @@ async fn read_stream(
     }
 }
 
-/// How much of an attempt's answer the observer has received.
+/// What has arrived of an attempt's answer, and how much of it the observer has received.
 struct DeltaProgress<'a> {
     deltas: Option<&'a dyn DeltaObserver>,
     attempt: u32,
     reported_bytes: usize,
+    /// Whether the response is an answer and not an error.
+    is_answered: bool,
 }
 
 impl DeltaProgress<'_> {

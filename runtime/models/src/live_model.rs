@@ -1,10 +1,11 @@
 //! A model of a provider, behind the trait that the engine uses.
 
-use crate::driver::{Driver, Target};
+use crate::driver::{CallOptions, Driver, Target};
 use crate::price::Price;
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::fact::ModelAnswer;
+use redflow_contract::fact::{ModelAnswer, Usage};
+use redflow_contract::json::size_of;
 use redflow_contract::node::StructuredOutput;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, RequestedCall};
@@ -88,22 +89,17 @@ impl ChatModel for LiveModel {
                 reasoning,
             };
             let max_retries = if request.retry { self.options.max_retries } else { 0 };
-            let call = |chat| self.driver.call(&self.target, chat, max_retries, request.delta_observer);
-            let mut answer = match call(&chat).await {
-                // Some providers stream only for some customers. Nobody asked for the stream, so it must not fail
-                // the run.
-                Err(failure)
-                    if chat.stream && self.options.stream.is_none() && is_about_streams(&failure) =>
-                {
-                    // Boxed, so that other calls need no room for it.
-                    Box::pin(call(&ChatRequest { stream: false, ..chat })).await?
-                }
-                result => result?,
-            };
+            let options = CallOptions { max_retries, requires_stream: self.options.stream.is_some() };
+            let call = self.driver.call(&self.target, &chat, options, request.delta_observer);
+            let mut answer = call.await?;
             give_unique_ids(&mut answer.tool_calls, chat.messages);
-            if let (Some(usage), Some(price)) = (&mut answer.usage, &self.price) {
+            if let Some(price) = &self.price {
+                // Without an estimate, a limit of the cost would have no effect.
+                let mut usage =
+                    answer.usage.unwrap_or_else(|| Usage::estimate(request_bytes(&chat), &answer));
                 // JSON, and so the journal, cannot hold an infinite number.
-                usage.cost = Some(price.cost(usage)).filter(|cost| cost.is_finite());
+                usage.cost = Some(price.cost(&usage)).filter(|cost| cost.is_finite());
+                answer.usage = Some(usage);
             }
             Ok(answer)
         })
@@ -121,8 +117,13 @@ impl LiveModel {
     }
 }
 
-fn is_about_streams(failure: &Failure) -> bool {
-    failure.code == RunErrorCode::ModelError && failure.message.contains("stream")
+fn request_bytes(chat: &ChatRequest<'_>) -> usize {
+    let messages = chat.messages.iter().map(|message| ChatMessage::bytes(message));
+    let tools = chat
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.as_ref().map_or(0, size_of));
+    messages.sum::<usize>() + tools.sum::<usize>()
 }
 
 /// Gives an id to every call that has none, or that has the id of another call of the conversation. Results

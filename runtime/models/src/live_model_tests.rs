@@ -4,6 +4,7 @@ use crate::recording::{DeltaLog, Node, Recording, Reply, reply};
 use crate::samples::{self, assistant_calls, call, two_tools};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::fact::Usage;
 use redflow_ports::{AnswerKind, ReplyFormat, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -70,19 +71,25 @@ fn answers_are_streamed_while_somebody_reads_along() {
 
 #[test]
 fn a_provider_that_refuses_to_stream_is_called_without_a_stream() {
-    let refusal = |message: &str| {
-        let error = json!({"message": message, "type": "invalid_request_error", "code": "unsupported_value"});
-        Reply::new(400, &[], &json!({ "error": error }).to_string())
-    };
-    let verify = "Your organization must be verified to stream this model.";
-    for (props, message, expected) in [
-        (json!({}), verify, Some([true, false].as_slice())),
-        (json!({}), "Temperature must be 1.", None),
+    let refusal =
+        |status: u16, error: &Value| Reply::new(status, &[], &json!({ "error": error }).to_string());
+    let verify = json!({"message": "Your organization must be verified to stream this model."});
+    let twice = Some([true, false].as_slice());
+    for (props, status, error, expected) in [
+        (json!({}), 400, verify.clone(), twice),
+        (json!({}), 403, verify.clone(), twice),
+        (json!({}), 422, json!({"message": "Streaming is not supported."}), twice),
+        (json!({}), 400, json!({"message": "Unsupported value.", "param": "stream"}), twice),
+        (json!({}), 400, json!({"message": "No.", "code": "stream_not_allowed"}), twice),
+        (json!({}), 400, json!({"message": "Temperature must be 1."}), None),
+        (json!({}), 400, json!({"message": "The upstream server refused."}), None),
+        (json!({}), 404, verify.clone(), None),
         // The node wants a stream.
-        (json!({"stream": true}), verify, None),
+        (json!({"stream": true}), 400, verify.clone(), None),
     ] {
+        let message = error.to_string();
         for node in nodes(&props) {
-            let (recording, log) = (Recording::new([refusal(message)]), DeltaLog::default());
+            let (recording, log) = (Recording::new([refusal(status, &error)]), DeltaLog::default());
             let answer = node.call_observed(
                 &reply(ToolChoice::Auto),
                 &recording,
@@ -93,8 +100,79 @@ fn a_provider_that_refuses_to_stream_is_called_without_a_stream() {
                 recording.requests().iter().map(|request| request.body["stream"] == json!(true)).collect();
             assert_eq!(streams, expected.unwrap_or(&[true]), "{props} {message}");
             assert_eq!(answer.is_ok(), expected.is_some(), "{props} {message}");
-            let text: Vec<(u32, String)> = expected.iter().map(|_| (1, "hi".to_owned())).collect();
+            let text: Vec<(u32, String)> = expected.iter().map(|_| (2, "hi".to_owned())).collect();
             assert_eq!(log.0.into_inner().unwrap(), text);
+        }
+    }
+}
+
+#[test]
+fn a_streamed_answer_that_fails_is_not_repeated_without_a_stream() {
+    let call = |node: &Node, script: Vec<Reply>| {
+        let (recording, log) = (Recording::new(script), DeltaLog::default());
+        let settings = ModelSettings::default();
+        let failure =
+            node.call_observed(&reply(ToolChoice::Auto), &recording, settings, Some(&log)).unwrap_err();
+        (failure.code, recording.requests().len())
+    };
+    let events = [
+        json!({"choices": [{"delta": {"content": "So"}}]}),
+        json!({"error": {"message": "The stream is invalid.", "code": "invalid_stream"}}),
+    ];
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let answer = Reply::new(200, &[("content-type", "text/event-stream")], &body);
+    let node = Node::new("openai-model", json!({"maxRetries": 1}));
+    assert_eq!(call(&node, vec![answer]), (RunErrorCode::ModelError, 1));
+    // The host of the server is not what it says.
+    let node = Node::new("openai-model", json!({"baseUrl": "http://stream.example/v1"}));
+    assert_eq!(call(&node, vec![Reply::new(400, &[], "{}")]), (RunErrorCode::ModelError, 1));
+    // The request without a stream takes no retry away, and its attempts count on.
+    let refusal = Reply::new(400, &[], r#"{"error":{"message":"no","param":"stream"}}"#);
+    let node = Node::new("openai-model", json!({"maxRetries": 1}));
+    let script = vec![refusal, Reply::new(503, &[], ""), Reply::new(503, &[], "")];
+    assert_eq!(call(&node, script), (RunErrorCode::ProviderUnavailable, 3));
+}
+
+/// A body with these calls, for each of `nodes`.
+fn bodies_with_calls(names: &[Option<&str>]) -> Vec<Value> {
+    let list = |item: &dyn Fn(Value) -> Value| -> Vec<Value> {
+        let call = |name: &Option<&str>| name.map_or(json!({}), |name| json!({ "name": name }));
+        names.iter().map(|name| item(call(name))).collect()
+    };
+    let typed = |kind: &'static str| {
+        list(&move |mut call| {
+            call["type"] = json!(kind);
+            call
+        })
+    };
+    let functions = list(&|function| json!({ "function": function }));
+    let chat = json!({"choices": [{"message": {"tool_calls": functions}, "finish_reason": "tool_calls"}]});
+    vec![
+        chat.clone(),
+        json!({"status": "completed", "output": typed("function_call")}),
+        json!({"content": typed("tool_use"), "stop_reason": "tool_use"}),
+        chat,
+        json!({"message": {"content": "", "tool_calls": functions}, "done": true}),
+    ]
+}
+
+#[test]
+fn every_wire_leaves_bad_calls_to_the_agent() {
+    // An agent accepts 128 calls, so it refuses 129.
+    for (names, expected) in [
+        (vec![Some("")], 1),
+        (vec![None, Some("clock")], 2),
+        (vec![Some("clock"); 128], 128),
+        (vec![Some("clock"); 129], 129),
+        (vec![Some("clock"); 200], 129),
+    ] {
+        for (node, body) in nodes(&json!({})).iter().zip(bodies_with_calls(&names)) {
+            let recording = Recording::new([Reply::new(200, &[], &body.to_string())]);
+            let answer = node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default()).unwrap();
+            let found: Vec<(&str, &str)> =
+                answer.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+            let calls = names.iter().take(expected).map(|name| (name.unwrap_or_default(), "{}"));
+            assert_eq!(found, calls.collect::<Vec<_>>());
         }
     }
 }
@@ -189,6 +267,29 @@ fn every_call_of_a_conversation_gets_its_own_id() {
     let node = Node::new("ollama-model", json!({}));
     let answer = node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default()).unwrap();
     assert_eq!(answer.tool_calls, [call("call_0", "clock", "{}"), call("call_1", "clock", "{}")]);
+}
+
+#[test]
+fn the_cost_is_estimated_if_the_provider_reports_no_tokens() {
+    let price = crate::price::Price { input: 1e6, output: 1e6, cached: None, cache_write: None };
+    let priced = || {
+        let prices = crate::price::Prices::from([("*".to_owned(), price)]);
+        ModelSettings { prices, ..ModelSettings::default() }
+    };
+    for (mut node, body) in nodes(&json!({})).into_iter().zip(bodies_with_calls(&[Some("clock")])) {
+        let script = || Recording::new([Reply::new(200, &[], &body.to_string())]);
+        let answer = node.call(&reply(ToolChoice::Auto), &script(), priced()).unwrap();
+        // 15 and 12 bytes are sent, 5 and 2 are received.
+        let usage = answer.usage.unwrap();
+        let expected = Usage { input_tokens: 9, output_tokens: 3, estimated: true, ..Usage::default() };
+        assert_eq!(usage, Usage { cost: Some(12.0), ..expected });
+        node.tools = two_tools();
+        let answer = node.call(&reply(ToolChoice::Auto), &script(), priced()).unwrap();
+        assert!(answer.usage.unwrap().input_tokens > 9, "tools count too");
+        // Without a price, the run itself estimates the tokens.
+        let answer = node.call(&reply(ToolChoice::Auto), &script(), ModelSettings::default()).unwrap();
+        assert_eq!(answer.usage, None);
+    }
 }
 
 #[test]

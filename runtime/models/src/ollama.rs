@@ -7,7 +7,9 @@ use crate::event_stream::StreamFormat;
 use crate::lenient::{
     Arguments, InputSchema, parse_object, parse_provider_error, provider_error, token_count,
 };
-use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
+use crate::wire::{
+    AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
+};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -18,8 +20,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 const NAME: &str = "ollama-chat";
-/// The most tool calls of one answer.
-const MAX_CALLS: usize = 128;
 
 /// The wire, with the settings of a node, which every request has.
 #[derive(Debug, Clone, Default)]
@@ -275,6 +275,7 @@ struct ToolCall<'a> {
 
 #[derive(Deserialize)]
 struct Function<'a> {
+    #[serde(default)]
     name: String,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
@@ -311,10 +312,8 @@ impl Assembler {
             if self.reasoning.is_kept() {
                 self.thinking.push_str(&message.thinking.unwrap_or_default());
             }
-            for call in message.tool_calls.unwrap_or_default() {
-                if self.answer.tool_calls.len() == MAX_CALLS {
-                    return Err(WireError::Malformed("the answer requests too many calls"));
-                }
+            let room = MAX_CALLS.saturating_sub(self.answer.tool_calls.len());
+            for call in message.tool_calls.unwrap_or_default().into_iter().take(room) {
                 let arguments = call.function.arguments_text();
                 // Many versions send no id.
                 let id = call.id.unwrap_or_default();

@@ -14,8 +14,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The most tool calls of one answer.
-pub(crate) const MAX_CALLS: usize = 128;
 /// The longest name of a model that is kept.
 const MAX_MODEL_CHARS: usize = 200;
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -92,7 +90,7 @@ impl UsageFields {
             cached_tokens: input_details.cached_tokens,
             cache_write_tokens: input_details.cache_write_tokens,
             reasoning_tokens: output_details.reasoning_tokens,
-            cost: None,
+            ..Usage::default()
         })
     }
 }
@@ -157,18 +155,11 @@ pub(crate) fn arguments_text(raw: Option<&RawValue>) -> Result<String, WireError
     Ok(raw.to_owned())
 }
 
-/// Checks the calls of an answer. Calls without arguments get the empty object.
-pub(crate) fn check_calls(mut calls: Vec<RequestedCall>) -> Result<Vec<RequestedCall>, WireError> {
-    if calls.len() > MAX_CALLS {
-        return Err(WireError::Malformed("it requests too many calls"));
-    }
-    if calls.iter().any(|call| call.name.is_empty()) {
-        return Err(WireError::Malformed("it requests a call without a tool"));
-    }
+/// Gives the empty object to calls without arguments.
+pub(crate) fn fill_arguments(calls: &mut [RequestedCall]) {
     for call in calls.iter_mut().filter(|call| call.arguments.is_empty()) {
         "{}".clone_into(&mut call.arguments);
     }
-    Ok(calls)
 }
 
 /// An id as the API accepts it. Other servers make longer ones, which differ at their ends.
@@ -245,6 +236,7 @@ fn read_error(error: &Value) -> ProviderError {
         status: 0,
         kind: truncate(kind, MAX_CODE_CHARS),
         code: truncate(code, MAX_CODE_CHARS),
+        param: truncate(text(error, "param"), MAX_CODE_CHARS),
         message: truncate(message, MAX_MESSAGE_CHARS),
     }
 }

@@ -5,11 +5,12 @@
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, tool_name};
 use crate::openai::{
-    IterList, MAX_CALLS, Text, UsageFields, arguments_text, check_calls, embedded_error, model_name,
-    parse_error, sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error,
-    valid_or_none,
+    IterList, Text, UsageFields, arguments_text, embedded_error, fill_arguments, model_name, parse_error,
+    sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error, valid_or_none,
 };
-use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
+use crate::wire::{
+    AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
+};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -317,7 +318,7 @@ impl Assembler {
         if let Some(delta) = choice.delta {
             self.add_text(&delta);
             for call in delta.tool_calls.into_iter().flatten() {
-                let index = self.find_call(&call)?;
+                let index = self.find_call(&call);
                 self.add_call(index, call)?;
             }
         }
@@ -334,10 +335,7 @@ impl Assembler {
 
     /// Which call a delta belongs to. None if it starts a new one. The index decides. Some servers leave it
     /// out, or use the same for every call. Then a new id together with a name starts a new call.
-    fn find_call(&self, delta: &ToolCallDelta<'_>) -> Result<Option<usize>, WireError> {
-        if delta.index.is_some_and(|index| index >= MAX_CALLS) {
-            return Err(WireError::Malformed("it requests too many calls"));
-        }
+    fn find_call(&self, delta: &ToolCallDelta<'_>) -> Option<usize> {
         let id = delta.id.as_deref().unwrap_or_default();
         let name = delta.function.as_ref().and_then(|function| function.name.as_deref());
         let is_named = name.is_some_and(|name| !name.is_empty());
@@ -348,21 +346,21 @@ impl Assembler {
             let last = self.calls.len().checked_sub(1);
             same.or(last.filter(|last| !is_named || self.calls[*last].1.name.is_empty()))
         };
-        Ok(found.filter(|found| {
+        found.filter(|found| {
             let call = &self.calls[*found].1;
             let is_other = !id.is_empty() && !call.id.is_empty() && call.id != id;
             !(is_other && is_named && !call.name.is_empty())
-        }))
+        })
     }
 
-    /// Adds a delta to the call at this index, or to a new one.
+    /// Adds a delta to the call at this index, or to a new one. Drops calls beyond the limit.
     fn add_call(&mut self, index: Option<usize>, delta: ToolCallDelta<'_>) -> Result<(), WireError> {
         let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
         let arguments = arguments_text(arguments)?;
         let index = index.unwrap_or(self.calls.len());
         if index == self.calls.len() {
             if index == MAX_CALLS {
-                return Err(WireError::Malformed("it requests too many calls"));
+                return Ok(());
             }
             let call = RequestedCall { id: String::new(), name: String::new(), arguments: String::new() };
             self.calls.push((delta.index, call));
@@ -383,7 +381,8 @@ impl Assembler {
         if !self.has_choice {
             return Err(WireError::Malformed("it has no choices"));
         }
-        let tool_calls = check_calls(self.calls.into_iter().map(|(_, call)| call).collect())?;
+        let mut tool_calls: Vec<_> = self.calls.into_iter().map(|(_, call)| call).collect();
+        fill_arguments(&mut tool_calls);
         let finish = match self.finish_reason.as_deref() {
             _ if self.refused => ModelFinish::Refused,
             Some("content_filter") => ModelFinish::Refused,

@@ -139,7 +139,7 @@ fn decodes_a_whole_answer() {
         cached_tokens: Some(16),
         cache_write_tokens: Some(4),
         reasoning_tokens: Some(5),
-        cost: None,
+        ..Usage::default()
     };
     let expected = ModelAnswer {
         text: "Hello.".to_owned(),
@@ -292,17 +292,6 @@ fn responses_without_an_answer() {
         (json!({}), WireError::Malformed("it has no choices")),
         (json!({"choices": [], "error": null}), WireError::Malformed("it has no choices")),
         (json!({"choices": [], "error": {}}), WireError::Malformed("it has no choices")),
-        (
-            completion(
-                &json!({"tool_calls": [{"id": "a", "function": {"arguments": "{}"}}]}),
-                &json!("stop"),
-            ),
-            WireError::Malformed("it requests a call without a tool"),
-        ),
-        (
-            completion(&json!({"tool_calls": [{"id": "a"}]}), &json!("stop")),
-            WireError::Malformed("it requests a call without a tool"),
-        ),
     ];
     for (body, expected) in table {
         assert_eq!(decode(&body), Err(expected), "{body}");

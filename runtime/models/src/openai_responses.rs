@@ -6,10 +6,12 @@
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, tool_name};
 use crate::openai::{
-    IterList, Text, UsageFields, arguments_text, check_calls, embedded_error, model_name, parse_error,
+    IterList, Text, UsageFields, arguments_text, embedded_error, fill_arguments, model_name, parse_error,
     sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error, valid_or_none,
 };
-use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
+use crate::wire::{
+    AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
+};
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -248,7 +250,9 @@ impl Response<'_> {
         if text.is_empty() {
             text = commentary;
         }
-        let tool_calls = check_calls(calls)?;
+        calls.truncate(MAX_CALLS);
+        fill_arguments(&mut calls);
+        let tool_calls = calls;
         let normal_finish = if tool_calls.is_empty() { ModelFinish::Stop } else { ModelFinish::ToolCalls };
         Ok(ModelAnswer {
             text: if refused { String::new() } else { text },

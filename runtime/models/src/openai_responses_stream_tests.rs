@@ -212,8 +212,9 @@ fn the_number_of_items_is_limited() {
         let events = (0..count).map(|index| done(index, &function(&index.to_string(), "t", "")));
         assemble(&wire(), &events.chain([completed(&[])]).collect::<Vec<_>>(), Discard)
     };
-    assert_eq!(calls(128).unwrap().tool_calls.len(), 128);
-    assert_eq!(calls(129), Err(WireError::Malformed("it requests too many calls")));
+    for (count, expected) in [(128, 128), (129, 129), (200, 129)] {
+        assert_eq!(calls(count).unwrap().tool_calls.len(), expected);
+    }
     // A large index is valid.
     let far = [delta("output_text", u64::MAX, "x"), completed(&[])];
     assert_eq!(assemble(&wire(), &far, Discard).unwrap().text, "x");

@@ -168,7 +168,7 @@ fn decodes_a_whole_answer() {
         cached_tokens: Some(16),
         cache_write_tokens: Some(4),
         reasoning_tokens: Some(5),
-        cost: None,
+        ..Usage::default()
     };
     let mut expected = ModelAnswer {
         text: "So: ".to_owned(),
@@ -285,22 +285,10 @@ fn responses_without_an_answer() {
         (response("in_progress", &[message("x")]), WireError::Malformed("it is not a finished answer")),
         (json!({}), WireError::Malformed("it has no output")),
         (json!({"error": null}), WireError::Malformed("it has no output")),
-        (
-            response("completed", &[function("a", "", "{}")]),
-            WireError::Malformed("it requests a call without a tool"),
-        ),
-        (
-            response("completed", &vec![function("", "t", "{}"); 129]),
-            WireError::Malformed("it requests too many calls"),
-        ),
     ];
     for (body, expected) in table {
         assert_eq!(decode(&body), Err(expected), "{body}");
     }
-    assert_eq!(
-        decode(&response("completed", &vec![function("", "t", "{}"); 128])).unwrap().tool_calls.len(),
-        128
-    );
     for body in [&b""[..], b"[]", b"{", b"<html>", b"{\"output\":7}", b"{\"skipped\":\"\xff\",\"output\":[]}"]
     {
         assert!(matches!(wire().decode(body, Keep), Err(WireError::Malformed(_))), "{body:?}");

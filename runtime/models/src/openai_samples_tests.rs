@@ -188,5 +188,5 @@ pub(crate) fn split(text: &str, sizes: &[u8]) -> Vec<String> {
 
 pub(crate) fn provider_error(status: u16, kind: &str, code: &str, message: &str) -> WireError {
     let [kind, code, message] = [kind, code, message].map(str::to_owned);
-    WireError::Provider(ProviderError { status, kind, code, message })
+    WireError::Provider(ProviderError { status, kind, code, message, ..Default::default() })
 }

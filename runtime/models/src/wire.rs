@@ -10,6 +10,9 @@ use redflow_ports::ToolChoice;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
+/// The most tool calls of an answer that are kept: one more than agents accept, so that they refuse the answer.
+pub(crate) const MAX_CALLS: usize = 129;
+
 /// A request to a model, before a wire encodes it.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatRequest<'a> {
@@ -125,6 +128,8 @@ pub struct ProviderError {
     pub kind: String,
     /// The provider's code, such as `insufficient_quota`. Empty if it has none.
     pub code: String,
+    /// The part of the request that the error is about, such as `stream`. Empty if the provider names none.
+    pub param: String,
     /// The provider's own text.
     pub message: String,
 }

@@ -6,6 +6,7 @@ use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 /// A chat model. Dropping the future of a call cancels the call down to the socket.
 ///
@@ -60,6 +61,8 @@ pub struct ModelRequest<'a> {
     pub first_model: u32,
     /// Whether a call with a passing failure is retried. If not, a fallback model is called instead.
     pub retry: bool,
+    /// The time that the run has left; none outside a run. A model with fallback models gets a part of it.
+    pub time_left: Option<Duration>,
     /// Receives the answer piece by piece; none if no client has asked for deltas.
     pub delta_observer: Option<&'a dyn DeltaObserver>,
 }
@@ -70,7 +73,15 @@ impl<'a> ModelRequest<'a> {
     pub fn for_text(transcript: &'a Transcript) -> Self {
         static TEXT: LazyLock<AnswerKind> = LazyLock::new(|| AnswerKind::Reply(Reply::default()));
         let (answer_kind, delta_observer) = (&*TEXT, None);
-        Self { iteration: 1, transcript, answer_kind, first_model: 0, retry: true, delta_observer }
+        Self {
+            iteration: 1,
+            transcript,
+            answer_kind,
+            first_model: 0,
+            retry: true,
+            time_left: None,
+            delta_observer,
+        }
     }
 }
 

@@ -20,6 +20,7 @@ fn all_measurements() -> Metrics {
         cache_write_tokens: Some(3),
         reasoning_tokens: Some(2),
         cost: Some(0.25),
+        estimated: false,
     };
     let ending = Ending::Failed { code: RunErrorCode::Timeout };
     for measurement in [

@@ -127,16 +127,17 @@ fn reasoning_goes_back_with_its_calls() {
 #[test]
 fn a_model_that_failed_over_is_not_called_again() {
     let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
-    let failed = |model: &str| FailedModel { model: model.to_owned(), code: RunErrorCode::RateLimit };
-    let fell_over = vec![failed("a"), failed("b")];
+    let failed =
+        |model: &str| FailedModel { model: model.to_owned(), code: RunErrorCode::RateLimit, skipped: false };
+    let fell_over = vec![failed("a"), FailedModel { skipped: true, ..failed("b") }];
     run.answer(ModelAnswer { fell_over, ..calls(&[("light", "{}")]) }).ok("light", json!(1));
     let first = run.open.iter().find_map(|effect| match effect {
         Effect::CallModel { first_model, .. } => Some(*first_model),
         _ => None,
     });
     assert_eq!(first, Some(2));
-    assert_eq!(run.find_events(|event| matches!(event, RunEventKind::ModelFellOver { .. })), 2);
-    assert_eq!(run.recorder.machine().tally().model_calls, 4);
+    assert_eq!(run.find_events(|event| matches!(event, RunEventKind::ModelFellOver { .. })), 1);
+    assert_eq!(run.recorder.machine().tally().model_calls, 3, "a skipped model was not called");
     run.answer(text("Done."));
     run.finish();
 }

@@ -3,7 +3,7 @@
 use crate::kit::{TestRun, calls, text, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::event::RunEventKind;
-use redflow_contract::fact::{Fact, ModelAnswer, ToolResult};
+use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::EffectId;
 use redflow_contract::node::{Budget, BudgetKind};
 use redflow_contract::tally::RunTally;
@@ -38,6 +38,22 @@ fn a_run_counts_what_it_uses() {
         estimated: true,
     };
     assert_eq!(run.recorder.machine().tally(), expected);
+    run.finish();
+}
+
+#[test]
+fn an_estimate_of_the_model_counts_as_one() {
+    let mut run = start(Budget::default());
+    let usage = Usage { input_tokens: 7, output_tokens: 2, cost: Some(0.5), ..Usage::default() };
+    for (estimated, input_tokens) in [(false, 7), (true, 14), (false, 21)] {
+        let usage = Some(Usage { estimated, ..usage });
+        let arguments = json!({ "level": input_tokens }).to_string();
+        run.answer(ModelAnswer { usage, ..calls(&[("light", &arguments)]) }).ok("light", json!(1));
+        let tally = run.recorder.machine().tally();
+        assert_eq!((tally.input_tokens, tally.estimated), (input_tokens, input_tokens > 7));
+    }
+    assert_eq!(run.recorder.machine().tally().cost, Some(1.5));
+    run.answer(text("Done."));
     run.finish();
 }
 

@@ -28,7 +28,8 @@ fn runs() -> Vec<(&'static str, TestRun)> {
     let turns = vec![ChatMessage::new(ChatRole::User, "a"), ChatMessage::new(ChatRole::Assistant, "b")];
     parallel.feed(|at| Fact::MemoryRecalled { at, effect, turns }).unwrap();
     let reasoning = Some(OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "é"})] });
-    let fell_over = vec![FailedModel { model: "m".to_owned(), code: RunErrorCode::RateLimit }];
+    let fell_over =
+        vec![FailedModel { model: "m".to_owned(), code: RunErrorCode::RateLimit, skipped: false }];
     let three = calls(&[("weather", r#"{"place": "Oslo"}"#), ("light", ""), ("mail", "{}")]);
     parallel.answer(ModelAnswer { reasoning, fell_over, ..three });
     parallel

@@ -213,10 +213,14 @@ pub(crate) fn join_models(
 ) -> Result<Arc<dyn ChatModel>, String> {
     let has_cost = spec.budget.is_some_and(|budget| budget.cost.is_some());
     if let Some(model) = models.iter().find(|model| has_cost && !model.info().priced) {
+        let ModelInfo { provider, model, .. } = model.info();
+        let advice = match *provider {
+            "scripted" => "add `usage.cost` to its replies",
+            _ => "add one to `[prices]` in the configuration",
+        };
         return Err(format!(
-            "its budget limits the `cost`, but the model `{}` has no price: add one to `[prices]` in the \
-             configuration, or limit `tokens` instead",
-            model.info().model
+            "its budget limits the `cost`, but the model `{model}` has no price: {advice}, or limit `tokens` \
+             instead"
         ));
     }
     match (models.len(), adapters.model_chain) {

@@ -193,8 +193,7 @@ impl RunDriver {
     }
 
     async fn perform_until_exit(&mut self, mut effects: Vec<Effect>) -> RunExit {
-        let limit = Duration::from_millis(self.agent.compiled.spec().timeout_ms);
-        let deadline = tokio::time::sleep(limit.saturating_sub(self.active.total()));
+        let deadline = tokio::time::sleep(self.time_left());
         tokio::pin!(deadline);
         loop {
             if let Some(exit) = self.emit(&mut effects).await {
@@ -224,10 +223,11 @@ impl RunDriver {
                     if class.is_some() {
                         failpoint("act.before");
                     }
+                    let time_left = self.time_left();
                     let Self { run, agent, ports, observer, outgoing, stream, control, cancel, .. } =
                         &mut *self;
                     let stream = stream.as_deref();
-                    let context = EffectContext { run, agent, ports, observer, outgoing, stream };
+                    let context = EffectContext { run, agent, ports, observer, outgoing, stream, time_left };
                     let fact = tokio::select! {
                         biased;
                         stop = wait_for_stop(control, cancel, Activity::Performing) => match stop {
@@ -388,7 +388,13 @@ impl RunDriver {
             observer: self.observer.clone(),
             outgoing: self.outgoing.clone(),
             stream: self.stream.clone(),
+            time_left: self.time_left(),
         }
+    }
+
+    fn time_left(&self) -> Duration {
+        let limit = Duration::from_millis(self.agent.compiled.spec().timeout_ms);
+        limit.saturating_sub(self.active.total())
     }
 
     /// Feeds facts and stores them in one batch. The batch ends after a fact whose effects leave the run,

@@ -34,6 +34,8 @@ pub(super) struct EffectContext<'a> {
     pub(super) observer: &'a FlowObserver,
     pub(super) outgoing: &'a mpsc::Sender<Outgoing>,
     pub(super) stream: Option<&'a RunStream>,
+    /// The time that the run has left.
+    pub(super) time_left: Duration,
 }
 
 /// Facts in the order in which they are fed, each with the class of the tool call that it answers.
@@ -47,6 +49,7 @@ pub(super) struct OwnedContext {
     pub(super) observer: FlowObserver,
     pub(super) outgoing: mpsc::Sender<Outgoing>,
     pub(super) stream: Option<Arc<RunStream>>,
+    pub(super) time_left: Duration,
 }
 
 impl OwnedContext {
@@ -55,9 +58,10 @@ impl OwnedContext {
         effect: Effect,
         class: Option<EffectClass>,
     ) -> (Fact, Option<EffectClass>) {
-        let Self { run, agent, ports, observer, outgoing, stream } = &self;
-        let stream = stream.as_deref();
-        let fact = perform(&effect, EffectContext { run, agent, ports, observer, outgoing, stream }).await;
+        let Self { run, agent, ports, observer, outgoing, stream, time_left } = &self;
+        let (stream, time_left) = (stream.as_deref(), *time_left);
+        let context = EffectContext { run, agent, ports, observer, outgoing, stream, time_left };
+        let fact = perform(&effect, context).await;
         if class.is_some() {
             failpoint("act.after");
         }
@@ -197,6 +201,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
                 answer_kind,
                 first_model,
                 retry,
+                time_left: Some(context.time_left),
                 delta_observer: deltas,
             };
             let call = agent.model.call(request);

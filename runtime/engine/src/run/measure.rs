@@ -150,7 +150,8 @@ impl<'a> EffectMeter<'a> {
         };
         match (&kind, fact) {
             (EffectKind::Model(first), Fact::ModelAnswered { answer, .. }) => {
-                for (index, failed) in answer.fell_over.iter().enumerate() {
+                let called = answer.fell_over.iter().enumerate().filter(|(_, failed)| !failed.skipped);
+                for (index, failed) in called {
                     let info = agent.model_info(first + index);
                     let (provider, model, failed) = (info.provider, info.model.as_str(), Some(failed.code));
                     // The time of all is that of the model which answered.

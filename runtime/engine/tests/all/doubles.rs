@@ -202,7 +202,14 @@ impl ModelDouble {
         let usage = config.props.get("usage").map(|usage| serde_json::from_value(usage.clone()).unwrap());
         let priced = usage.is_some_and(|usage: Usage| usage.cost.is_some());
         let model = config.node.id.to_string();
-        let info = ModelInfo { priced, model, ..scripted.info().clone() };
+        let window = config.props.get("window").and_then(Value::as_u64);
+        let info = ModelInfo {
+            provider: if config.props.contains_key("live") { "openai" } else { "scripted" },
+            priced,
+            model,
+            context_window: window.map(|window| u32::try_from(window).unwrap()),
+            ..scripted.info().clone()
+        };
         Ok(Self { double: Double::build(config), scripted, info, usage })
     }
 }

@@ -38,6 +38,16 @@ async fn the_next_model_answers_and_stays() {
     assert_eq!(ends(&test.fire().await), ["run-1 a failed PROVIDER_UNAVAILABLE"]);
 }
 
+/// By default, a run has less time than a call of a model may take.
+#[tokio::test(start_paused = true)]
+async fn a_hanging_model_falls_over_before_the_run_ends() {
+    let mut flow = flow(json!(["m2"]), json!({}));
+    flow[2] = model_double("m", json!([final_answer("done")]), json!({"hangs": "model"}));
+    let test = EngineTest::new(&flow);
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    assert_eq!(model_calls(&test), ["model m 1", "model m2 1", "model m2 2"]);
+}
+
 /// The run goes on with the models of its plan, whatever the flow has now.
 #[tokio::test(start_paused = true)]
 async fn a_resumed_run_has_the_fallback_models_of_its_plan() {

@@ -127,4 +127,10 @@ async fn measures_every_model_of_a_call_that_fell_over() {
         "left",
     ];
     assert_eq!(measurements(&flow).await, expected);
+    // A model whose window is too small is not called.
+    let too_long = json!({"fails": {"code": "CONTEXT_LENGTH", "message": "long"}, "window": 10});
+    flow[2] = model_double("m", json!([final_answer("done")]), too_long);
+    flow[6] = model_double("m2", json!([final_answer("done")]), json!({"window": 9}));
+    flow[7] = model_double("m3", json!([final_answer("done")]), json!({"window": 11}));
+    assert_eq!(measurements(&flow).await[1..3], ["scripted CONTEXT_LENGTH", "scripted m3 answered"]);
 }
