@@ -3558,7 +3558,8 @@ fallbackModels?: Array<string>,
 budget?: Budget, };
 
 /**
- * The properties of an AI Agent. Those of every agent come in addition.
+ * The properties of an AI Agent. Those of every agent come in addition. They may also stand in `options`, as those of
+ * models.
  */
 export type AiAgentConfig = { 
 /**
@@ -3592,7 +3593,11 @@ parallelTools?: number,
 /**
  * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
  */
-debug?: boolean, };
+debug?: boolean, 
+/**
+ * The same properties again.
+ */
+options?: AiAgentConfig, };
 
 /**
  * The properties of `scripted-model`, which answers from a list.
