@@ -464,7 +464,7 @@ export type EnvelopeAction = "model_response" | "tool_request" | "tool_response"
 export type StopReason = "final_answer" | "confidence_threshold" | "iteration_limit" | "error";
 
 /**
- * The outcome of a run, on the message that leaves port 3.
+ * The outcome of a run, on the message that leaves the result port.
  */
 export type AgentResult = { 
 /**
@@ -497,7 +497,7 @@ stopReason: StopReason,
 error?: RunError, };
 
 /**
- * The message that leaves port 3, exactly once per run. Other properties of the incoming message stay.
+ * The message that leaves the result port, exactly once per run. Other properties of the incoming message stay.
  */
 export type AgentOutputKeys = { 
 /**
@@ -2164,7 +2164,7 @@ events: Array<RunEvent>,
  */
 calls: Array<CallRecord>, 
 /**
- * The message that left port 3; null if the run has not ended.
+ * The message that left the result port; null if the run has not ended.
  */
 result: { [key: string]: JsonValue } | null, 
 /**
@@ -2859,7 +2859,7 @@ refused?: RunError,
  */
 waiting?: WaitingCall, 
 /**
- * The message that left port 3; only if the run has ended and the start waited for it.
+ * The message that left the result port; only if the run has ended and the start waited for it.
  */
 result?: { [key: string]: JsonValue }, };
 
@@ -4248,7 +4248,7 @@ export const BRIDGE_TAG = "$redflow";
 /** The cursor before the first stored event. */
 export const CURSOR_START = "0";
 
-/** The message that leaves port 3: our own keys, and the properties of the incoming message. */
+/** The message that leaves the result port: our own keys, and the properties of the incoming message. */
 export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };
 
 /** The edge table. An edge that no row allows is refused. */
