@@ -433,9 +433,9 @@ async fn parallel_calls_are_dropped_with_their_run() {
 async fn a_known_outcome_is_recorded_before_the_run_stops() {
     let calls: Vec<Value> = ["t", "u"].iter().map(|name| json!({"name": name})).collect();
     let tool = |id: &str, delay: u32| {
-        let props =
-            json!({"id": id, "name": id, "ownEffect": "at_most_once", "delay": delay, "timeout": 60_000});
-        with(tool_double(json!({})), props)
+        let config = json!({"inputSchema": {"type": "object"}, "effect": "at_most_once", "timeout": 60_000,
+                            "delay": delay, "losesEvery": 1_000});
+        with(node(id, "tool.counting", json!([])), config)
     };
     let flow = json!([
         inject(&["a"]),
