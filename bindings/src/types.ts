@@ -464,7 +464,7 @@ export type EnvelopeAction = "model_response" | "tool_request" | "tool_response"
 export type StopReason = "final_answer" | "confidence_threshold" | "iteration_limit" | "error";
 
 /**
- * The outcome of a run, on the message that leaves port 3.
+ * The outcome of a run, on the message that leaves the result port.
  */
 export type AgentResult = { 
 /**
@@ -497,7 +497,7 @@ stopReason: StopReason,
 error?: RunError, };
 
 /**
- * The message that leaves port 3, exactly once per run. Other properties of the incoming message stay.
+ * The message that leaves the result port, exactly once per run. Other properties of the incoming message stay.
  */
 export type AgentOutputKeys = { 
 /**
@@ -555,7 +555,7 @@ export type FullOutput = {
  */
 response: JsonValue, 
 /**
- * The number of model calls of the loop.
+ * The number of iterations that were started.
  */
 iterations: number, 
 /**
@@ -572,7 +572,7 @@ metadata: RunMetadata, };
  */
 export type RunMetadata = { 
 /**
- * The number of model calls of the loop.
+ * The number of iterations that were started.
  */
 iterations: number, 
 /**
@@ -2172,7 +2172,7 @@ events: Array<RunEvent>,
  */
 calls: Array<CallRecord>, 
 /**
- * The message that left port 3; null if the run has not ended.
+ * The message that left the result port; null if the run has not ended.
  */
 result: { [key: string]: JsonValue } | null, 
 /**
@@ -2867,7 +2867,7 @@ refused?: RunError,
  */
 waiting?: WaitingCall, 
 /**
- * The message that left port 3; only if the run has ended and the start waited for it.
+ * The message that left the result port; only if the run has ended and the start waited for it.
  */
 result?: { [key: string]: JsonValue }, };
 
@@ -3566,7 +3566,8 @@ fallbackModels?: Array<string>,
 budget?: Budget, };
 
 /**
- * The properties of an AI Agent. Those of every agent come in addition.
+ * The properties of an AI Agent. Those of every agent come in addition. They may also stand in `options`, as those of
+ * models.
  */
 export type AiAgentConfig = { 
 /**
@@ -3600,7 +3601,11 @@ parallelTools?: number,
 /**
  * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
  */
-debug?: boolean, };
+debug?: boolean, 
+/**
+ * The same properties again.
+ */
+options?: AiAgentConfig, };
 
 /**
  * The properties of `scripted-model`, which answers from a list.
@@ -4251,7 +4256,7 @@ export const BRIDGE_TAG = "$redflow";
 /** The cursor before the first stored event. */
 export const CURSOR_START = "0";
 
-/** The message that leaves port 3: our own keys, and the properties of the incoming message. */
+/** The message that leaves the result port: our own keys, and the properties of the incoming message. */
 export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };
 
 /** The edge table. An edge that no row allows is refused. */

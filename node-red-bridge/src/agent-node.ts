@@ -2,11 +2,11 @@
 // message of another agent's tool call is an ordinary message, unless it is the reply of a tool that both agents use.
 
 import { agentErrors } from "./agent-errors";
-import { usesTool } from "./bound-tools";
+import { hasWireTo, usesTool } from "./bound-tools";
 import { isToolRequest } from "./calls";
 import { Failure } from "./failure";
 import { onInput } from "./guard";
-import type { Definition, Red, RedNode } from "./red";
+import type { Definition, Msg, Red, RedNode } from "./red";
 import { dropRefusedAgain, isRefusal } from "./refused-edges";
 import { registerNode } from "./register";
 import { finishIfEnding } from "./runs";
@@ -29,8 +29,7 @@ export function registerAgent(RED: Red, type: string): void {
         return;
       }
       const found = callOf(message);
-      if (found !== undefined && !hasToolPort && RED.nodes.getNode(found.call.node)?.type === "flow-tool") {
-        // The wire from a flow tool to an agent without a tool port binds the tool. A flow-tool-return brings the reply.
+      if (found !== undefined && !hasToolPort && isBindingMessage(RED, found.call.node, this, message)) {
         done();
       } else if (found !== undefined && found.call.agent === this.id) {
         const problem = found.runtime.tools.handleReturn(found.call, message);
@@ -67,6 +66,14 @@ export function registerAgent(RED: Red, type: string): void {
   }
 
   registerNode(RED, type, AgentNode);
+}
+
+/**
+ * Whether a message of a call comes by the wire that binds the flow tool to an agent without a tool port. A flow-tool-return
+ * brings the reply. A message with an error comes from a Catch node.
+ */
+function isBindingMessage(RED: Red, tool: string, agent: RedNode, { error }: Msg): boolean {
+  return error === undefined && RED.nodes.getNode(tool)?.type === "flow-tool" && hasWireTo(RED, tool, agent);
 }
 
 /** Reports a tool's reply that does not count. */

@@ -16,6 +16,11 @@ export function usesTool(RED: Pick<Red, "nodes">, agent: RedNode, named: unknown
   if ((Array.isArray(named) && named.some(isNamed)) || reaches(RED, agent.wires[toolPort], tool)) {
     return true;
   }
+  return hasWireTo(RED, tool, agent);
+}
+
+/** Whether a tool's own node has a wire to an agent. */
+export function hasWireTo(RED: Pick<Red, "nodes">, tool: string, agent: RedNode): boolean {
   const node = RED.nodes.getNode(tool);
   return node !== null && runsInSidecar(node.type) && reaches(RED, node.wires.flat(), agent.id);
 }

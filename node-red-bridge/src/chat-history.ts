@@ -142,22 +142,25 @@ export class ChatHistory {
   private entries: ChatItem[] = [];
   private bytes = 0;
 
-  /** Adds an item. False if the history has an item with the same id. */
+  /** Adds an item. An agent's item replaces that with the same id, whose streamed text may have gaps. False if nothing changes. */
   add(item: ChatItem, limit: number): boolean {
-    if (this.has(item.id)) {
+    const at = this.entries.findIndex(({ id }) => id === item.id);
+    const known = this.entries[at];
+    if (known !== undefined && (item.type === "user" || item.content === known.content)) {
       return false;
     }
-    this.entries.push(item);
-    this.bytes += size(item);
-    while (this.entries.length > limit || (this.bytes > MAX_CHAT_BYTES && this.entries.length > 1)) {
-      const oldest = this.entries.shift();
-      this.bytes -= oldest ? size(oldest) : 0;
-    }
+    this.entries.splice(known === undefined ? this.entries.length : at, 1, item);
+    this.bytes += size(item) - (known === undefined ? 0 : size(known));
+    this.fit(limit);
     return true;
   }
 
-  has(id: string): boolean {
-    return this.entries.some((item) => item.id === id);
+  /** Drops the oldest items beyond the limits. Answers that are written now have `liveBytes`; the newest item stays. */
+  fit(limit: number, liveBytes = 0): void {
+    while (this.entries.length > limit || (this.bytes + liveBytes > MAX_CHAT_BYTES && this.entries.length > 1)) {
+      const oldest = this.entries.shift();
+      this.bytes -= oldest ? size(oldest) : 0;
+    }
   }
 
   items(): readonly ChatItem[] {
@@ -173,40 +176,68 @@ export class ChatHistory {
 /** How many answers can be written at the same time in one chat. */
 const MAX_LIVE = 20;
 
+/** An answer that a model writes now. */
+interface LiveAnswer {
+  item: ChatItem & { iteration: number };
+  attempt: unknown;
+  bytes: number;
+}
+
+/** The run that a message from a stream port ends. */
+export function endedRun({ stream }: Fields): string | undefined {
+  const { type, runId } = isRecord(stream) ? stream : {};
+  return type === "end" && typeof runId === "string" ? runId : undefined;
+}
+
 /** The answers of one chat that models write now. An answer leaves when its run ends. */
 export class LiveAnswers {
-  private readonly byRun = new Map<string, { item: ChatItem; attempt: unknown }>();
+  private readonly byRun = new Map<string, LiveAnswer>();
 
   /** Adds a piece of an answer. Returns whether the items have changed. */
   add({ stream, payload }: Fields, now: number): boolean {
-    if (!isRecord(stream) || typeof stream["runId"] !== "string") {
+    const { type, runId: run, attempt, iteration: given } = isRecord(stream) ? stream : {};
+    if (type !== "text" || typeof run !== "string" || typeof payload !== "string") {
       return false;
     }
-    const { type, runId: run, attempt } = stream;
-    if (type === "end") {
-      return this.end(run);
-    }
-    if (type !== "text" || typeof payload !== "string") {
-      return false;
-    }
-    const iteration = count(stream["iteration"]) ?? 0;
+    const iteration = count(given) ?? 0;
     const known = this.byRun.get(run);
     // A new iteration or a repeated call of the model begins the text again.
-    const isSame = known !== undefined && known.item.iteration === iteration && known.attempt === attempt;
-    const content = isSame ? known.item.content + payload : payload;
-    const item = fitItem({ id: `${run}-live`, type: "agent", content, timestamp: known?.item.timestamp ?? now, traceId: run, iteration });
-    this.byRun.set(run, { item, attempt });
-    const [oldest] = this.byRun.size > MAX_LIVE ? this.byRun.keys() : [];
-    return oldest === undefined || this.end(oldest);
+    const before = known?.item.iteration === iteration && known.attempt === attempt ? known : undefined;
+    if (before !== undefined && before.bytes > MAX_TEXT_BYTES) {
+      return false;
+    }
+    const bytes = Math.min((before?.bytes ?? 0) + Buffer.byteLength(payload), MAX_TEXT_BYTES + 1);
+    const whole = (before?.item.content ?? "") + payload;
+    // Not every piece counts the whole text again.
+    const content = bytes > MAX_TEXT_BYTES ? cutText(whole, MAX_TEXT_BYTES) : whole;
+    const timestamp = known?.item.timestamp ?? now;
+    this.byRun.set(run, { item: { id: `${run}-live`, type: "agent", content, timestamp, traceId: run, iteration }, attempt, bytes });
+    for (const [oldest] of this.byRun) {
+      if (oldest !== run && (this.byRun.size > MAX_LIVE || this.bytes > MAX_CHAT_BYTES)) {
+        this.byRun.delete(oldest);
+      }
+    }
+    return true;
   }
 
-  /** The run has ended: its answer comes as another message. Returns whether it had a text. */
-  end(run: unknown): boolean {
-    return typeof run === "string" && this.byRun.delete(run);
+  /** Removes the answer of a run that has ended. Returns it with the id that the result of the run has in the history. */
+  end(run: unknown): ChatItem | undefined {
+    const answer = typeof run === "string" ? this.byRun.get(run) : undefined;
+    if (answer === undefined) {
+      return undefined;
+    }
+    const { item } = answer;
+    this.byRun.delete(String(run));
+    return fitItem({ ...item, id: `${item.traceId}-${item.iteration}` });
   }
 
   items(): ChatItem[] {
     return [...this.byRun.values()].map(({ item }) => item);
+  }
+
+  /** The bytes of all answers. */
+  get bytes(): number {
+    return [...this.byRun.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   clear(): void {

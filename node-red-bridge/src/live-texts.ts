@@ -8,6 +8,7 @@ import { isRecord } from "./record";
 import type { Runtime } from "./runtime";
 import type { CurrentSidecar } from "./sidecar-api";
 import { urlAt } from "./target";
+import type { Target } from "./target";
 
 /** The subprotocol of the event socket. */
 const PROTOCOL = "redflow.events.v1";
@@ -38,6 +39,8 @@ const TIMING: LiveTiming = { followMs: 10_000, retryMs: 2_000 };
 interface FollowedRun {
   askedAt: number;
   text: LiveText | undefined;
+  /** Whether pieces before the next one may be missing: the run was not followed, or the socket was lost. */
+  hasGap: boolean;
 }
 
 const byRuntime = new WeakMap<Runtime, LiveTexts>();
@@ -46,6 +49,8 @@ const byRuntime = new WeakMap<Runtime, LiveTexts>();
 export class LiveTexts {
   private readonly runs = new Map<RunId, FollowedRun>();
   private socket: WebSocket | undefined;
+  /** Where the socket was opened. */
+  private target: Target | undefined;
   private openedAt = Number.NEGATIVE_INFINITY;
   private timer: NodeJS.Timeout | undefined;
 
@@ -66,10 +71,16 @@ export class LiveTexts {
     const known = this.runs.get(run);
     // At the end of the map, whose first run is the one that was asked for longest ago.
     this.runs.delete(run);
-    this.runs.set(run, { askedAt: this.now(), text: known?.text });
+    this.runs.set(run, { text: undefined, hasGap: true, ...known, askedAt: this.now() });
     const [oldest] = this.runs.size > MAX_RUNS ? this.runs.keys() : [];
     if (oldest !== undefined) {
       this.runs.delete(oldest);
+    }
+    const { target } = this.current();
+    if (target?.url !== this.target?.url || target?.token !== this.target?.token) {
+      // Another sidecar is not the one that was lost, so it is opened at once.
+      this.close();
+      this.openedAt = Number.NEGATIVE_INFINITY;
     }
     if (this.socket === undefined) {
       this.open();
@@ -101,6 +112,8 @@ export class LiveTexts {
       return;
     }
     this.openedAt = this.now();
+    this.target = { ...target };
+    this.runs.forEach((run) => (run.hasGap = true));
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     let socket: WebSocket;
     try {
@@ -144,12 +157,12 @@ export class LiveTexts {
       return;
     }
     const { iteration, attempt, text } = delta;
-    const known = followed.text;
-    const continues = known?.iteration === iteration && known.attempt === attempt;
-    const whole = continues ? known.text + text : text;
-    // The first text of a run may have begun before it was followed.
-    const isCut = whole.length > MAX_CHARS || (continues ? known.isCut : known === undefined);
+    const { text: known, hasGap } = followed;
+    const before = !hasGap && known?.iteration === iteration && known.attempt === attempt ? known : undefined;
+    const whole = (before?.text ?? "") + text;
+    const isCut = whole.length > MAX_CHARS || hasGap || before?.isCut === true;
     followed.text = { iteration, attempt, text: whole.slice(-MAX_CHARS), isCut };
+    followed.hasGap = false;
   }
 }
 

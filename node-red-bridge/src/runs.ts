@@ -33,9 +33,6 @@ export interface RunLimits {
 type SendMessage = Extract<BridgeMessage, { type: "send" }>;
 type StreamMessage = Extract<BridgeMessage, { type: "stream" }>;
 
-/** The properties of the incoming message that a message of the stream port has too, so that flows can join its pieces. */
-const STREAM_PROPERTIES = ["_msgid", "topic", "sessionId"];
-
 /** Ends a held message with the `send` and `done` of the node that has it now. */
 type Finish = (message: Msg, send: Send, done: DoneCallback) => void;
 
@@ -183,14 +180,18 @@ export class Runs {
     }
   }
 
-  /** Sends a piece of an answer while the model writes it. It is lost if its agent is not wired, or a deploy goes on. */
+  /**
+   * Sends a piece of an answer while the model writes it, on a copy of the message that started the run. It is lost if its
+   * agent is not wired, or a deploy goes on.
+   */
   stream({ node: id, port, start, message }: StreamMessage): void {
     const node = this.paused || port > LAST_PORT ? undefined : this.agents.get(id);
     if (node !== undefined && (node.wires[port]?.length ?? 0) > 0) {
       guard(this.RED, `a piece of an answer of ${id} could not be sent`, () => {
-        const incoming = (start === undefined ? undefined : this.held.get(start)?.message) ?? {};
-        const kept = STREAM_PROPERTIES.filter((key) => typeof incoming[key] === "string").map((key) => [key, incoming[key]]);
-        node.send(byPort(port, addDecoded(Object.fromEntries(kept) as Msg, message)));
+        // Not a deep copy: a long answer has thousands of pieces.
+        const own = { ...(start === undefined ? undefined : this.held.get(start)?.message) };
+        delete own["stream"];
+        node.send(byPort(port, withResult(own, message)));
       });
     }
   }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
-const { ChatHistory, MAX_CHAT_BYTES, MAX_ID, MAX_TEXT_BYTES, answerItem, historyLimit, isAnswer, questionItem } =
+const { ChatHistory, LiveAnswers, MAX_CHAT_BYTES, MAX_ID, MAX_TEXT_BYTES, answerItem, historyLimit, isAnswer, questionItem } =
   createRequire(import.meta.url)("../dist/chat-history.js");
 
 test("the item of a person's message", () => {
@@ -72,4 +72,38 @@ test("the history has limits", () => {
   const long = questionItem({ _msgid: "i".repeat(1000), payload: "ä".repeat(MAX_TEXT_BYTES) }, 0);
   assert.ok(Buffer.byteLength(long.content) <= MAX_TEXT_BYTES && /^ä+…$/.test(long.content));
   assert.equal(long.id.length, MAX_ID);
+});
+
+test("an agent's item replaces that with the same id, a person's does not", () => {
+  const history = new ChatHistory();
+  const item = (type, content) => ({ id: "r-1", type, content, timestamp: 0 });
+  const contents = () => history.items().map(({ content }) => content);
+  assert.equal(history.add(item("agent", "Hllo"), 9), true);
+  assert.equal(history.add(item("agent", "Hello"), 9), true);
+  assert.equal(history.add(item("agent", "Hello"), 9), false);
+  assert.equal(history.add(item("user", "Bye"), 9), false);
+  assert.deepEqual(contents(), ["Hello"]);
+  assert.equal(history.bytes, "Hello".length + "r-1".length);
+});
+
+test("answers that are written now count for the limits of the chat", () => {
+  const [history, live] = [new ChatHistory(), new LiveAnswers()];
+  const large = "ä".repeat(MAX_TEXT_BYTES / 2);
+  const piece = (runId, payload) => live.add({ payload, stream: { type: "text", runId, iteration: 1, attempt: 1 } }, 0);
+  for (let n = 0; n < 7; n += 1) {
+    history.add({ id: `i${n}`, type: "user", content: large, timestamp: 0 }, 100);
+  }
+  for (let run = 0; run < 20; run += 1) {
+    assert.equal(piece(`r${run}`, large), true);
+  }
+  assert.ok(live.bytes <= MAX_CHAT_BYTES && live.items().length > 1);
+  assert.equal(live.items().at(-1).traceId, "r19");
+  history.fit(100, live.bytes);
+  assert.deepEqual(history.items().map(({ id }) => id), ["i6"]);
+  // A text beyond the limit is cut once. Further pieces change nothing.
+  assert.equal(piece("r19", "x"), true);
+  assert.equal(piece("r19", "x"), false);
+  const item = live.end("r19");
+  assert.ok(Buffer.byteLength(item.content) <= MAX_TEXT_BYTES && /^ä+…$/.test(item.content));
+  assert.deepEqual([item.id, live.end("r19")], ["r19-1", undefined]);
 });

@@ -153,15 +153,19 @@ test("shows an answer while the model writes it, and sends none of its pieces on
   piece("Again", { attempt: 2 });
   assert.deepEqual(shown(), ["agent: Again", "agent: Other"]);
   piece("Next", { iteration: 2 });
+  // A chat that is wired to the stream only keeps the answer.
   piece("", { runId: "r2", type: "end" });
-  assert.deepEqual(shown(), ["agent: Next"]);
+  assert.deepEqual(shown(), ["agent: Other", "agent: Next"]);
+  // A chat that is wired to both outputs shows one answer, that of the result.
+  piece("", { type: "end" });
+  assert.deepEqual(shown(), ["agent: Other", "agent: Next"]);
   const agentResult = { traceId: "r1", completed: true, iterations: 2, message: "Next answer" };
   assert.deepEqual(receive(node, { payload: "Next answer", agentResult }), []);
-  assert.deepEqual(shown(), ["agent: Next answer"]);
+  assert.deepEqual(shown(), ["agent: Other", "agent: Next answer"]);
   for (let run = 0; run < 100; run += 1) {
     piece("x", { runId: `many${run}` });
   }
-  assert.equal(shown().length, 21);
+  assert.equal(shown().length, 22);
   request("DELETE", "live");
   assert.deepEqual(shown(), []);
   assert.ok(published.length <= 1);

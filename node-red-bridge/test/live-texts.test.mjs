@@ -89,3 +89,38 @@ test("opens a lost socket again, but not at once, and none while the sidecar is 
   clock.now = 1e9;
   texts.forgetUnasked();
 });
+
+test("after a lost socket the text begins again, and is marked as cut", async (t) => {
+  const { texts, requests, sockets, delta } = await world(t);
+  const text = () => texts.follow("r1");
+  text();
+  await until("no subscription", () => requests.length === 1);
+  delta("r1", "Hel");
+  await until("no text", () => text()?.text === "Hel");
+  delta("r1", "Once more", { attempt: 2 });
+  await until("no new attempt", () => text().isCut === false);
+  sockets[0].socket.terminate();
+  await until("not opened again", () => text() !== undefined && requests.length === 2);
+  delta("r1", "re", { attempt: 2 });
+  await until("no text", () => text().text !== "Once more");
+  assert.deepEqual(text(), { iteration: 1, attempt: 2, text: "re", isCut: true });
+  delta("r1", "New", { attempt: 3 });
+  await until("no new attempt", () => text().attempt === 3);
+  assert.equal(text().isCut, false);
+});
+
+test("follows the sidecar that is chosen now, and its token", async (t) => {
+  const [one, two] = [await world(t, { followMs: 60_000, retryMs: 60_000 }), await world(t)];
+  one.texts.follow("r1");
+  await until("not opened", () => one.requests.length === 1);
+  one.sidecar.target = { ...one.sidecar.target, token: "new" };
+  one.texts.follow("r1");
+  await until("not opened again", () => one.sockets.length === 2);
+  assert.deepEqual(one.sockets.map(({ token }) => token), ["Bearer secret", "Bearer new"]);
+  one.sidecar.target = two.sidecar.target;
+  one.texts.follow("r1");
+  await until("not opened there", () => two.requests.length === 1);
+  await until("still open", () => one.server.clients.size === 0);
+  one.clock.now = 1e9;
+  one.texts.forgetUnasked();
+});

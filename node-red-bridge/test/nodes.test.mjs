@@ -319,6 +319,13 @@ test("saves touched fields, also over a variable", () => {
   shown.form = undefined;
 });
 
+test("keeps the options of an AI Agent of another palette", () => {
+  const { defaults } = definitions.get("ai-agent");
+  // Node-RED drops properties that are not declared.
+  assert.ok("options" in defaults);
+  assert.equal(defaults.options.value, undefined, "a new node has none");
+});
+
 test("cuts labels and removes direction characters", () => {
   for (const [type, { label }] of definitions) {
     const long = label.call({ name: `a\u202Eb\n${"x".repeat(1_000_000)}` });
@@ -458,7 +465,9 @@ test("a dialog rejects every value that its schema rejects", () => {
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults } = definitions.get(type);
     for (const root of names.map(schema)) {
-      for (const [name, rule] of Object.entries(root.properties).filter(([name]) => name in defaults)) {
+      // A container has no field to mend it in. The sidecar checks what it contains.
+      const shown = ([name]) => name in defaults && !CONTAINERS.has(name);
+      for (const [name, rule] of Object.entries(root.properties).filter(shown)) {
         for (const value of VALUES.filter((value) => !conforms(rule, value, root))) {
           const { validate } = defaults[name];
           const found = validate?.call({ [name]: value }, value, {}) ?? true;

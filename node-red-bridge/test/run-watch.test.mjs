@@ -23,6 +23,7 @@ function createEnvironment() {
     runs: (runtime, query) => env.request({ runtime, ...query }),
     events: (_runtime, run, after) => env.request({ run, after }),
     text: async () => env.liveText?.(),
+    agentType: (id) => ({ a: "ai-agent", core: "agent-core" })[id],
     errors: (agent) => env.request({ agent }),
     onChange: (listener) => (env.changeListeners.add(listener), () => env.changeListeners.delete(listener)),
     hidden: () => env.page.hidden,
@@ -274,4 +275,22 @@ test("shows the text of the model while it writes, with more requests, and goes 
   await env.respond([]);
   assert.deepEqual([updates.at(-1).live, updates.at(-1).problem], [undefined, undefined]);
   watch.stop();
+});
+
+test("shows no text of an agent whose model writes JSON", async () => {
+  for (const [nodeId, shown] of [["a", "He"], ["core", undefined], ["unknown", undefined]]) {
+    const env = createEnvironment();
+    const updates = [];
+    const watch = watchRun({ runtime: "rt", run: "r" }, (update) => updates.push(update), env);
+    await settled();
+    env.liveText = () => ({ iteration: 1, attempt: 1, text: "He", isCut: false });
+    const called = { runId: "r", seq: 1, at: 1, agent: { instance: "i", nodeId }, event: { type: "model_called", iteration: 1 } };
+    await env.respond([called]);
+    assert.equal(updates.at(-1).live?.text, shown);
+    // The next request has no event that names the agent.
+    env.pass(2_000);
+    await env.respond([]);
+    assert.equal(updates.at(-1).live?.text, shown);
+    watch.stop();
+  }
 });

@@ -369,17 +369,22 @@ test("keeps errors without a run, and leaves those of runs to the sidecar", () =
   agentErrors.forget("ag");
 });
 
-test("sends streamed pieces at once, with what joins them to their message", () => {
+test("sends streamed pieces at once, each on a copy of the message that started the run", () => {
   const { node, runs, start } = world();
   node.wires = [["a"], ["b"]];
   const sent = [];
   node.send = (out) => sent.push(out);
-  const id = start({ _msgid: "m1", payload: "q", topic: "t", sessionId: "s", big: Buffer.alloc(9) });
+  // A `websocket out` answers the client of `_session`, an `http response` that of `res`.
+  const kept = { _msgid: "m1", topic: "t", _session: { type: "websocket", id: "c1" }, socketid: 3, res: { end() {} } };
+  const question = { ...kept, payload: "q", agentResult: { traceId: "before" }, stream: "old" };
+  const id = start(question);
   const part = { type: "text", runId: "r", iteration: 1, attempt: 1, seq: 1 };
   const forged = { $redflow: "buffer", data: "AA==" };
   const stream = (more) => runs.stream({ type: "stream", node: "ag", port: 1, start: id, message: { payload: "He", stream: part }, ...more });
   stream({});
-  assert.deepEqual(sent, [[null, { _msgid: "m1", topic: "t", sessionId: "s", payload: "He", stream: part }]]);
+  assert.deepEqual(sent, [[null, { ...kept, payload: "He", stream: part }]]);
+  assert.equal(sent[0][1].res, kept.res);
+  assert.deepEqual(question, { ...kept, payload: "q", agentResult: { traceId: "before" }, stream: "old" });
   stream({ start: "other", message: { payload: forged, stream: { ...part, at: { $redflow: "date", data: 1 } } } });
   assert.deepEqual(sent[1], [null, { payload: forged, stream: { ...part, at: new Date(1) } }]);
   // Nothing is kept for later: not for a port without a wire, an agent that is gone, or the nodes of a deploy.

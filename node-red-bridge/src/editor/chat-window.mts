@@ -1,15 +1,11 @@
 // The window of a chat node, in which a person chats with an agent. Owns the open windows, one for each node. Node-RED has the
 // history; the status of the agents comes over /comms. Shows everything as text.
 
+import { ChatLog, oneAtATime } from "./chat-log.mjs";
+import type { ChatItem } from "./chat-log.mjs";
 import { cut, element, untrusted, MAX_ROW_CHARS } from "./dom.mjs";
 import { isAgent } from "./flow.mjs";
 import { text } from "./text.mjs";
-
-/** An item of the history. */
-interface ChatItem {
-  type: "user" | "agent";
-  content: string;
-}
 
 /** The status of an agent. Only a text is shown. */
 interface Status {
@@ -19,8 +15,8 @@ interface Status {
 
 const MAX_TYPED_CHARS = 100_000;
 
-/** The most characters of one item. The message in the flow has the whole text. */
-const MAX_ITEM_CHARS = 20_000;
+/** How long the history may take, in milliseconds. */
+const TIMEOUT_MS = 30_000;
 
 /** The open windows by node id. */
 const windows = new Map<string, { dialog: any; focus(): void }>();
@@ -35,7 +31,7 @@ export function openChat(node: EditorNode): void {
   }
   const path = `redflow/chat/${encodeURIComponent(node.id)}`;
   const topic = `redflow/chat/${node.id}`;
-  const history = element("div", { class: "redflow-chat-said", attributes: { role: "log", tabindex: "0" } });
+  const log = new ChatLog();
   const agents = element("div", { class: "redflow-chat-agents" });
   const problem = element("div", { class: "redflow-problem", attributes: { role: "status" } });
   const input = element("input", { attributes: { type: "text", maxlength: String(MAX_TYPED_CHARS), "aria-label": text("nodes.chat.say") } });
@@ -51,15 +47,15 @@ export function openChat(node: EditorNode): void {
     const key = request.status === 401 || request.status === 403 ? "nodes.chat.forbidden" : "nodes.chat.away";
     problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(key);
   };
-  const refresh = (): void => {
-    $.getJSON(path)
+  const refresh = oneAtATime((done) => {
+    $.ajax({ url: path, dataType: "json", timeout: TIMEOUT_MS })
       .done((response: { history: ChatItem[] }) => {
         problem.textContent = "";
-        history.replaceChildren(...response.history.map(drawItem));
-        history.scrollTop = history.scrollHeight;
+        log.show(response.history);
       })
-      .fail(showFailure);
-  };
+      .fail(showFailure)
+      .always(done);
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const message = input.value;
@@ -82,7 +78,7 @@ export function openChat(node: EditorNode): void {
   });
   RED.comms.subscribe(topic, refresh);
   const stopFollowing = followAgents(node, agents);
-  const dialog = $("<div>").append(history, agents, problem, form);
+  const dialog = $("<div>").append(log.root, agents, problem, form);
   dialog.dialog({
     width: 420,
     height: 460,
@@ -104,14 +100,6 @@ export function openChat(node: EditorNode): void {
   windows.set(node.id, { dialog, focus });
   refresh();
   focus();
-}
-
-function drawItem(item: ChatItem): HTMLElement {
-  const isPerson = item.type === "user";
-  const side = isPerson ? "redflow-chat-user" : "redflow-chat-agent";
-  const speaker = element("span", { class: "redflow-chat-who", text: text(isPerson ? "nodes.chat.person" : "nodes.chat.agent") });
-  const content = untrusted("div", item.content, { maxChars: MAX_ITEM_CHARS });
-  return element("div", { class: `redflow-chat-item ${side}` }, speaker, content);
 }
 
 /** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */

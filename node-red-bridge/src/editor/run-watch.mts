@@ -4,6 +4,7 @@
 
 import type { RunEvent, RunId, RunList, RunStatus, RunSummary } from "@redflow/bindings";
 import type { AgentError, AgentErrors, LiveText, Problem, RuntimeList } from "../admin-api.js";
+import { AGENT_PORTS } from "../sidecar-types.js";
 import { RequestError, type RunsQuery, adminApi } from "./admin-client.mjs";
 import { isAgent } from "./flow.mjs";
 import { type RunTimeline, activeCalls, applyEvents, emptyTimeline, isWaiting } from "./timeline.mjs";
@@ -74,6 +75,8 @@ export interface WatchEnvironment {
   runs(runtime: string, query: RunsQuery): Promise<RunList>;
   events(runtime: string, run: RunId, after: number): Promise<RunEvent[]>;
   text(runtime: string, run: RunId): Promise<LiveText | undefined>;
+  /** The type of a running agent; undefined if the editor has no such node. */
+  agentType(id: string): string | undefined;
   errors(agent: string): Promise<AgentErrors>;
   /** Calls `listener` with the agent whose status changed, or without one when a sidecar changed. Returns the unsubscribe. */
   onChange(listener: (agent: string | undefined) => void): () => void;
@@ -100,15 +103,24 @@ export function watchRuns(selection: RunsSelection, listener: (update: RunsUpdat
   return new Poller({ request, notify, agent: selection.agent, env });
 }
 
+/** Whether the model of an agent writes for people. That of an agent without a stream port writes JSON for the agent. */
+function writesText(agent: string | undefined, env: WatchEnvironment): boolean {
+  const type = agent === undefined ? undefined : env.agentType(agent);
+  return type !== undefined && (AGENT_PORTS[type]?.includes("stream") ?? false);
+}
+
 export function watchRun(selection: RunSelection, listener: (update: RunUpdate) => void, env = page): Watch {
   const { runtime, run } = selection;
   const timeline = emptyTimeline();
   let live: LiveText | undefined;
+  let agent: string | undefined;
   const request = async (): Promise<boolean> => {
-    applyEvents(timeline, await env.events(runtime, run, timeline.seq));
+    const events = await env.events(runtime, run, timeline.seq);
+    applyEvents(timeline, events);
+    agent ??= events[0]?.agent.nodeId;
     const isActive = timeline.end === undefined && !isWaiting(timeline);
     // Also while a tool runs, so that the text of the next model call is known from its beginning.
-    const found = isActive ? await env.text(runtime, run).catch(() => undefined) : undefined;
+    const found = isActive && writesText(agent, env) ? await env.text(runtime, run).catch(() => undefined) : undefined;
     const [call] = activeCalls(timeline);
     live = call?.callId === undefined && found?.iteration === call?.iteration ? found : undefined;
     return isActive;
@@ -302,6 +314,8 @@ const page: WatchEnvironment = {
   runs: adminApi.runs,
   events: adminApi.events,
   text: adminApi.text,
+  // Inside a subflow the id of a running node starts with the ids of the instances.
+  agentType: (id) => RED.nodes.node(id)?.type ?? RED.nodes.node(id.slice(id.lastIndexOf("-") + 1))?.type,
   errors: adminApi.errors,
   onChange(listener) {
     subscribe();

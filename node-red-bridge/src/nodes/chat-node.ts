@@ -11,6 +11,7 @@ import {
   MAX_TEXT_BYTES,
   SENT,
   answerItem,
+  endedRun,
   historyLimit,
   isAnswer,
   isPiece,
@@ -52,7 +53,12 @@ export = function (RED: Red): void {
     dropStopped();
     onInput(RED, this, (message, send, done) => {
       if (isPiece(message)) {
-        if (chat.live.add(message, Date.now())) {
+        const answer = chat.live.end(endedRun(message));
+        if (answer !== undefined) {
+          // The chat may be wired to the stream only.
+          addItem(RED, chat, answer);
+        } else if (chat.live.add(message, Date.now())) {
+          chat.history.fit(chat.limit, chat.live.bytes);
           notifyWindows(RED, chat);
         }
         done();
@@ -147,7 +153,7 @@ function sendMessage(RED: Red, chat: Chat, request: AdminRequest, response: Admi
   sendJson(response, 200, JSON.stringify({ success: true, id }));
 }
 
-/** Adds an item to the history. False if it is there already. */
+/** Adds an item to the history. False if nothing changes. */
 function addItem(RED: Red, chat: Chat, item: ChatItem): boolean {
   const isNew = chat.history.add(item, chat.limit);
   if (isNew) {

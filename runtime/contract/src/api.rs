@@ -256,7 +256,7 @@ pub struct StartedRun {
     /// The call whose outcome the run waits for; absent if it waits for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitingCall>,
-    /// The message that left port 3; only if the run has ended and the start waited for it.
+    /// The message that left the result port; only if the run has ended and the start waited for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub result: Option<Message>,

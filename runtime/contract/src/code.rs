@@ -297,6 +297,15 @@ mod tests {
     }
 
     #[test]
+    fn pages_name_the_result_port_without_a_number() {
+        for code in RunErrorCode::ALL {
+            let words: Vec<_> = code.page().split_whitespace().collect();
+            let numbered = words.windows(3).any(|three| matches!(three, ["leaves", "port", _]));
+            assert!(!numbered, "{}: it is port 3 of one agent and port 0 of another", code.as_str());
+        }
+    }
+
+    #[test]
     fn every_page_belongs_to_a_code() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/codes");
         for entry in std::fs::read_dir(folder).unwrap() {

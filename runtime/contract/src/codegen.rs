@@ -203,7 +203,7 @@ pub fn typescript() -> String {
     let _ = writeln!(out, "export const BRIDGE_TAG = {:?};", bridge::TAG);
     let _ = write!(out, "\n/** The cursor before the first stored event. */\n");
     let _ = writeln!(out, "export const CURSOR_START = {:?};", stream::CURSOR_START);
-    out += "\n/** The message that leaves port 3: our own keys, and the properties of the incoming message. */\n";
+    out += "\n/** The message that leaves the result port: our own keys, and the properties of the incoming message. */\n";
     out += "export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };\n";
     let _ = write!(out, "\n/** The edge table. An edge that no row allows is refused. */\n");
     let table = serde_json::to_string_pretty(edge::EDGE_TABLE).unwrap_or_default();

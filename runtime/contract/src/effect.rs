@@ -75,7 +75,7 @@ pub enum Effect {
         /// The message to send.
         message: Message,
     },
-    /// End the run: send this message on port 3, once. No fact answers it; the machine takes no more facts.
+    /// End the run: send this message on the result port, once. No fact answers it; the machine takes no more facts.
     Finish {
         /// The number of the effect.
         id: EffectId,

@@ -187,7 +187,7 @@ pub enum StopReason {
     Error,
 }
 
-/// The outcome of a run, on the message that leaves port 3.
+/// The outcome of a run, on the message that leaves the result port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -210,7 +210,7 @@ pub struct AgentResult {
     pub error: Option<RunError>,
 }
 
-/// The message that leaves port 3, exactly once per run. Other properties of the incoming message stay.
+/// The message that leaves the result port, exactly once per run. Other properties of the incoming message stay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(rename = "AgentOutputKeys"))]
 #[serde(rename_all = "camelCase")]

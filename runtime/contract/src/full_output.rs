@@ -11,7 +11,7 @@ use serde_json::Value;
 pub struct FullOutput {
     /// The answer: text, or a value if it had to be JSON; null if the run failed.
     pub response: Value,
-    /// The number of model calls of the loop.
+    /// The number of iterations that were started.
     pub iterations: u32,
     /// The names of the tools that were called, each once, in the order of their first calls.
     pub tools_used: Vec<String>,
@@ -24,7 +24,7 @@ pub struct FullOutput {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunMetadata {
-    /// The number of model calls of the loop.
+    /// The number of iterations that were started.
     pub iterations: u32,
     /// The tool calls, in the order of the model's requests.
     pub tool_calls: Vec<ToolCallRecord>,

@@ -73,7 +73,7 @@ pub enum JournalRecord {
         /// The digest of the effect.
         digest: Digest,
     },
-    /// The last line: the message that left port 3.
+    /// The last line: the message that left the result port.
     Output {
         /// The digest of the message.
         digest: Digest,

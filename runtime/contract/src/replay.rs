@@ -126,7 +126,7 @@ pub struct RunDetail {
     pub events: Vec<RunEvent>,
     /// The tool calls with their results, oldest first.
     pub calls: Vec<CallRecord>,
-    /// The message that left port 3; null if the run has not ended.
+    /// The message that left the result port; null if the run has not ended.
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue } | null", optional = false))]
     pub result: Option<Message>,
     /// Where the journal is wrong; absent if it is not.

@@ -1,4 +1,4 @@
-//! The error of a run. Port 3, `msg.error`, events and the API all carry the same object.
+//! The error of a run. The result port, `msg.error`, events and the API all carry the same object.
 
 use crate::code::RunErrorCode;
 use crate::id::{NodeId, NodeSummary};

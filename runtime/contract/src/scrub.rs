@@ -9,7 +9,7 @@ pub use stream::ScrubStream;
 use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
-use crate::transcript::ChatMessage;
+use crate::transcript::{ChatMessage, OpaqueParts, RequestedCall};
 use search::Search;
 use serde_json::Value;
 use std::ops::Range;
@@ -155,8 +155,29 @@ impl Scrubber {
         for reported in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
             self.text(reported);
         }
-        for call in &mut answer.tool_calls {
-            self.text(&mut call.arguments);
+        self.calls(&mut answer.tool_calls);
+        self.reasoning(&mut answer.reasoning);
+    }
+
+    fn calls(&self, calls: &mut [RequestedCall]) {
+        for call in calls {
+            for text in [&mut call.id, &mut call.name, &mut call.arguments] {
+                self.text(text);
+            }
+        }
+    }
+
+    /// Drops reasoning with a secret in it. A provider refuses reasoning that was changed.
+    fn reasoning(&self, reasoning: &mut Option<OpaqueParts>) {
+        if self.secrets.is_empty() {
+            return;
+        }
+        if let Some(OpaqueParts { parts, .. }) = reasoning {
+            let mut scrubbed = parts.clone();
+            scrubbed.iter_mut().for_each(|part| self.value(part));
+            if scrubbed != *parts {
+                *reasoning = None;
+            }
         }
     }
 
@@ -169,9 +190,11 @@ impl Scrubber {
     pub fn turns(&self, turns: &mut [ChatMessage]) {
         for turn in turns {
             self.text(&mut turn.content);
-            for call in &mut turn.tool_calls {
-                self.text(&mut call.arguments);
+            self.calls(&mut turn.tool_calls);
+            if let Some(id) = &mut turn.tool_call_id {
+                self.text(id);
             }
+            self.reasoning(&mut turn.reasoning);
         }
     }
 }
@@ -185,6 +208,7 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 mod tests {
     use super::Scrubber;
     use crate::fact::{ModelAnswer, ToolResult};
+    use crate::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
     use serde_json::json;
 
     fn scrubber() -> Scrubber {
@@ -335,5 +359,37 @@ mod tests {
     #[test]
     fn debug_output_shows_no_secret() {
         assert_eq!(format!("{:?}", scrubber()), "Scrubber(3 secrets)");
+    }
+
+    #[test]
+    fn removes_secrets_from_calls_and_drops_reasoning_with_one() {
+        let call = |text: &str| RequestedCall {
+            id: text.to_owned(),
+            name: text.to_owned(),
+            arguments: text.to_owned(),
+        };
+        let reasoning = |text: &str| {
+            let parts = vec![json!({"text": [text]})];
+            Some(OpaqueParts { wire: "w".to_owned(), parts })
+        };
+        let mut answer = ModelAnswer {
+            tool_calls: vec![call("x sk-verysecret")],
+            reasoning: reasoning("I saw sk-verysecret"),
+            ..ModelAnswer::default()
+        };
+        scrubber().answer(&mut answer);
+        assert_eq!((answer.tool_calls, answer.reasoning), (vec![call("x [redacted]")], None));
+        let mut turns = [ChatMessage {
+            tool_calls: vec![call("sk-verysecret")],
+            tool_call_id: Some("sk-verysecret".to_owned()),
+            reasoning: reasoning("nothing"),
+            ..ChatMessage::new(ChatRole::Assistant, "")
+        }];
+        scrubber().turns(&mut turns);
+        assert_eq!(turns[0].tool_calls, [call("[redacted]")]);
+        assert_eq!(
+            (turns[0].tool_call_id.as_deref(), &turns[0].reasoning),
+            (Some("[redacted]"), &reasoning("nothing"))
+        );
     }
 }

@@ -138,6 +138,7 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
         on_unknown: OnUnknown::Fail,
     });
     let has_final_tool = final_tool.is_some();
+    let own_tools: Arc<[ToolSpec]> = tools.clone().into();
     tools.extend(final_tool);
     let tools: Arc<[ToolSpec]> = tools.into();
     // Servers that format their answer as JSON cannot call tools at the same time.
@@ -154,8 +155,17 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
         |choice| AnswerKind::Reply(Reply { tools: Arc::clone(&tools), choice, format: format.clone() });
     match settings.tool_choice {
         ToolChoice::None => [reply(ToolChoice::None), reply(ToolChoice::None)],
-        // Every answer is a call: of a tool, or of the finishing tool.
-        _ if has_final_tool => [reply(ToolChoice::Required), reply(ToolChoice::Required)],
+        // Every answer is a call: of a tool, or of the finishing tool. With `required` a tool comes first.
+        choice if has_final_tool => {
+            let later = reply(ToolChoice::Required);
+            let first = match (choice, later.clone()) {
+                (ToolChoice::Required, AnswerKind::Reply(first)) => {
+                    AnswerKind::Reply(Reply { tools: own_tools, ..first })
+                }
+                (_, first) => first,
+            };
+            [first, later]
+        }
         choice => [reply(choice), reply(ToolChoice::Auto)],
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Names the first setting in which plan and spec differ. Editors write numbers as text, and an empty text for the
 /// default; such a value is not compared.
 pub(crate) fn contradiction(plan: &AgentPlan, spec: &AgentSpec) -> Option<&'static str> {
-    let settings: [Setting; 7] = [
+    let settings: [Setting; 8] = [
         ("`systemPrompt`", json!(DEFAULT_SYSTEM_PROMPT), |value, spec| {
             same(value, spec, |own| json!(own.system_prompt))
         }),
@@ -26,6 +26,7 @@ pub(crate) fn contradiction(plan: &AgentPlan, spec: &AgentSpec) -> Option<&'stat
         ("`maxIterations`", json!(DEFAULT_MAX_ITERATIONS), |value, spec| {
             value.is_string() || is_number(value, spec.max_iterations.into())
         }),
+        ("`debug`", json!(false), |value, spec| value.is_string() || value.as_bool() == Some(spec.debug)),
         ("`timeout`", json!(DEFAULT_RUN_TIMEOUT_MS), |value, spec| {
             value.is_string() || is_number(value, spec.timeout_ms)
         }),
@@ -34,5 +35,6 @@ pub(crate) fn contradiction(plan: &AgentPlan, spec: &AgentSpec) -> Option<&'stat
 }
 
 fn same(value: &Value, spec: &AgentSpec, own: fn(&ConverseSpec) -> Value) -> bool {
-    value == "" || spec.converse.as_ref().is_some_and(|settings| own(settings) == *value)
+    value.as_str().is_some_and(|text| text.trim().is_empty())
+        || spec.converse.as_ref().is_some_and(|settings| own(settings) == *value)
 }

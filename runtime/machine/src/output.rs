@@ -11,7 +11,7 @@ use redflow_contract::envelope::{
 };
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::{Failure, RunError};
-use redflow_contract::transcript::ChatMessage;
+use redflow_contract::transcript::{ChatMessage, RequestedCall};
 use redflow_contract::{Message, Millis, iso_time};
 use serde::Serialize;
 use serde_json::Value;
@@ -178,6 +178,14 @@ impl std::io::Write for PrefixWriter {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// Formats an answer with native calls for people: the text, then each call on its line.
+#[must_use]
+pub fn render_calls(text: &str, calls: &[RequestedCall]) -> String {
+    let lines = calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
+    let text = (!text.is_empty()).then(|| text.to_owned());
+    text.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// Formats a prompt for people.

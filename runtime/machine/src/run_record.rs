@@ -6,7 +6,8 @@ use crate::agent_machine::FirstFact;
 use crate::call_key::call_key;
 use crate::event_buffer::EventBuffer;
 use crate::output::{
-    build_message, new_envelope, new_event, preview_value, render_prompt, requests_memory_clear, to_value,
+    build_message, new_envelope, new_event, preview_value, render_calls, render_prompt,
+    requests_memory_clear, to_value,
 };
 use crate::spending::{RefusedCall, Spending, budget_exceeded};
 use crate::text::{preview, truncate_reason};
@@ -415,7 +416,17 @@ impl RunRecord {
     /// Adds the prompt to the envelope, only if a message is built and only with `debug: true`.
     pub fn add_prompt(&mut self) {
         if self.spec.debug && self.sent_segments > 0 {
-            let prompt = render_prompt(&self.transcript.segments()[..self.sent_segments]);
+            let sent = &self.transcript.segments()[..self.sent_segments];
+            // Agent Core's prompts never show calls.
+            let prompt = if self.spec.converse.is_some() {
+                let with_calls = |segment: &Arc<ChatMessage>| {
+                    let content = render_calls(&segment.content, &segment.tool_calls);
+                    Arc::new(ChatMessage::new(segment.role, content))
+                };
+                render_prompt(&sent.iter().map(with_calls).collect::<Vec<_>>())
+            } else {
+                render_prompt(sent)
+            };
             self.envelope.model.get_or_insert_default().last_prompt = Some(prompt);
         }
     }

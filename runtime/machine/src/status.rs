@@ -11,6 +11,8 @@ pub enum Status {
     New,
     /// It has effects to poll, or waits for the fact that answers one.
     Running,
+    /// It ends with an error as soon as its open calls have returned. Its open calls need not be made again.
+    Ending,
     /// It waits until a person gives the outcomes of these tool calls, and for nothing else. The oldest
     /// question comes first.
     Waiting(Vec<Question>),

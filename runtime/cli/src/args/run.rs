@@ -37,7 +37,7 @@ pub(crate) struct RunOptions {
     pub(crate) input: Option<String>,
     #[arg(long, value_enum, conflicts_with = "url", help = PROFILE_HELP)]
     pub(crate) profile: Option<ProfileName>,
-    /// Print the message of port 3 as one JSON object, or the id and the status of a run that has not ended.
+    /// Print the message of the result port as one JSON object, or the id and the status of a run that has not ended.
     /// With --resume all, print one object per run
     #[arg(long)]
     pub(crate) json: bool,

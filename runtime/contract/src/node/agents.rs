@@ -5,6 +5,7 @@ use super::declaration::{
     Initial, JsonShape, Kind, LINE, NodeDeclaration, Palette, Presence, Property, PropertySet, between,
     choice, from, sets, text,
 };
+use super::services::OPTIONS;
 use super::values::{Budget, OutputFormat, ToolChoice};
 use crate::edge::{PortKind, Role};
 use serde::{Deserialize, Serialize};
@@ -272,7 +273,8 @@ const PARALLEL_TOOLS: Property = Property::new(
 .more();
 
 config! {
-    /// The properties of an AI Agent. Those of every agent come in addition.
+    /// The properties of an AI Agent. Those of every agent come in addition. They may also stand in `options`, as those of
+    /// models.
     AiAgentConfig = "node.ai-agent" {
         system_prompt: String = SYSTEM_PROMPT,
         user_message: String = USER_MESSAGE,
@@ -285,6 +287,8 @@ config! {
         output_schema: Value = OUTPUT_SCHEMA,
         parallel_tools: u32 = PARALLEL_TOOLS,
         debug: bool = DEBUG,
+        #[cfg_attr(feature = "codegen", schemars(with = "AiAgentConfig"))]
+        options: Box<AiAgentConfig> = OPTIONS,
     }
 }
 
@@ -316,6 +320,7 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
             BUDGET,
             DEBUG,
             TOOLS,
+            OPTIONS.kept(),
         ]],
         named_by: None,
         input: Some(text("message", "message: each one starts a run")),

@@ -15,7 +15,8 @@ use redflow_contract::fact::{ModelAnswer, ModelFinish, ToolResult};
 use redflow_contract::node::FINAL_ANSWER;
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
-use redflow_machine::text::quote;
+use redflow_machine::output::render_calls;
+use redflow_machine::text::{preview, quote};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,7 +26,10 @@ const MAX_CALLS: usize = 128;
 impl Run {
     pub(super) fn on_model_answered(&mut self, at: Millis, mut answer: ModelAnswer) {
         let iteration = self.record.iteration();
-        let event = self.record.model_answered(at, &answer);
+        let mut event = self.record.model_answered(at, &answer);
+        if !answer.tool_calls.is_empty() {
+            event.preview = event.preview.map(|_| preview(&render_calls(&answer.text, &answer.tool_calls)));
+        }
         if let Some(error) = self.answer_failure(&answer) {
             self.record.add_event(event);
             return self.fail(at, EnvelopeAction::Error, &error);
@@ -81,6 +85,13 @@ impl Run {
         }
     }
 
+    /// Whether the model may answer now. With `required` it must call a tool first.
+    pub(super) fn may_finish(&self) -> bool {
+        self.has_result
+            || self.agent.spec().tools.is_empty()
+            || self.agent.settings().tool_choice != ToolChoice::Required
+    }
+
     fn on_text(&mut self, at: Millis, text: String, reasoning: Option<OpaqueParts>) {
         let choice = self.asked_choice();
         let invalid =
@@ -106,7 +117,7 @@ impl Run {
             let error = invalid(self, "The model wrote a tool call as text instead of calling the tool.");
             return self.correct(at, Some((text, reasoning)), tell, &error);
         }
-        if choice == ToolChoice::Required && !agent.has_final_tool() {
+        if !self.may_finish() {
             let error = invalid(self, "The model had to call a tool first, and did not.");
             return self.correct(
                 at,
@@ -181,6 +192,7 @@ impl Run {
         }
         let agent = Arc::clone(&self.agent);
         if agent.has_final_tool()
+            && self.may_finish()
             && let [call] = calls.as_slice()
             && call.name == FINAL_ANSWER
         {

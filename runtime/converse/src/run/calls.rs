@@ -2,7 +2,7 @@
 
 use super::{Phase, Run};
 use crate::group::{CallEnd, CallGroup, CallState, GroupCall, RepeatedCall};
-use crate::requested_call::read_input;
+use crate::requested_call::{read_input, read_value};
 use redflow_contract::Millis;
 use redflow_contract::answer_kind::ToolChoice;
 use redflow_contract::code::RunErrorCode;
@@ -37,13 +37,23 @@ impl Run {
         let input = if choice == ToolChoice::None {
             Err("This agent must not call tools. Answer without them.".to_owned())
         } else if agent.has_final_tool() && call.name == FINAL_ANSWER {
-            Err("Call `final_answer` alone, when all other calls have returned.".to_owned())
+            Err(if self.may_finish() {
+                "Call `final_answer` alone, when all other calls have returned.".to_owned()
+            } else {
+                "Call another tool before you answer.".to_owned()
+            })
         } else {
             read_input(&agent, &call).and_then(|input| self.refuse_repetition(&call.name, input))
         };
         let (input, state) = match input {
             Ok(input) => (input, CallState::Queued),
-            Err(reason) => (Default::default(), CallState::Done(CallEnd::not_made(reason, at))),
+            Err(reason) => {
+                let input = match read_value(&call.arguments, None, &agent.spec().limits) {
+                    Ok(Value::Object(input)) => input,
+                    _ => Default::default(),
+                };
+                (input, CallState::Done(CallEnd::not_made(reason, at)))
+            }
         };
         let tool = agent.tool(&call.name).map(|(tool, _)| tool);
         let RequestedCall { id: provider_id, name, arguments } = call;
@@ -93,9 +103,10 @@ impl Run {
     pub(super) fn go_on(&mut self, at: Millis, mut group: CallGroup) {
         if self.ends_with.is_some() {
             for call in group.0.iter_mut().filter(|call| matches!(call.state, CallState::Queued)) {
-                call.state = CallState::Done(CallEnd::not_made(BUDGET_USED_UP, at));
+                call.state =
+                    CallState::Done(CallEnd::not_made("The run ends, so this call was not made.", at));
             }
-            if group.count_open() > 0 {
+            if !group.is_done() {
                 self.phase = Phase::CallingTools(group);
             } else if let Some(error) = self.ends_with.take() {
                 self.record_calls(at, group);
@@ -185,8 +196,8 @@ impl Run {
                 let (result, outcome) = (ToolResult::failed(reason), Some(CallOutcome::Unknown));
                 call.state = CallState::Done(CallEnd { result, outcome, began_at, duration_ms });
                 let error = self.record.error(RunErrorCode::ToolOutcomeUnknown, message);
-                self.record_calls(at, group);
-                self.fail(at, EnvelopeAction::Error, &error);
+                self.ends_with.get_or_insert(error);
+                self.go_on(at, group);
             }
         }
     }
@@ -242,7 +253,7 @@ impl Run {
             let CallEnd { result: ToolResult { success, output, error }, outcome, began_at, duration_ms } =
                 end;
             if is_full {
-                let arguments = serde_json::from_str(&call.arguments);
+                let arguments = read_value(&call.arguments, None, &self.agent.spec().limits);
                 self.calls.push(ToolCallRecord {
                     tool_name: call.tool.clone(),
                     arguments: arguments.unwrap_or(Value::String(call.arguments)),

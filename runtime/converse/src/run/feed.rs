@@ -128,6 +128,7 @@ impl Machine for Run {
                 };
                 Status::Waiting(asked.map(question).collect())
             }
+            Phase::CallingTools(_) if self.ends_with.is_some() => Status::Ending,
             Phase::Finished(ending) => Status::Finished(*ending),
             _ => Status::Running,
         }

@@ -167,3 +167,16 @@ fn events_name_all_tools_of_an_answer() {
     assert_eq!(answered["tools"], json!(["light", "mail"]));
     assert_eq!(answered.get("tool"), None);
 }
+
+#[test]
+fn debug_shows_the_calls() {
+    let mut run = TestRun::start(with(|spec, _| spec.debug = true), json!({"payload": "Go."}));
+    let answer = calls(&[("light", r#"{"on": 1}"#), ("mail", "{}")]);
+    run.answer(ModelAnswer { text: "Now.".to_owned(), ..answer }).ok("light", json!(1)).ok("mail", json!(2));
+    run.answer(text("Done."));
+    let message = run.finish();
+    let shown = "Now.\nlight({\"on\": 1})\nmail({})";
+    assert_eq!(message["envelope"]["observability"]["events"][0]["preview"], shown);
+    let prompt = message["envelope"]["model"]["lastPrompt"].as_str().unwrap();
+    assert!(prompt.contains(&format!("assistant: {shown}")), "{prompt}");
+}

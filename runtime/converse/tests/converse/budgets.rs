@@ -3,10 +3,11 @@
 use crate::kit::{TestRun, calls, text, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::event::RunEventKind;
-use redflow_contract::fact::{Fact, ModelAnswer, Usage};
+use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::EffectId;
 use redflow_contract::node::{Budget, BudgetKind};
 use redflow_contract::tally::RunTally;
+use redflow_machine::Status;
 use serde_json::json;
 
 fn start(budget: Budget) -> TestRun {
@@ -99,7 +100,7 @@ fn open_calls_return_before_a_run_without_budget_ends() {
     ]));
     let third = run.open[2].id();
     run.feed(reached(third)).unwrap();
-    assert_eq!(run.names(), ["light", "mail"]);
+    assert_eq!((run.names(), run.status()), (vec!["light".to_owned(), "mail".to_owned()], Status::Ending));
     run.ok("light", json!("on"));
     assert_eq!(run.names(), ["mail"]);
     run.ok("mail", json!("sent"));
@@ -112,12 +113,14 @@ fn open_calls_return_before_a_run_without_budget_ends() {
 }
 
 #[test]
-fn a_question_does_not_keep_a_run_without_budget_open() {
+fn a_question_is_answered_before_a_run_without_budget_ends() {
     let mut run = start(Budget::default());
     run.answer(calls(&[("mail", "{}"), ("light", "{}")])).unknown("mail");
-    let light = run.tool_call("light");
+    let (light, mail) = (run.tool_call("light"), run.tool_call("mail"));
     run.feed(reached(light)).unwrap();
+    assert!(matches!(run.status(), Status::Waiting(questions) if questions.len() == 1));
+    run.feed(|at| Fact::OutcomeResolved { at, effect: mail, result: ToolResult::ok(json!("sent")) }).unwrap();
     let message = run.finish();
     assert_eq!(message["error"]["code"], "BUDGET_EXCEEDED");
-    assert_eq!(message["envelope"]["tools"]["history"][0]["outcome"], "unknown");
+    assert_eq!(message["envelope"]["tools"]["history"][0]["output"], "sent");
 }

@@ -258,13 +258,31 @@ fn unknown_outcomes_are_asked_when_nothing_else_moves() {
 }
 
 #[test]
-fn an_unknown_outcome_may_end_the_run() {
-    let fail = with(|spec, _| spec.tools[2].on_unknown = OnUnknown::Fail);
+fn an_unknown_outcome_may_end_the_run_once_the_other_calls_have_returned() {
+    let fail = with(|spec, own| {
+        spec.tools[2].on_unknown = OnUnknown::Fail;
+        own.parallel_tools = 3;
+    });
     let mut run = TestRun::start(fail, json!({"payload": "Go."}));
-    run.answer(three()).ok("weather", json!("sunny")).unknown("mail");
+    let mut answer = three();
+    answer.tool_calls.push(requested("c4", "light", r#"{"on": false}"#));
+    run.answer(answer).unknown("mail");
+    // The queued call is not made any more. The open ones go on.
+    assert_eq!(run.status(), Status::Ending);
+    run.ok("light", json!("on")).ok("weather", json!("sunny"));
     let message = run.finish();
     assert_eq!(message["error"]["code"], "TOOL_OUTCOME_UNKNOWN");
     let history = message["envelope"]["tools"]["history"].as_array().unwrap();
     let outcomes: Vec<Value> = history.iter().map(|item| item.get("outcome").cloned().into()).collect();
-    assert_eq!(outcomes, [json!(null), json!("unknown"), json!("unknown")]);
+    assert_eq!(outcomes, [json!(null), json!(null), json!("unknown"), json!(null)]);
+    assert_eq!(history[3]["error"], "The run ends, so this call was not made.");
+}
+
+#[test]
+fn the_history_has_the_input_of_a_call_that_was_not_made() {
+    let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    run.answer(calls(&[("weather", r#"{"place": 4}"#), ("gone", &deep)])).answer(text("Done."));
+    let history = run.finish()["envelope"]["tools"]["history"].clone();
+    assert_eq!((&history[0]["input"], &history[1]["input"]), (&json!({"place": 4}), &json!({})));
 }

@@ -81,7 +81,7 @@ pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
         "maxIterations": spec.max_iterations,
         "options": {"toolChoice": settings.tool_choice, "outputFormat": settings.output_format,
                     "timeout": spec.timeout_ms},
-        "parallelTools": settings.parallel_tools,
+        "parallelTools": settings.parallel_tools, "debug": spec.debug,
     });
     AgentPlan {
         agent: node("agent", "ai-agent", &spec.name, config),

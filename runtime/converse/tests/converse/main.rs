@@ -10,4 +10,5 @@ mod golden;
 mod kit;
 mod memory;
 mod output;
+mod plans;
 mod properties;

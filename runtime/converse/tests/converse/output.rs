@@ -174,3 +174,28 @@ fn a_failed_run_has_a_full_output_too() {
     let run = TestRun::start(full(1), json!({}));
     assert_eq!(run.finish()["payload"]["metadata"]["finishReason"], "error");
 }
+
+#[test]
+fn with_required_a_tool_is_called_before_the_finishing_tool() {
+    let agent = with(|_, own| {
+        own.output_schema = Some(total());
+        own.tool_choice = ToolChoice::Required;
+    });
+    let mut run = TestRun::start(agent, json!({"payload": "Go."}));
+    assert_eq!(run.model_call().2.tools.len(), 3);
+    run.answer(calls(&[("final_answer", r#"{"total": 1}"#)]));
+    assert_eq!(run.results()[0].1["error"], "Call another tool before you answer.");
+    run.answer(calls(&[("light", "{}")])).ok("light", json!(1));
+    assert_eq!(run.model_call().2.tools.len(), 4);
+    run.answer(calls(&[("final_answer", r#"{"total": 1}"#)]));
+    assert_eq!(run.finish()["payload"], r#"{"total": 1}"#);
+}
+
+#[test]
+fn arguments_that_nest_too_deep_stay_text_in_the_full_output() {
+    let mut run =
+        TestRun::start(with(|_, own| own.output_format = OutputFormat::Full), json!({"payload": "Go."}));
+    let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    run.answer(calls(&[("gone", &deep)])).answer(text("Done."));
+    assert_eq!(run.finish()["payload"]["metadata"]["toolCalls"][0]["arguments"], deep);
+}

@@ -99,7 +99,7 @@ proptest! {
             let waits = match run.status() {
                 Status::Finished(_) => break,
                 Status::Waiting(_) => true,
-                Status::New | Status::Running => false,
+                Status::New | Status::Running | Status::Ending => false,
             };
             // A call whose outcome is asked is answered by a person, so only once nothing else moves.
             let asked = |effect: &Effect| match run.status() {

@@ -25,6 +25,7 @@ use redflow_contract::run::RunState;
 use redflow_contract::tally::Spent;
 use redflow_machine::{Recorder, Status, Step, StepError};
 use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +114,13 @@ impl RunDriver {
     pub(super) fn open_stream(&mut self, incoming: Option<&Message>) {
         if self.agent.stream_wired {
             let agent = self.agent.compiled.spec().agent.node_id.clone();
-            let stream = RunStream::new(self.run.clone(), agent, incoming, self.outgoing.clone());
+            let stream = RunStream::new(
+                self.run.clone(),
+                agent,
+                incoming,
+                self.ports.clock.now(),
+                self.outgoing.clone(),
+            );
             self.stream = Some(Arc::new(stream));
         }
     }
@@ -160,7 +167,7 @@ impl RunDriver {
                 RunState::Waiting(questions.into_iter().map(|question| question.call).collect())
             }
             Status::Finished(ending) => RunState::Finished { at: self.ports.clock.now(), ending },
-            Status::New | Status::Running => RunState::Running,
+            Status::New | Status::Running | Status::Ending => RunState::Running,
         }
     }
 
@@ -352,6 +359,11 @@ impl RunDriver {
                     let iterations = self.recorder.machine().tally().iterations;
                     record_run_end(&*self.ports.meter, spec, ending, iterations, took);
                     if let Some(stream) = &self.stream {
+                        // The answer may be the input of the finishing tool, which is not in the model's text.
+                        let result = message.get("agentResult").and_then(|result| result.get("message"));
+                        if let Some(answer) = result.and_then(Value::as_str) {
+                            stream.complete(iterations, answer).await;
+                        }
                         stream.end(iterations).await;
                     }
                     let message = Arc::new(message);

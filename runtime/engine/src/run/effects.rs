@@ -317,6 +317,13 @@ async fn call_tool(id: EffectId, call: &ToolCall, context: EffectContext<'_>) ->
     outcome_fact(id, outcome, agent, ports)
 }
 
+/// The fact that a call of a run that ends is not made again. Its text is stored in journals.
+pub(super) fn call_not_repeated(effect: &Effect, at: Millis) -> Fact {
+    let result =
+        ToolResult::failed("the run was about to end when the runtime stopped, so the call was not repeated");
+    Fact::ToolReturned { at, effect: effect.id(), result }
+}
+
 /// The fact that a call was not made because the engine stopped. Its text is stored in journals.
 pub(super) fn call_not_made(effect: &Effect, at: Millis) -> Fact {
     let result = ToolResult::failed("the runtime was stopped before the call was made");

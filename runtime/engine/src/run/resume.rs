@@ -5,7 +5,7 @@
 
 use super::control::{Activity, StopReason, engine_stopped, wait_for_slot, wait_for_stop};
 use super::drive::{RunContext, RunDriver};
-use super::effects::{FactBatch, recover_outcome};
+use super::effects::{FactBatch, call_not_repeated, recover_outcome};
 use super::exit::{RunExit, already_over, cannot_continue};
 use super::measure::record_run_end;
 use super::rebuild::RebuiltAgents;
@@ -90,7 +90,7 @@ pub(crate) async fn resume_run(
         }
         OpenedRun::Unfinished { driver, effects, plan, interrupted } => (*driver, effects, plan, interrupted),
     };
-    if !interrupted.is_empty() {
+    if !interrupted.is_empty() || driver.recorder.machine().status() == Status::Ending {
         let built = if matches!(intent, ResumeIntent::Continue) {
             rebuilt.build(flow.as_ref(), &plan, driver.recorder.agent(), &driver.ports).ok()
         } else {
@@ -98,8 +98,8 @@ pub(crate) async fn resume_run(
         };
         let source = if built.is_some() { OutcomeSource::Tool } else { OutcomeSource::None };
         driver.agent = built.unwrap_or(driver.agent);
-        match driver.recover_calls(interrupted, source).await {
-            Ok(new) => effects.extend(new),
+        match driver.recover_calls(interrupted, std::mem::take(&mut effects), source).await {
+            Ok(recovered) => effects = recovered,
             Err(exit @ RunExit::Finished { .. }) => {
                 let (result, exit) = answer_for_finished(exit, &intent);
                 answer(result);
@@ -247,11 +247,13 @@ enum OutcomeSource {
 }
 
 impl RunDriver {
-    /// Feeds the outcomes of interrupted calls, or that they are unknown. All are stored before any effect is
+    /// Feeds the outcomes of interrupted calls, or that they are unknown. Gives the effects to perform: the open
+    /// ones and new ones. All are stored before any effect is
     /// performed again.
     async fn recover_calls(
         &mut self,
         interrupted: Vec<InterruptedCall>,
+        mut effects: Vec<Effect>,
         source: OutcomeSource,
     ) -> Result<Vec<Effect>, RunExit> {
         let all_unknown = |at| {
@@ -280,9 +282,18 @@ impl RunDriver {
         } else {
             all_unknown(self.ports.clock.now())
         };
-        let mut effects = Vec::new();
+        // A known outcome is recorded before an unknown one can end the run.
+        facts.make_contiguous().sort_by_key(|(fact, _)| matches!(fact, Fact::ToolOutcomeUnknown { .. }));
         let mut finish = None;
-        while !facts.is_empty() && finish.is_none() {
+        loop {
+            if facts.is_empty() && self.recorder.machine().status() == Status::Ending {
+                let at = self.ports.clock.now();
+                let open = effects.extract_if(.., |effect| matches!(effect, Effect::CallTool { .. }));
+                facts.extend(open.map(|effect| (call_not_repeated(&effect, at), None)));
+            }
+            if facts.is_empty() || finish.is_some() {
+                break;
+            }
             let new = self.feed_batch(&mut facts).await;
             effects.extend(new.map_err(|error| RunExit::Suspended(Some(error)))?);
             finish = effects.pop_if(|effect| matches!(effect, Effect::Finish { .. }));

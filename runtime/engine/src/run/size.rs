@@ -23,9 +23,16 @@ pub(super) fn reply_failure(answer: &ModelAnswer, limits: &RunLimits) -> Option<
     let calls = answer.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
     let parts = answer.reasoning.iter().flat_map(|reasoning| &reasoning.parts).map(size_of);
     let bytes = answer.text.len() + calls.sum::<usize>() + parts.sum::<usize>();
-    let most = to_usize(limits.max_answer_bytes);
-    let message = || format!("the model's answer has {bytes} bytes; {most} are allowed");
-    (bytes > most).then(|| Failure { code: RunErrorCode::ModelError, message: message() })
+    let (most, levels) = (to_usize(limits.max_answer_bytes), to_usize(limits.max_value_depth));
+    let mut parts = answer.reasoning.iter().flat_map(|reasoning| &reasoning.parts);
+    let message = if bytes > most {
+        format!("the model's answer has {bytes} bytes; {most} are allowed")
+    } else if !parts.all(|part| nests_within(part, levels)) {
+        format!("the model's reasoning nests deeper than {levels} levels")
+    } else {
+        return None;
+    };
+    Some(Failure { code: RunErrorCode::ModelError, message })
 }
 
 /// The fact of a recalled conversation. One longer than a message may be loses its first turns. If the last
@@ -66,4 +73,31 @@ pub(super) fn result_problem(result: &ToolResult, limits: &RunLimits) -> Option<
 
 pub(crate) fn to_usize(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reply_failure;
+    use redflow_contract::fact::ModelAnswer;
+    use redflow_contract::limits::RunLimits;
+    use redflow_contract::transcript::OpaqueParts;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn reasoning_must_fit_into_a_journal() {
+        let nested = |levels: u32| (0..levels).fold(json!(1), |value, _| json!([value]));
+        let failure = |part: Value, limits: &RunLimits| {
+            let reasoning = Some(OpaqueParts { wire: "w".to_owned(), parts: vec![part] });
+            let failure = reply_failure(&ModelAnswer { reasoning, ..ModelAnswer::default() }, limits);
+            failure.map(|failure| failure.message)
+        };
+        let limits = RunLimits::default();
+        assert_eq!(failure(nested(100), &limits), None);
+        let message = "the model's reasoning nests deeper than 100 levels";
+        assert_eq!(failure(nested(101), &limits).as_deref(), Some(message));
+        let small = RunLimits { max_answer_bytes: 50, ..limits };
+        assert!(
+            failure(json!("x".repeat(60)), &small).is_some_and(|message| message.contains("50 are allowed"))
+        );
+    }
 }

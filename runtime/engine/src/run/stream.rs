@@ -4,11 +4,11 @@
 //! Nothing of it is stored.
 
 use super::outgoing::{Outgoing, StreamMessage};
-use redflow_contract::Message;
 use redflow_contract::bridge::START_PROPERTY;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::stream::{StreamPart, StreamPartKind};
+use redflow_contract::{Message, Millis};
 use serde_json::Value;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,10 +26,6 @@ const GATHER_BYTES: usize = 256;
 
 /// The longest text of one message, in bytes.
 const MAX_PIECE_BYTES: usize = 4096;
-
-/// A resumed run makes its interrupted model call again. Its attempts count from here, so that they are higher
-/// than those before.
-const RESUMED_ATTEMPTS: u32 = 100;
 
 /// The properties of the message that began the run which its stream carries too.
 const CARRIED: [&str; 2] = ["_msgid", START_PROPERTY];
@@ -60,18 +56,22 @@ struct StreamState {
 }
 
 impl RunStream {
-    /// `incoming` is the message that begins the run; none if the run is resumed.
+    /// `incoming` is the message that begins the run; none if the run is resumed. A resumed run makes its
+    /// interrupted model call again. It counts its attempts from the seconds of its time, so that they are higher
+    /// than those of every earlier process.
     pub(super) fn new(
         run: RunId,
         agent: NodeId,
         incoming: Option<&Message>,
+        now: Millis,
         outgoing: mpsc::Sender<Outgoing>,
     ) -> Self {
         let carried = CARRIED.into_iter().filter_map(|name| {
             let value = incoming?.get(name)?;
             Some((name.to_owned(), value.clone()))
         });
-        let earlier_attempts = if incoming.is_some() { 0 } else { RESUMED_ATTEMPTS };
+        let seconds = u32::try_from(now / 1_000).unwrap_or(u32::MAX);
+        let earlier_attempts = if incoming.is_some() { 0 } else { seconds };
         let (carried, state) = (carried.collect(), Mutex::default());
         Self { run, agent, carried, earlier_attempts, outgoing, state }
     }

@@ -43,15 +43,20 @@ impl InFlight {
         }
     }
 
+    /// The facts of all calls that have ended.
+    fn take_ended(&mut self) -> FactBatch {
+        while let Some(Some(next)) = self.calls.next().now_or_never() {
+            self.ended.push_back(next);
+        }
+        std::mem::take(&mut self.ended)
+    }
+
     /// Waits until a call has ended. Gives the facts of all that have.
     async fn next(&mut self) -> FactBatch {
         if self.ended.is_empty() {
             self.ended.extend(self.calls.next().await);
         }
-        while let Some(Some(next)) = self.calls.next().now_or_never() {
-            self.ended.push_back(next);
-        }
-        std::mem::take(&mut self.ended)
+        self.take_ended()
     }
 }
 
@@ -130,6 +135,11 @@ impl RunDriver {
         in_flight: &mut InFlight,
         deadline: Pin<&mut Sleep>,
     ) -> Result<FactBatch, RunExit> {
+        // What a call has returned is stored before the run stops. Else nobody would know it.
+        let ended = in_flight.take_ended();
+        if !ended.is_empty() {
+            return Ok(ended);
+        }
         let clock = Arc::clone(&self.ports.clock);
         tokio::select! {
             biased;

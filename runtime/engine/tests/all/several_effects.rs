@@ -428,6 +428,64 @@ async fn parallel_calls_are_dropped_with_their_run() {
     }
 }
 
+/// What a call returned while another result was stored is recorded before a cancel ends the run.
+#[tokio::test(start_paused = true)]
+async fn a_known_outcome_is_recorded_before_the_run_stops() {
+    let calls: Vec<Value> = ["t", "u"].iter().map(|name| json!({"name": name})).collect();
+    let tool = |id: &str, delay: u32| {
+        let props =
+            json!({"id": id, "name": id, "ownEffect": "at_most_once", "delay": delay, "timeout": 60_000});
+        with(tool_double(json!({})), props)
+    };
+    let flow = json!([
+        inject(&["a"]),
+        with(node("a", "ai-agent", json!([["d"], []])), json!({"model": "m", "tools": ["t", "u"]})),
+        model("m", json!([{"toolCalls": calls}, "done"])),
+        tool("t", 1_000),
+        tool("u", 3_000),
+        with(node("d", "debug", json!([])), json!({"complete": "true"})),
+    ]);
+    // To store the start and the intents takes 5 s each. The result of `t` is stored from 11 s to 16 s.
+    let test = Setup { fault: Fault::Slow, ..Setup::default() }.start_engine(&flow);
+    let cancel = async {
+        sleep(Duration::from_secs(14)).await;
+        test.engine.cancel("run-1".into(), "enough".to_owned()).await.unwrap();
+    };
+    let (reports, ()) = tokio::join!(test.fire(), cancel);
+    assert_eq!(ends(&reports), ["run-1 a failed CANCELLED"]);
+    let history = only_message(&reports)["envelope"]["tools"]["history"].clone();
+    assert_eq!((&history[0]["success"], &history[1]["success"]), (&json!(true), &json!(true)), "{history}");
+}
+
+/// A run that an unknown outcome ends repeats nothing when it is resumed.
+#[tokio::test(start_paused = true)]
+async fn a_resumed_run_that_ends_repeats_no_call() {
+    let calls: Vec<Value> = ["t", "u"].iter().map(|name| json!({"name": name})).collect();
+    let tool = |id: &str, effect: &str| {
+        let props = json!({"id": id, "name": id, "ownEffect": effect, "onUnknown": "fail"});
+        with(tool_double(json!({"hangs": "tool"})), props)
+    };
+    let flow = json!([
+        inject(&["a"]),
+        with(node("a", "ai-agent", json!([[], []])), json!({"model": "m", "tools": ["t", "u"]})),
+        model("m", json!([{"toolCalls": calls}, "done"])),
+        tool("t", "at_most_once"),
+        tool("u", "read"),
+    ]);
+    let (setup, store) = (Setup::default(), TestStore::new(Fault::None));
+    let test = setup.restart(&flow, &store);
+    tokio::select! {
+        biased;
+        _ = test.fire_unchecked() => panic!("a call should hang"),
+        () = sleep(Duration::from_secs(10)) => {}
+    }
+    test.kill().await;
+    let test = setup.restart(&flow, &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a failed TOOL_OUTCOME_UNKNOWN"]);
+    let lines = test.recorder.calls_and_appends();
+    assert!(lines.iter().all(|line| !line.starts_with("tool ")), "{lines:?}");
+}
+
 /// An orderly stop lets calls that must not be repeated finish, and leaves the others for later.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_asks_no_question() {

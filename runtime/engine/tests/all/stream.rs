@@ -134,6 +134,20 @@ async fn names_the_tools_that_are_called() {
     assert_eq!(first, "I look.");
 }
 
+/// The answer is the input of the finishing tool, which is not in the model's text.
+#[tokio::test(start_paused = true)]
+async fn streams_an_answer_that_a_tool_gives() {
+    let answer =
+        json!({"text": "Here it is:", "toolCalls": [{"name": "final_answer", "arguments": {"n": 1}}]});
+    let mut flow = flow(model("m", json!([{"toolCalls": [{"name": "t"}]}, answer])));
+    flow[1]["outputSchema"] =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let test = EngineTest::new(&flow);
+    let reports = test.fire().await;
+    assert_eq!(only_message(&reports)["payload"], json!(r#"{"n":1}"#));
+    assert_eq!(joined(&parts(&test)), r#"{"n":1}"#);
+}
+
 /// Without a wire nothing is made, and a run that fails has an end too.
 #[tokio::test(start_paused = true)]
 async fn streams_only_what_is_wired() {

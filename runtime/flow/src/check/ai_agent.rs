@@ -17,15 +17,20 @@ impl Checker<'_> {
     /// The properties of an AI Agent as its schemas have them: without blanks, with the properties in `options`,
     /// and with JSON that was written as text as a value.
     pub(super) fn ai_agent_props(&self, ix: NodeIx, props: &Map<String, Value>) -> Map<String, Value> {
-        // An empty prompt means that there is none. A missing one means the default.
-        let prompt = props.get("systemPrompt").filter(|prompt| prompt.is_string()).cloned();
-        let mut props = without_blanks(&self.flow.raw(ix).type_name, props);
-        props.extend(prompt.map(|prompt| ("systemPrompt".to_owned(), prompt)));
-        if let Some(Value::Object(options)) = props.remove("options") {
+        let mut all = props.clone();
+        if let Some(Value::Object(options)) = all.remove("options") {
+            let is_blank =
+                |value: &Value| value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
             for (name, value) in options {
-                props.entry(name).or_insert(value);
+                if all.get(&name).is_none_or(is_blank) {
+                    all.insert(name, value);
+                }
             }
         }
+        // An empty prompt means that there is none. A missing one means the default.
+        let prompt = all.get("systemPrompt").filter(|prompt| prompt.is_string()).cloned();
+        let mut props = without_blanks(&self.flow.raw(ix).type_name, &all);
+        props.extend(prompt.map(|prompt| ("systemPrompt".to_owned(), prompt)));
         for name in ["budget", "outputSchema"] {
             let Some(Value::String(text)) = props.get(name) else { continue };
             let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };

@@ -233,8 +233,7 @@ impl Checker<'_> {
             let ids = bindings.get(key).and_then(Value::as_array).into_iter().flatten();
             ids.filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        let budget =
-            bindings.get("budget").and_then(|budget| serde_json::from_value::<Budget>(budget.clone()).ok());
+        let budget = bindings.get("budget").map(read_budget);
         let mut config = AgentConfig {
             settings: None,
             allowed_tools: None,
@@ -449,6 +448,18 @@ pub(super) fn whole_number(value: &Value) -> Option<u64> {
     let number = value.as_f64()?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
     (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number as u64)
+}
+
+/// Reads a budget that follows its schema. A number may be written as 5.0.
+fn read_budget(budget: &Value) -> Budget {
+    let number = |name: &str| budget.get(name).and_then(whole_number);
+    let count = |name: &str| number(name).and_then(|number| u32::try_from(number).ok());
+    Budget {
+        tokens: number("tokens"),
+        cost: budget.get("cost").and_then(Value::as_f64),
+        model_calls: count("modelCalls"),
+        tool_calls: count("toolCalls"),
+    }
 }
 
 fn without_keys(mut map: Map<String, Value>, keys: &[&str]) -> Map<String, Value> {

@@ -262,16 +262,22 @@ impl Checker<'_> {
     pub(super) fn never_returns(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
         let label = self.label(start);
         let target = (node != start).then_some(start);
+        let has_tool_port =
+            self.flow.nodes.iter().any(|node| node.kind.role == Role::Agent && node.kind.binds_by_ports());
         self.diagnostics.push(DiagnosticCode::ToolChainOpen, node, target, || Diagnostic {
             port,
             expected: Some("tool_chain".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolChainOpen,
                 format!("the flow that starts at {label} is used as a tool, but it never returns"),
-                format!(
-                    "Wire its last node to a flow-tool-return or back to the agent; for results, use {}.",
-                    agent_port(Role::Data)
-                ),
+                if has_tool_port {
+                    format!(
+                        "Wire its last node to a flow-tool-return or back to the agent; for results, use {}.",
+                        agent_port(Role::Data)
+                    )
+                } else {
+                    "Wire its last node to a flow-tool-return.".to_owned()
+                },
             )
         });
     }

@@ -71,6 +71,17 @@ fn properties_may_be_options_blank_or_text() {
         parallel_tools: 8,
     };
     assert_eq!(ready.spec.converse.as_ref(), Some(&expected));
+    // Numbers may be written as floats.
+    let agent = ai_agent(json!({"model": "m", "budget": {"modelCalls": 1.0, "tokens": 2.0, "cost": 3}}));
+    let budget = Budget { model_calls: Some(1), tokens: Some(2), cost: Some(3.0), tool_calls: None };
+    assert_eq!(self::ready(&flow(agent, json!([]))).spec.budget, Some(budget));
+    // Blanks inside `options` are blanks too, and do not hide what is outside.
+    let options =
+        json!({"maxIterations": "3", "debug": "true", "budget": "", "timeout": "", "userMessage": "in"});
+    let agent = ai_agent(json!({"model": "m", "userMessage": " ", "options": options}));
+    let spec = self::ready(&flow(agent, json!([]))).spec;
+    assert_eq!((spec.max_iterations, spec.debug, spec.timeout_ms), (3, true, 300_000));
+    assert_eq!(spec.converse.as_ref().unwrap().user_message, "in");
     // A property outside `options` wins.
     let agent = ai_agent(json!({"model": "m", "toolChoice": "none", "options": {"toolChoice": "required"}}));
     assert_eq!(converse(agent).tool_choice, ToolChoice::None);

@@ -113,7 +113,7 @@ fn live(version: u32) -> ScriptedRun {
         cache_write_tokens: Some(1),
         reasoning_tokens: Some(3),
         cost: Some(0.0012),
-        ..Usage::default()
+        estimated: false,
     };
     let answer = ModelAnswer {
         text: r#"{"action":"final","message":"Still nothing.","confidence":1,"tool":null,"input":null}"#
