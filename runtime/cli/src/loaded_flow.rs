@@ -3,6 +3,7 @@
 use crate::context::AppContext;
 use crate::files::{absolute_path, read_flow};
 use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::PortKind;
 use redflow_contract::id::NodeId;
 use redflow_contract::limits::FlowLimits;
 use redflow_flow::CheckedFlow;
@@ -20,6 +21,15 @@ impl LoadedFlow {
         let bytes = read_flow(path, FlowLimits::default().max_bytes).map_err(|problem| vec![*problem])?;
         let checked = context.check(&bytes).map_err(|report| report.diagnostics)?;
         Ok(Self { checked, source: absolute_path(path) })
+    }
+
+    /// The agents with a stream port. The answers of others are not written for people.
+    pub(crate) fn streaming_agents(&self) -> impl Iterator<Item = NodeId> {
+        let streams = self.checked.flow.nodes.iter().filter(|node| {
+            let ports = node.kind.outputs.unwrap_or_default();
+            ports.contains(&PortKind::Stream)
+        });
+        streams.map(|node| node.id.clone())
     }
 
     pub(crate) fn has_agent(&self, id: &NodeId) -> bool {

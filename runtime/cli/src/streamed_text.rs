@@ -3,6 +3,7 @@
 use crate::text::printable;
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::id::{NodeId, RunId};
+use redflow_contract::run::RunSummary;
 use redflow_contract::stream::ModelDelta;
 use std::collections::HashSet;
 
@@ -21,8 +22,14 @@ pub(crate) struct StreamedText {
 }
 
 impl StreamedText {
-    pub(crate) fn of_agents(agents: HashSet<NodeId>) -> Self {
-        Self { agents, ..Self::default() }
+    /// The event of an interrupted model call is not sent again, so resumed runs are known from the start.
+    pub(crate) fn of_agents<'a>(
+        agents: HashSet<NodeId>,
+        resumed: impl IntoIterator<Item = &'a RunSummary>,
+    ) -> Self {
+        let resumed = resumed.into_iter().filter(|run| agents.contains(&run.agent.node_id));
+        let runs = resumed.map(|run| run.run_id.clone()).collect();
+        Self { agents, runs, current: None }
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
@@ -68,7 +75,9 @@ mod tests {
     use super::StreamedText;
     use redflow_contract::event::{RunEvent, RunEventKind};
     use redflow_contract::id::{InstanceId, NodeRef};
+    use redflow_contract::run::RunSummary;
     use redflow_contract::stream::ModelDelta;
+    use serde_json::json;
 
     fn called(run: &str, agent: &str) -> RunEvent {
         RunEvent {
@@ -85,8 +94,23 @@ mod tests {
     }
 
     #[test]
+    fn prints_the_rest_of_an_interrupted_answer() {
+        let run = |id: &str, agent: &str| -> RunSummary {
+            let agent = called(id, agent).agent;
+            let run = json!({"runId": id, "agent": agent, "name": "", "status": "interrupted", "startedAt": 0,
+                             "delivered": false});
+            serde_json::from_value(run).unwrap()
+        };
+        let runs = [run("r1", "a"), run("r2", "core")];
+        let mut text = StreamedText::of_agents(["a".into()].into(), &runs);
+        assert_eq!(text.push(&piece("r1", 1, "Hi")).as_deref(), Some("       Hi"));
+        assert!(text.end_line());
+        assert_eq!(text.push(&piece("r2", 1, "{")), None, "another kind of agent");
+    }
+
+    #[test]
     fn prints_one_run_of_a_streaming_agent_at_a_time() {
-        let mut text = StreamedText::of_agents(["a".into()].into());
+        let mut text = StreamedText::of_agents(["a".into()].into(), []);
         assert!(text.is_wanted() && !StreamedText::default().is_wanted());
         for (run, agent) in [("r1", "a"), ("r2", "a"), ("r3", "core")] {
             text.observe(&called(run, agent));

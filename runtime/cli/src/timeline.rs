@@ -11,6 +11,7 @@ use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::fact::Usage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
+use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::MessageError;
 use redflow_contract::stream::ModelDelta;
 use redflow_ports::EventSink;
@@ -143,11 +144,15 @@ impl Timeline {
     }
 
     /// Prints the text of these agents while it arrives, if people watch.
-    pub(crate) fn with_streams_of(self, agents: HashSet<NodeId>) -> Self {
+    pub(crate) fn with_streams_of<'a>(
+        self,
+        agents: HashSet<NodeId>,
+        resumed: impl IntoIterator<Item = &'a RunSummary>,
+    ) -> Self {
         if self.verbosity == Verbosity::Quiet || !std::io::stderr().is_terminal() {
             return self;
         }
-        Self { streamed_text: Mutex::new(StreamedText::of_agents(agents)), ..self }
+        Self { streamed_text: Mutex::new(StreamedText::of_agents(agents, resumed)), ..self }
     }
 
     /// Prints a line, below the text that is on the last line.
@@ -269,7 +274,8 @@ fn label(node: &NodeSummary) -> String {
 fn format_usage(usage: Option<&Usage>) -> String {
     let Some(usage) = usage else { return String::new() };
     let cost = usage.cost.map(|cost| format!(", cost {cost:.6}")).unwrap_or_default();
-    format!("   {} tokens read, {} written{cost}", usage.input_tokens, usage.output_tokens)
+    let about = if usage.estimated { "about " } else { "" };
+    format!("   {about}{} tokens read, {} written{cost}", usage.input_tokens, usage.output_tokens)
         .dimmed()
         .to_string()
 }

@@ -103,12 +103,12 @@ impl CallError {
     #[must_use]
     pub(crate) fn refuses_stream(&self) -> bool {
         let Self::Provider(error, _) = self else { return false };
-        let names_stream = |text: &String| {
+        let names_stream = |text: &str| {
             let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
             words.any(|word| word.to_ascii_lowercase().starts_with("stream"))
         };
         matches!(error.status, 400 | 403 | 422)
-            && [&error.message, &error.param, &error.code].into_iter().any(names_stream)
+            && [&*error.message, &error.param, &error.code].into_iter().any(names_stream)
     }
 
     /// What the provider says about a retry.
@@ -123,7 +123,7 @@ impl CallError {
     /// Removes secrets from the texts of the provider. Call it before the texts are shortened.
     pub(crate) fn scrub(&mut self, secrets: &Scrubber) {
         if let Self::Provider(error, _) = self {
-            for text in [&mut error.kind, &mut error.code, &mut error.param, &mut error.message] {
+            for text in [&mut error.kind, &mut error.code, &mut error.message] {
                 secrets.text(text);
             }
         }

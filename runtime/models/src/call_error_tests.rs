@@ -51,7 +51,7 @@ fn messages_for_users() {
         status: 429,
         kind: "rate_limit_error".to_owned(),
         code: String::new(),
-        param: String::new(),
+        param: "".into(),
         message: "Slow\ndown \u{1b}[31m".to_owned(),
     };
     let advice = RetryAdvice { should_retry: None, after: Some(Duration::from_millis(61_200)) };

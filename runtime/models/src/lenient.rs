@@ -51,7 +51,7 @@ pub(crate) fn provider_error(status: u16, body: &Value) -> ProviderError {
         status,
         kind: short_text(kind, MAX_CODE_CHARS),
         code: short_text(code, MAX_CODE_CHARS),
-        param: short_text(error.get("param"), MAX_CODE_CHARS),
+        param: short_text(error.get("param"), MAX_CODE_CHARS).into(),
         message: short_text(Some(message), MAX_MESSAGE_CHARS),
     }
 }

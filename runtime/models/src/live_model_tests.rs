@@ -85,7 +85,7 @@ fn a_provider_that_refuses_to_stream_is_called_without_a_stream() {
         (json!({}), 400, json!({"message": "The upstream server refused."}), None),
         (json!({}), 404, verify.clone(), None),
         // The node wants a stream.
-        (json!({"stream": true}), 400, verify.clone(), None),
+        (json!({"stream": true}), 400, verify, None),
     ] {
         let message = error.to_string();
         for node in nodes(&props) {

@@ -236,7 +236,7 @@ fn read_error(error: &Value) -> ProviderError {
         status: 0,
         kind: truncate(kind, MAX_CODE_CHARS),
         code: truncate(code, MAX_CODE_CHARS),
-        param: truncate(text(error, "param"), MAX_CODE_CHARS),
+        param: truncate(text(error, "param"), MAX_CODE_CHARS).into(),
         message: truncate(message, MAX_MESSAGE_CHARS),
     }
 }

@@ -129,7 +129,8 @@ pub struct ProviderError {
     /// The provider's code, such as `insufficient_quota`. Empty if it has none.
     pub code: String,
     /// The part of the request that the error is about, such as `stream`. Empty if the provider names none.
-    pub param: String,
+    /// It is not shown.
+    pub param: Box<str>,
     /// The provider's own text.
     pub message: String,
 }

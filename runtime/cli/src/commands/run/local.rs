@@ -13,12 +13,9 @@ use crate::session::{Job, Session, Work};
 use crate::signals::RunLifetime;
 use crate::terminal::fail;
 use crate::timeline::{Timeline, Verbosity};
-use redflow_contract::edge::PortKind;
-use redflow_contract::id::NodeId;
-use redflow_flow::ResolvedFlow;
 use redflow_ports::RunStore;
 use redflow_store::MemoryStore;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,7 +39,7 @@ pub(super) fn run_flow(options: &RunOptions, context: &AppContext, flow: &Path) 
 
     let session = Session::start(lifetime)?;
     let timeline = Timeline::new(Verbosity::from_quiet(options.quiet));
-    let timeline = Arc::new(timeline.with_streams_of(streaming_agents(&loaded.checked.flow)));
+    let timeline = Arc::new(timeline.with_streams_of(loaded.streaming_agents().collect(), []));
     let job = Job {
         flow: Some(loaded),
         store,
@@ -55,13 +52,4 @@ pub(super) fn run_flow(options: &RunOptions, context: &AppContext, flow: &Path) 
     let undelivered = HashMap::new();
     let report = Report { options, hints, outcome: &outcome, timeline: &timeline, undelivered: &undelivered };
     Ok(report.print(&Target::Agent(agent)))
-}
-
-/// The agents with a stream port. The answers of others are not written for people.
-fn streaming_agents(flow: &ResolvedFlow) -> HashSet<NodeId> {
-    let streams = flow.nodes.iter().filter(|node| {
-        let ports = node.kind.outputs.unwrap_or_default();
-        ports.contains(&PortKind::Stream)
-    });
-    streams.map(|node| node.id.clone()).collect()
 }

@@ -68,7 +68,9 @@ pub(super) fn resume(
     let number: usize = groups.iter().map(|group| group.runs.len()).sum();
     let verbosity = Verbosity::from_quiet(options.quiet);
     let timeline = if number > 1 { Timeline::of_several_runs(verbosity) } else { Timeline::new(verbosity) };
-    let timeline = Arc::new(timeline);
+    let flows = groups.iter().filter_map(|group| group.flow.as_ref());
+    let streaming = flows.flat_map(LoadedFlow::streaming_agents).collect();
+    let timeline = Arc::new(timeline.with_streams_of(streaming, groups.iter().flat_map(|group| &group.runs)));
     let store: Arc<dyn RunStore> = Arc::new(store);
     let mut outcome =
         JobOutcome { reports: Vec::new(), cancelled: false, suspended: false, exit: Exit::Success };

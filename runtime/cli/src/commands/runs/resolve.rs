@@ -6,11 +6,11 @@ use crate::errors::{print_with_help, store_error};
 use crate::exit::{CommandResult, Exit};
 use crate::hints::display_run_id;
 use crate::input::read_json;
-use crate::run_source::{Actor, RunSource, print_run_error};
+use crate::run_source::{Actor, Change, RunSource, print_run_error};
 use crate::text::count;
 use redflow_contract::code::StoreCode;
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::RunId;
+use redflow_contract::id::{CallId, RunId};
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::replay::{RunDetail, StoreProblem};
@@ -39,7 +39,7 @@ pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> Comma
     let result = tool_result(options).map_err(|text| fail(store_error(StoreCode::ResultInvalid, text)))?;
     let change =
         source.request(&run, RunRequest::Resolve { call_id: call.call_id.clone(), result }).map_err(fail)?;
-    let others = summary.open_questions().len() - 1;
+    let others = questions_left(&change, &call.call_id);
     let text = match change.actor {
         Actor::Driver | Actor::Sidecar | Actor::ThisProcess if others > 0 => {
             format!("run {id} still has {}: {}", count(others, "question"), hints.show(&run))
@@ -50,6 +50,12 @@ pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> Comma
         Actor::Pending => return Ok(Outcome::pending(&run).print(&run, options.json)),
     };
     Ok(Outcome { word: "recorded", text }.print(&run, options.json))
+}
+
+/// The questions after an answer. Other people may have answered some of them too.
+fn questions_left(change: &Change, answered: &CallId) -> usize {
+    let questions = change.summary.as_ref().map_or(&[][..], RunSummary::open_questions);
+    questions.iter().filter(|call| call.call_id != *answered).count()
 }
 
 /// The call that an answer is for. Without an id there must be only one, because an answer for the wrong call
@@ -110,18 +116,37 @@ fn tool_result(options: &ResolveOptions) -> Result<ToolResult, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::choose_call;
-    use redflow_contract::run::WaitingCall;
+    use super::{choose_call, questions_left};
+    use crate::run_source::{Actor, Change};
+    use redflow_contract::run::{RunSummary, WaitingCall};
+    use serde_json::json;
 
-    #[test]
-    fn an_answer_is_for_the_only_call_or_for_the_one_it_names() {
-        let call = |id: &str| WaitingCall {
+    fn call(id: &str) -> WaitingCall {
+        WaitingCall {
             call_id: id.into(),
             tool: "pay".to_owned(),
             iteration: 1,
             asked_at: 0,
             input: serde_json::Map::new(),
+        }
+    }
+
+    #[test]
+    fn the_questions_left_are_those_after_the_answer() {
+        let agent = json!({"instance": "local", "nodeId": "a"});
+        let run = json!({"runId": "r", "agent": agent, "name": "", "status": "waiting", "startedAt": 0,
+                         "delivered": false});
+        let left = |questions: &[&str]| {
+            let mut summary: RunSummary = serde_json::from_value(run.clone()).unwrap();
+            summary.set_questions(questions.iter().map(|id| call(id)).collect());
+            questions_left(&Change { actor: Actor::Driver, summary: Some(summary) }, &"a".into())
         };
+        assert_eq!([left(&["b", "c"]), left(&["b"]), left(&[]), left(&["a", "b"])], [2, 1, 0, 1]);
+        assert_eq!(questions_left(&Change { actor: Actor::Driver, summary: None }, &"a".into()), 0);
+    }
+
+    #[test]
+    fn an_answer_is_for_the_only_call_or_for_the_one_it_names() {
         let two = [call("a"), call("b")];
         let chosen =
             |calls: &[WaitingCall], wanted| choose_call(calls, wanted).map(|call| call.call_id.to_string());
