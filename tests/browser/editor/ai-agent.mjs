@@ -113,7 +113,10 @@ export async function severalQuestions(fixture, t) {
   await editor.press("rf07-ask");
   const sidebar = await editor.openSidebar();
   await sidebar.getByRole("button", { name: "Waiting", exact: true }).click();
-  await sidebar.getByRole("list", { name: "Runs" }).getByRole("button", { name: /Travel desk/ }).click();
+  const waiting = sidebar.getByRole("list", { name: "Runs" }).getByRole("button", { name: /Travel desk/ });
+  // Until the list arrives, the sidebar shows ended runs too.
+  await eventually("only one run waits", async () => (await waiting.count()) === 1);
+  await waiting.click();
   const forms = sidebar.locator("form.redflow-resolve");
   await eventually("both calls ask", async () => (await forms.count()) === 2);
   await editor.waitForText(forms.nth(0), "kitchen");
