@@ -176,7 +176,8 @@ impl Recorder {
         self.machine.feed(fact)?;
         self.writer.commit(&line);
         let mut lines = vec![line];
-        let mut effects = Vec::new();
+        // Nearly every step has one effect, and a waiting run holds the list.
+        let mut effects = Vec::with_capacity(1);
         while let Some(effect) = self.machine.poll() {
             let class = match &effect {
                 Effect::CallTool { call, .. } => Some(classify(call)),
