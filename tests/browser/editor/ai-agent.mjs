@@ -86,7 +86,7 @@ export async function streamedText(fixture, t) {
   const editor = await fixture.deployAndOpen(t, [...withRuntime(fixture, "07-ai-agent").filter(({ id }) => id !== "rf07-model"), live]);
   const words = Array.from({ length: 2_000 }, (_, index) => `word${index}`);
   fixture.model.setAnswers(words.join(" "));
-  fixture.model.hold();
+  fixture.model.holdWords();
   await editor.press("rf07-ask");
   const tray = await editor.open("rf07-agent");
   await tray.getByRole("tab", { name: "Runtime / Debug" }).click();

@@ -8,21 +8,27 @@ export async function fakeModel() {
   let answers = [];
   let used = 0;
   let held = null;
+  let holdsWords = false;
   const requests = [];
   const untilReleased = async () => {
     if (held) {
       await new Promise((resolve) => held.push(resolve));
     }
   };
-  /** Sends an answer word by word. A held answer continues with one word for each release. */
+  /** Sends an answer word by word. With `holdWords` it continues with one word for each release. */
   const stream = async (content, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     const send = (delta, finish_reason = null) => {
       const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "gpt-4.1-mini", choices: [{ index: 0, delta, finish_reason }] };
       response.write(`data: ${JSON.stringify(chunk)}\n\n`);
     };
-    for (const word of content.match(/\S+\s*/g) ?? []) {
+    if (!holdsWords) {
       await untilReleased();
+    }
+    for (const word of content.match(/\S+\s*/g) ?? []) {
+      if (holdsWords) {
+        await untilReleased();
+      }
       send({ role: "assistant", content: word });
     }
     send({}, "stop");
@@ -71,7 +77,11 @@ export async function fakeModel() {
     },
     /** Holds back answers from now on. */
     hold: () => {
-      held ??= [];
+      [held, holdsWords] = [held ?? [], false];
+    },
+    /** Holds back each word of streamed answers from now on. */
+    holdWords: () => {
+      [held, holdsWords] = [held ?? [], true];
     },
     /** How many answers are held back. */
     waiting: () => held?.length ?? 0,
