@@ -81,12 +81,13 @@ impl Driver {
         loop {
             let mut progress =
                 DeltaProgress { deltas, attempt: attempts, reported_bytes: 0, is_answered: false };
-            let attempt = tokio::time::timeout_at(deadline, self.attempt(target, &chat, &mut progress));
-            let mut error = match attempt.await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(error)) => error,
-                Err(_) => CallError::TimedOut(target.timeout),
-            };
+            // Awaited without a variable, which would take the room of the attempt once more.
+            let mut error =
+                match tokio::time::timeout_at(deadline, self.attempt(target, &chat, &mut progress)).await {
+                    Ok(Ok(answer)) => return Ok(answer),
+                    Ok(Err(error)) => error,
+                    Err(_) => CallError::TimedOut(target.timeout),
+                };
             // Some providers stream only for some customers. If nobody requires the stream, the run must not fail.
             if chat.stream && !options.requires_stream && !progress.is_answered && error.refuses_stream() {
                 chat.stream = false;

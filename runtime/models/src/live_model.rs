@@ -90,8 +90,8 @@ impl ChatModel for LiveModel {
             };
             let max_retries = if request.retry { self.options.max_retries } else { 0 };
             let options = CallOptions { max_retries, requires_stream: self.options.stream.is_some() };
-            let call = self.driver.call(&self.target, &chat, options, request.delta_observer);
-            let mut answer = call.await?;
+            // Awaited without a variable, which would take the room of the call once more.
+            let mut answer = self.driver.call(&self.target, &chat, options, request.delta_observer).await?;
             give_unique_ids(&mut answer.tool_calls, chat.messages);
             if let Some(price) = &self.price {
                 // Without an estimate, a limit of the cost would have no effect.

@@ -83,8 +83,9 @@ pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact
     };
     observer.service_called(effect, run, agent);
     let meter = EffectMeter::new(effect, agent, &*ports.meter);
-    let call = call_service(effect, context).instrument(meter.span().clone());
-    let result = AssertUnwindSafe(call).catch_unwind().await;
+    // Awaited without a variable, which would take the room of the call once more.
+    let result =
+        AssertUnwindSafe(call_service(effect, context).instrument(meter.span().clone())).catch_unwind().await;
     let mut fact = result.unwrap_or_else(|_| crash_fact(id, service, ports.clock.now()));
     scrub(&mut fact, &agent.scrubber);
     if let (Some(stream), Effect::CallModel { iteration, .. }, Fact::ModelAnswered { answer, .. }) =
