@@ -32,7 +32,7 @@ pub(crate) fn check_answer(agent: &CompiledAgent, text: &str) -> Result<FinalAns
     Ok(FinalAnswer { text: text.to_owned(), value })
 }
 
-/// What the model is told about an answer that cannot be used.
+/// What the agent tells the model about an answer that cannot be used.
 pub(crate) fn correction(problem: &ValueProblem, has_final_tool: bool) -> String {
     let (subject, again) = match (problem, has_final_tool) {
         (_, true) => ("The arguments", "Call `final_answer` again, with the whole answer."),

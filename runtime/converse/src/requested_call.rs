@@ -1,6 +1,6 @@
 //! Reads one tool call of a model's answer.
 //!
-//! A wrong call is no failure of the run: the model is told what is wrong. The texts name the place and the rule,
+//! A wrong call is no failure of the run: the agent tells the model what is wrong. The texts name the place and the rule,
 //! and never repeat a value.
 
 use crate::compile::CompiledAgent;
@@ -13,7 +13,7 @@ use redflow_machine::text::{display_pointer, quote};
 use redflow_machine::violation::{SchemaViolation, first_violations, violations_to_visit};
 use serde_json::Value;
 
-/// The most violations that a model is told at once.
+/// The most violations that the agent names at once.
 const MAX_VIOLATIONS: usize = 5;
 
 /// Why a value cannot be used.
@@ -44,7 +44,7 @@ impl ValueProblem {
 /// Reads the input of a call of a known tool. Empty arguments are an empty object.
 ///
 /// # Errors
-/// What the model is told.
+/// What the agent tells the model.
 pub(crate) fn read_input(agent: &CompiledAgent, call: &RequestedCall) -> Result<Message, String> {
     let Some((_, schema)) = agent.tool(&call.name) else {
         let names = agent.spec().tools.iter().map(|tool| quote(&tool.name)).collect::<Vec<_>>();

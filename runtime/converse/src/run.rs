@@ -43,7 +43,7 @@ pub struct Run {
     last_call: Option<RepeatedCall>,
     /// Whether a tool has returned.
     has_result: bool,
-    /// How often the model was told that its answer cannot be used.
+    /// How often the agent has told the model that its answer cannot be used.
     corrections: u32,
     /// Why the run ends as soon as its open calls have returned.
     ends_with: Option<RunError>,

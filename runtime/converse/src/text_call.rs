@@ -1,6 +1,6 @@
 //! Finds tool calls that a model has written as text instead of calling the tool. Small local models do so.
 //!
-//! Such a call is never made, because nobody knows whether the model meant it. The model is told to call the tool.
+//! Such a call is never made, because the model may only quote it. The agent tells the model to call the tool.
 
 use crate::compile::CompiledAgent;
 use serde_json::{Map, Value};

@@ -88,7 +88,7 @@ impl Driver {
                     Ok(Err(error)) => error,
                     Err(_) => CallError::TimedOut(target.timeout),
                 };
-            // Some providers stream only for some customers. If nobody requires the stream, the run must not fail.
+            // Some providers stream only for some customers. If the node does not require the stream, the run must not fail.
             if chat.stream && !options.requires_stream && !progress.is_answered && error.refuses_stream() {
                 chat.stream = false;
                 attempts += 1;

@@ -152,7 +152,7 @@ impl Run {
         self.corrections <= MAX_CORRECTIONS
     }
 
-    /// Tells the model what is wrong with its answer; fails if that was told too often.
+    /// Tells the model what is wrong with its answer; ends the run after the last correction.
     fn correct(
         &mut self,
         at: Millis,

@@ -135,7 +135,7 @@ impl RunDriver {
         in_flight: &mut InFlight,
         deadline: Pin<&mut Sleep>,
     ) -> Result<FactBatch, RunExit> {
-        // What a call has returned is stored before the run stops. Else nobody would know it.
+        // What a call has returned is stored before the run stops. Else the result would be lost.
         let ended = in_flight.take_ended();
         if !ended.is_empty() {
             return Ok(ended);
