@@ -13,6 +13,7 @@ pub(crate) enum Metric {
     Cost,
     ToolCalls,
     ToolCallDuration,
+    EgressRequests,
     MemoryCalls,
     MemoryCallDuration,
     MemoryMessages,
@@ -58,6 +59,7 @@ impl Metric {
         Self::Cost,
         Self::ToolCalls,
         Self::ToolCallDuration,
+        Self::EgressRequests,
         Self::MemoryCalls,
         Self::MemoryCallDuration,
         Self::MemoryMessages,
@@ -134,6 +136,12 @@ impl Metric {
                 Histogram(SECONDS),
                 &["tool"],
                 "Duration of tool calls",
+            ),
+            Self::EgressRequests => (
+                "redflow_egress_total",
+                Counter,
+                &["verdict"],
+                "Requests of tools: answered, refused by a rule, or failed",
             ),
             Self::MemoryCalls => {
                 ("redflow_memory_calls_total", Counter, &["action", "success"], "Memory calls")

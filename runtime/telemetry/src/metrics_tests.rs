@@ -47,6 +47,8 @@ fn all_measurements() -> Metrics {
         Measurement::ModelRetry { provider: "openai", failed: RunErrorCode::RateLimit },
         Measurement::ToolCall { tool: "calculator", success: true, took: TOOK },
         Measurement::ToolCall { tool: "calculator", success: false, took: TOOK },
+        Measurement::EgressRequest { verdict: "answered" },
+        Measurement::EgressRequest { verdict: "address" },
         Measurement::MemoryCall {
             action: MemoryAction::Recall,
             size: Some((3, 900)),
