@@ -8,6 +8,7 @@ mod run;
 mod runs;
 mod serve;
 mod shared;
+mod tools;
 
 pub(crate) use credentials::{
     CredentialsCommand, CredentialsExportOptions, CredentialsImportOptions, CredentialsOptions,
@@ -26,6 +27,7 @@ pub(crate) use serve::{
     TokenOptions,
 };
 pub(crate) use shared::{DataOption, ProfileName, SidecarOption};
+pub(crate) use tools::{CheckManifestOptions, ToolsCommand, ToolsOptions};
 
 use crate::config::{Flags, LogDefault};
 use clap::{Args, Parser, Subcommand};
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Runs(RunsOptions),
     /// Test a model: its address, its key and its answer
     Models(ModelsOptions),
+    /// Check a manifest of tools
+    Tools(ToolsOptions),
     /// Replay a journal and compare every effect with the recorded one
     Replay(ReplayOptions),
     /// Copy all runs into one file, even while a process uses them
@@ -191,8 +195,10 @@ impl Arguments {
                 Flags { data: target.data.data.clone(), flows: target.flows.clone(), ..flags }
             }
             Command::Flows(options) => Flags { node_red: options.node_red().cloned(), ..flags },
-            Command::Models(_) | Command::Explain(_) | Command::Schema(_) | Command::Types(_) => flags,
-            Command::Import(_) | Command::Export(_) | Command::Completions { .. } => flags,
+            Command::Models(_) | Command::Tools(_) | Command::Explain(_) | Command::Schema(_) => flags,
+            Command::Types(_) | Command::Import(_) | Command::Export(_) | Command::Completions { .. } => {
+                flags
+            }
         }
     }
 }

@@ -50,4 +50,5 @@ mod sidecar;
 mod signals;
 mod start;
 mod token;
+mod tools;
 mod unreadable;
