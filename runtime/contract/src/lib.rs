@@ -52,6 +52,7 @@ pub mod event;
 pub mod fact;
 pub mod flow;
 pub mod full_output;
+pub mod http_rules;
 pub mod id;
 pub mod journal;
 pub mod json;

@@ -6,6 +6,7 @@ mod collector;
 mod config;
 mod config_texts;
 mod flow_tools;
+mod http_request;
 mod schema;
 mod spec;
 mod texts;
