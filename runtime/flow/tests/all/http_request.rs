@@ -39,11 +39,11 @@ fn properties_are_checked_all_at_once() {
         (
             json!({"headers": {"Host": "x", "a b": "1", "Accept": "a\nb", "X-Ok": "fine", "x-ok": "2", "N": 5}}),
             &[
-                "CONFIG_INVALID h /headers/Accept",
                 "CONFIG_INVALID h /headers/Host",
-                "CONFIG_INVALID h /headers/N",
                 "CONFIG_INVALID h /headers/a b",
+                "CONFIG_INVALID h /headers/Accept",
                 "CONFIG_INVALID h /headers/x-ok",
+                "CONFIG_INVALID h /headers/N",
             ],
         ),
         (
