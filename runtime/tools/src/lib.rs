@@ -1,13 +1,26 @@
 //! Tools that agents can call, one file or folder each.
 
 pub mod calculator;
+pub mod http;
 
+use redflow_egress::Egress;
 use redflow_ports::Adapters;
 use std::sync::Arc;
 
+/// What tools share.
+#[derive(Clone)]
+pub struct ToolSettings {
+    /// The way to addresses that a model chooses.
+    pub egress: Egress,
+}
+
 /// Registers the builders of all tools of this crate by their node type.
-pub fn register(adapters: &mut Adapters) {
+pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));
+    let ToolSettings { egress } = settings;
+    let http_request =
+        move |config: redflow_ports::NodeConfig<'_>| http::HttpRequestTool::build(config, &egress);
+    adapters.tools.insert("http-request-tool", Arc::new(http_request));
 }
 
 #[cfg(test)]
