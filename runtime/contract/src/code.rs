@@ -1,5 +1,5 @@
-//! The four sets of codes: diagnostics of a flow, errors of a run, errors of stored runs, and errors of the
-//! sidecar's interface.
+//! The five sets of codes: diagnostics of a flow, errors of a run, failures of a tool call, errors of stored runs,
+//! and errors of the sidecar's interface.
 //!
 //! Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which `redflow
 //! explain CODE` prints.
@@ -157,6 +157,7 @@ codes! {
         BudgetExceeded "BUDGET_EXCEEDED" Retry::Never, "The run's budget is used up.";
         QueueFull "QUEUE_FULL" Retry::Later, "Too many runs are waiting already.";
         ToolError "TOOL_ERROR" Retry::Never, "A tool failed in a way the run cannot go on from.";
+        ToolUnavailable "TOOL_UNAVAILABLE" Retry::Later, "A tool that the agent names is not there.";
         ToolOutcomeUnknown "TOOL_OUTCOME_UNKNOWN" Retry::Never, "It is unknown whether a tool call happened.";
         ApprovalRejected "APPROVAL_REJECTED" Retry::Never, "A person rejected the call.";
         ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "No person approved the call in time.";
@@ -166,6 +167,19 @@ codes! {
         RuntimeUnreachable "RUNTIME_UNREACHABLE" Retry::Later, "Node-RED could not reach the sidecar in time, so no run began.";
         JournalFailed "JOURNAL_FAILED" Retry::Later, "The run could not begin because its journal cannot be written.";
         Internal "INTERNAL" Retry::Never, "Redflow Runtime itself failed.";
+    } class Retry
+}
+
+codes! {
+    /// Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
+    ToolCode {
+        EgressRefused "EGRESS_REFUSED" Retry::Never, "The address of a request is not allowed, so nothing was sent there.";
+        EgressTooLarge "EGRESS_TOO_LARGE" Retry::Never, "The response to a request is larger than the limits allow.";
+        ToolDenied "TOOL_DENIED" Retry::Never, "The policy does not allow this call.";
+        ToolRateLimited "TOOL_RATE_LIMITED" Retry::Later, "The policy allows fewer calls of this tool.";
+        ToolUnavailable "TOOL_UNAVAILABLE" Retry::Later, "A tool that the agent names is not there.";
+        ToolChanged "TOOL_CHANGED" Retry::Never, "The definition of the tool is not the one that the run began with.";
+        ToolOutputInvalid "TOOL_OUTPUT_INVALID" Retry::Never, "The output of the tool breaks its schema.";
     } class Retry
 }
 
@@ -238,6 +252,7 @@ pub fn page(code: &str) -> Option<&'static str> {
     DiagnosticCode::parse(code)
         .map(DiagnosticCode::page)
         .or_else(|| RunErrorCode::parse(code).map(RunErrorCode::page))
+        .or_else(|| ToolCode::parse(code).map(ToolCode::page))
         .or_else(|| StoreCode::parse(code).map(StoreCode::page))
         .or_else(|| ApiCode::parse(code).map(ApiCode::page))
 }
@@ -251,7 +266,7 @@ pub fn remedy(code: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, page, remedy};
+    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode, page, remedy};
 
     /// A page starts with its code and summary, then explains it, shows an example, and says what to do.
     fn check_page(code: &str, summary: &str, page: &str) {
@@ -283,6 +298,11 @@ mod tests {
             check_page(code.as_str(), code.summary(), code.page());
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert_eq!(RunErrorCode::parse(code.as_str()), Some(*code));
+        }
+        for code in ToolCode::ALL {
+            check_page(code.as_str(), code.summary(), code.page());
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(ToolCode::parse(code.as_str()), Some(*code));
         }
         for code in StoreCode::ALL {
             check_page(code.as_str(), code.summary(), code.page());

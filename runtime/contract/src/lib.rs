@@ -7,8 +7,9 @@
 //! |---|---|
 //! | `flow`, `node`, `editor_values` | flow files and the properties of nodes |
 //! | `catalogue`, `edge` | the node types, and which wires are allowed between them |
-//! | `diagnostic`, `code` | problems of a flow, and the four sets of codes |
+//! | `diagnostic`, `code` | problems of a flow, and the five sets of codes |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
+//! | `tool`, `policy` | the registry of tools, its manifest, and who may call what |
 //! | `envelope`, `run_error` | the messages that leave an agent |
 //! | `journal`, `digest`, `replay` | the record of a run |
 //! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
@@ -63,6 +64,7 @@ pub mod observability;
 #[cfg(feature = "codegen")]
 pub mod openapi;
 pub mod plan;
+pub mod policy;
 pub mod replay;
 pub mod route;
 pub mod run;
@@ -72,6 +74,7 @@ pub mod scrub;
 pub mod secret;
 pub mod stream;
 pub mod tally;
+pub mod tool;
 pub mod transcript;
 
 /// A Node-RED message: one JSON object.

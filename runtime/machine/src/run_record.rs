@@ -67,12 +67,21 @@ pub struct RunEnding<'a> {
     pub error: Option<&'a RunError>,
 }
 
+/// How long a tool call took, and how often the tool was tried.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallMeasure {
+    /// The duration, in milliseconds.
+    pub duration_ms: u64,
+    /// How often the tool was tried; none if a person gave the outcome.
+    pub tries: Option<u32>,
+}
+
 impl RunRecord {
     /// Starts the record of a run whose conversation begins with this prefix. Reads or clears the memory if there
     /// is one.
     #[must_use]
     pub fn start(spec: &Arc<AgentSpec>, first: FirstFact, observed: bool, prefix: &Transcript) -> Self {
-        let FirstFact { at, run_id, session, mut message } = first;
+        let FirstFact { at, run_id, session, mut message, by } = first;
         let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
         let mut record = Self {
@@ -94,6 +103,7 @@ impl RunRecord {
             name: spec.name.clone(),
             max_iterations: spec.max_iterations,
             tools: record.envelope.tools.available.clone(),
+            by,
         });
         record
     }
@@ -357,6 +367,7 @@ impl RunRecord {
             timeout_ms: tool.timeout_ms,
             agent: self.spec.agent.node_id.clone(),
             declared: tool.effect,
+            operation: None,
         };
         self.spending.add_tool_call();
         self.report_low_budget(at);
@@ -389,7 +400,7 @@ impl RunRecord {
         at: Millis,
         (tool, call_id): (&str, &CallId),
         result: &ToolResult,
-        duration_ms: u64,
+        CallMeasure { duration_ms, tries }: CallMeasure,
     ) {
         let iteration = self.iteration();
         let output = self.spec.debug.then(|| match &result.error {
@@ -408,6 +419,8 @@ impl RunRecord {
             call_id: call_id.clone(),
             success: result.success,
             error: result.error.clone(),
+            code: result.code,
+            tries: tries.filter(|tries| *tries != 1),
             duration_ms,
             preview: output,
         });

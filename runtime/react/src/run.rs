@@ -120,9 +120,11 @@ impl Machine for Run {
             ) => {
                 self.on_budget_reached(at, phase, Spent { budget, limit, spent });
             }
-            (Phase::CallingTool(call), Fact::ToolReturned { at, result, .. })
-            | (Phase::Parked(call), Fact::OutcomeResolved { at, result, .. }) => {
-                self.on_tool_returned(at, call, result);
+            (Phase::CallingTool(call), Fact::ToolReturned { at, result, tries, .. }) => {
+                self.on_tool_returned(at, call, result, Some(tries));
+            }
+            (Phase::Parked(call), Fact::OutcomeResolved { at, result, .. }) => {
+                self.on_tool_returned(at, call, result, None);
             }
             (Phase::CallingTool(call), Fact::ToolOutcomeUnknown { at, reason, .. }) => {
                 self.on_outcome_unknown(at, call, reason);

@@ -31,6 +31,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("flow-event.memory_cleared", include_str!("../../../../schemas/flow-event.memory_cleared.schema.json")),
     ("flow-event.needs_node_red", include_str!("../../../../schemas/flow-event.needs_node_red.schema.json")),
     ("flow-event.reply_dropped", include_str!("../../../../schemas/flow-event.reply_dropped.schema.json")),
+    ("flow-event.tool_invoked", include_str!("../../../../schemas/flow-event.tool_invoked.schema.json")),
     ("flow-event.uncaught", include_str!("../../../../schemas/flow-event.uncaught.schema.json")),
     ("flow-node", include_str!("../../../../schemas/flow-node.schema.json")),
     ("full-output", include_str!("../../../../schemas/full-output.schema.json")),
@@ -67,4 +68,6 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("run-error", include_str!("../../../../schemas/run-error.schema.json")),
     ("run-event", include_str!("../../../../schemas/run-event.schema.json")),
     ("run-summary", include_str!("../../../../schemas/run-summary.schema.json")),
+    ("tool-entry", include_str!("../../../../schemas/tool-entry.schema.json")),
+    ("tool-manifest", include_str!("../../../../schemas/tool-manifest.schema.json")),
 ];

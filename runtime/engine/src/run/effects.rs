@@ -176,7 +176,9 @@ fn crash_fact(effect: EffectId, service: ServiceKind, at: Millis) -> Fact {
         ServiceKind::Tool(EffectClass::AtMostOnce) => {
             Fact::ToolOutcomeUnknown { at, effect, reason: text("tool") }
         }
-        ServiceKind::Tool(_) => Fact::ToolReturned { at, effect, result: ToolResult::failed(text("tool")) },
+        ServiceKind::Tool(_) => {
+            Fact::ToolReturned { at, effect, result: ToolResult::failed(text("tool")), tries: 1 }
+        }
         ServiceKind::Model => {
             Fact::ModelFailed { at, effect, error: failure(RunErrorCode::Internal, "model") }
         }
@@ -282,7 +284,7 @@ fn outcome_fact(id: EffectId, outcome: ToolOutcome, agent: &BuiltAgent, ports: &
                 Some(problem) => ToolResult::failed(format!("the tool's result {problem}")),
                 None => result,
             };
-            Fact::ToolReturned { at, effect: id, result }
+            Fact::ToolReturned { at, effect: id, result, tries: 1 }
         }
         ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
     }
@@ -322,11 +324,11 @@ async fn call_tool(id: EffectId, call: &ToolCall, context: EffectContext<'_>) ->
 pub(super) fn call_not_repeated(effect: &Effect, at: Millis) -> Fact {
     let result =
         ToolResult::failed("the run was about to end when the runtime stopped, so the call was not repeated");
-    Fact::ToolReturned { at, effect: effect.id(), result }
+    Fact::ToolReturned { at, effect: effect.id(), result, tries: 1 }
 }
 
 /// The fact that a call was not made because the engine stopped. Its text is stored in journals.
 pub(super) fn call_not_made(effect: &Effect, at: Millis) -> Fact {
     let result = ToolResult::failed("the runtime was stopped before the call was made");
-    Fact::ToolReturned { at, effect: effect.id(), result }
+    Fact::ToolReturned { at, effect: effect.id(), result, tries: 1 }
 }

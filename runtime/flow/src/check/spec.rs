@@ -143,14 +143,13 @@ impl Checker<'_> {
         for tool in allowed {
             let info = self.tool_info(tool)?;
             self.count_bytes(info.size)?;
+            let node = self.flow.nodes[tool].id.clone();
+            let (name, description) = (info.name.clone(), info.description.clone());
             tools.push(ToolSpec {
-                name: info.name.clone(),
-                description: info.description.clone(),
-                input_schema: info.input_schema.clone(),
-                node: self.flow.nodes[tool].id.clone(),
                 effect: info.effect,
                 timeout_ms: info.timeout_ms,
                 on_unknown: info.on_unknown,
+                ..ToolSpec::of_node(name, description, info.input_schema.clone(), node)
             });
             ready_tools.push(ReadyTool { name: info.name.clone(), ix: tool });
         }

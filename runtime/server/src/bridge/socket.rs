@@ -234,7 +234,7 @@ impl BridgeSocket {
             // sidecar.
             BridgeRequest::Flows { .. } | BridgeRequest::Start { .. }
                 if self.peer.app.stop.is_cancelled() => {}
-            BridgeRequest::Flows { seq, revision, flows, credentials } => {
+            BridgeRequest::Flows { seq, revision, flows, credentials, .. } => {
                 let reply = self.instance.deploy(revision, flows, credentials).await;
                 // A full outbox drops the reply. Then nothing else is sent either.
                 let _ = session.send(&reply, Kind::Plain);
