@@ -2,9 +2,6 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The methods of the HTTP tool.
-pub const HTTP_METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
-
 /// The most bytes of a host name.
 const MAX_NAME_BYTES: usize = 253;
 
@@ -71,8 +68,9 @@ pub fn check_host_pattern(pattern: &str) -> Result<(), &'static str> {
         }
     }
     if let Some(address) = host.strip_prefix('[') {
-        let address = address.strip_suffix(']').and_then(|address| address.parse::<Ipv6Addr>().ok());
-        return address.map(drop).ok_or("it is no IPv6 address in brackets");
+        let inner = address.strip_suffix(']').unwrap_or_default();
+        let is_usual = inner.parse::<Ipv6Addr>().is_ok_and(|address| address.to_string() == inner);
+        return is_usual.then_some(()).ok_or("it is no IPv6 address in its usual form, in brackets");
     }
     if host.parse::<Ipv4Addr>().is_ok() {
         return Ok(());
@@ -159,6 +157,8 @@ mod tests {
             "::1",
             "[::1",
             "[fe80::1%25eth0]",
+            "[0:0::1]",
+            "[::1]x",
             "%61.example.org",
             label.as_str(),
             name.as_str(),

@@ -3,7 +3,7 @@
 pub mod calculator;
 pub mod http;
 
-use redflow_egress::Egress;
+use redflow_egress::{Egress, EgressPolicy};
 use redflow_ports::Adapters;
 use std::sync::Arc;
 
@@ -12,6 +12,12 @@ use std::sync::Arc;
 pub struct ToolSettings {
     /// The way to addresses that a model chooses.
     pub egress: Egress,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self { egress: Egress::new(EgressPolicy::default()) }
+    }
 }
 
 /// Registers the builders of all tools of this crate by their node type.
@@ -34,7 +40,7 @@ mod tests {
     #[test]
     fn a_tool_does_what_its_declaration_says() {
         let mut adapters = Adapters::default();
-        super::register(&mut adapters);
+        super::register(&mut adapters, super::ToolSettings::default());
         for (type_name, build) in &adapters.tools {
             let node =
                 NodeSummary { id: "t".into(), type_name: (*type_name).to_owned(), name: String::new() };

@@ -7,10 +7,11 @@ use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::http_rules::{
-    HTTP_METHODS, check_host_pattern, is_header_name, is_header_value, is_transport_header,
+    check_host_pattern, is_header_name, is_header_value, is_transport_header,
 };
 use redflow_contract::json::push_pointer;
 use redflow_contract::secret::is_secret_name;
+use redflow_contract::tool::manifest::HttpMethod;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ impl Checker<'_> {
             }
         }
         for (pointer, method) in locate(config, "methods").iter().flat_map(Located::texts) {
-            if !HTTP_METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) {
+            if HttpMethod::parse(method).is_none() {
                 let found = display_value(&Value::from(method));
                 problems.push(violation(pointer, "enum", "GET, POST, PUT or DELETE", found));
             }

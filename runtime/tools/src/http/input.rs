@@ -6,6 +6,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use redflow_contract::Message;
 use redflow_contract::node::EffectClass;
+use redflow_contract::tool::manifest::HttpMethod;
 use serde_json::{Map, Value};
 
 /// The most bytes of a request's body.
@@ -14,7 +15,7 @@ const MAX_REQUEST_BODY_BYTES: usize = 1024 * 1024;
 /// A request as the model wants it.
 pub(crate) struct HttpInput {
     pub(crate) url: String,
-    pub(crate) method: Method,
+    pub(crate) method: HttpMethod,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
@@ -25,11 +26,11 @@ pub(crate) struct HttpInput {
 /// A sentence for the model that says what to change.
 pub(crate) fn read_input(
     input: &Message,
-    methods: &[Method],
+    methods: &[HttpMethod],
     taken: &[HeaderName],
 ) -> Result<HttpInput, String> {
     let Some(method) = method_of(input).filter(|method| methods.contains(method)) else {
-        let allowed: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        let allowed: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
         return Err(format!("this tool allows other methods; use {}", allowed.join(", ")));
     };
     let Some(url) = input.get("url").and_then(Value::as_str) else {
@@ -42,30 +43,34 @@ pub(crate) fn read_input(
         Some(_) => return Err("`headers` must be an object of names and texts".to_owned()),
     };
     let mut headers = read_headers(headers, taken)?;
-    let body = read_body(input.get("body"), &method, &mut headers)?;
+    let body = read_body(input.get("body"), method, &mut headers)?;
     Ok(HttpInput { url: url.to_owned(), method, headers, body })
 }
 
 /// The method of a call; none if the tool does not know it.
-fn method_of(input: &Message) -> Option<Method> {
-    let known = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
-    let name = input.get("method").and_then(Value::as_str)?;
-    known.into_iter().find(|method| method.as_str() == name)
+fn method_of(input: &Message) -> Option<HttpMethod> {
+    HttpMethod::parse(input.get("method").and_then(Value::as_str)?)
 }
 
 /// What a call does, by its method.
 pub(crate) fn effect_of(input: &Message) -> EffectClass {
-    match method_of(input) {
-        Some(Method::GET) => EffectClass::Read,
-        Some(Method::PUT | Method::DELETE) => EffectClass::Idempotent,
-        _ => EffectClass::AtMostOnce,
+    method_of(input).map_or(EffectClass::AtMostOnce, HttpMethod::effect)
+}
+
+/// The method as the HTTP client has it.
+pub(crate) fn client_method(method: HttpMethod) -> Method {
+    match method {
+        HttpMethod::Get => Method::GET,
+        HttpMethod::Post => Method::POST,
+        HttpMethod::Put => Method::PUT,
+        HttpMethod::Delete => Method::DELETE,
     }
 }
 
 /// The bytes of a body. A text goes as it is, all else as JSON.
-fn read_body(body: Option<&Value>, method: &Method, headers: &mut HeaderMap) -> Result<Bytes, String> {
+fn read_body(body: Option<&Value>, method: HttpMethod, headers: &mut HeaderMap) -> Result<Bytes, String> {
     let Some(body) = body.filter(|body| !is_empty(body)) else { return Ok(Bytes::new()) };
-    if method == Method::GET {
+    if method == HttpMethod::Get {
         return Err("a GET request has no body; leave `body` out, or use another method".to_owned());
     }
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -105,15 +110,18 @@ pub(crate) fn is_json_type(content_type: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{MAX_REQUEST_BODY_BYTES, effect_of, read_input};
-    use http::Method;
     use http::header::CONTENT_TYPE;
     use redflow_contract::node::EffectClass;
+    use redflow_contract::tool::manifest::HttpMethod;
     use serde_json::{Value, json};
 
     /// The content type and the body, or the problem.
     fn read(input: Value) -> Result<(Option<String>, String), String> {
-        let input =
-            read_input(input.as_object().unwrap(), &[Method::GET, Method::POST, Method::DELETE], &[])?;
+        let input = read_input(
+            input.as_object().unwrap(),
+            &[HttpMethod::Get, HttpMethod::Post, HttpMethod::Delete],
+            &[],
+        )?;
         let content_type = input.headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap().to_owned());
         Ok((content_type, String::from_utf8(input.body.to_vec()).unwrap()))
     }
@@ -153,7 +161,6 @@ mod tests {
         let long = "x".repeat(MAX_REQUEST_BODY_BYTES + 1);
         for (input, part) in [
             (json!({"url": "u", "method": "PUT"}), "use GET, POST, DELETE"),
-            (json!({"url": "u", "method": "get"}), "use GET, POST, DELETE"),
             (json!({"url": "u"}), "use GET, POST, DELETE"),
             (json!({"method": "GET"}), "`url` is missing"),
             (json!({"url": "u", "method": "GET", "body": {"a": 1}}), "leave `body` out"),

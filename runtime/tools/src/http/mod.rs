@@ -7,14 +7,19 @@ mod input;
 mod result;
 
 use body::KeptBody;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use input::{HttpInput, effect_of, read_input};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use input::{HttpInput, client_method, effect_of, read_input};
 use redflow_contract::Message;
+use redflow_contract::code::ToolCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::http_rules::{HTTP_METHODS, is_transport_header};
-use redflow_contract::node::{EffectClass, HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS};
+use redflow_contract::http_rules::is_transport_header;
+use redflow_contract::node::{
+    EffectClass, HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS, TextList,
+};
 use redflow_contract::scrub::Scrubber;
+use redflow_contract::secret::is_secret_name;
+use redflow_contract::tool::manifest::HttpMethod;
 use redflow_egress::{Egress, EgressCredential, EgressError, EgressRequest, HostPattern};
 use redflow_ports::{BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +41,7 @@ const BEFORE_DEADLINE: Duration = Duration::from_millis(50);
 pub struct HttpRequestTool {
     egress: Egress,
     hosts: Option<Vec<HostPattern>>,
-    methods: Vec<Method>,
+    methods: Vec<HttpMethod>,
     headers: HeaderMap,
     credential: Option<EgressCredential>,
     /// The headers that the model cannot set.
@@ -102,11 +107,7 @@ impl HttpRequestTool {
             match body.chunk().await {
                 Ok(Some(chunk)) => kept.push(&chunk),
                 Ok(None) => break,
-                // The server has answered, so the call has happened.
-                Err(error) => {
-                    let status = response.status.as_u16();
-                    return failed(format!("the server answered with status {status}, but {error}"));
-                }
+                Err(error) => return answered(response.status, &error),
             }
         }
         let output = result::output(response.status, &response.headers, kept, &self.scrubber);
@@ -123,13 +124,13 @@ impl HttpRequestTool {
     fn request(&self, input: HttpInput, call: &ToolCall) -> EgressRequest {
         let HttpInput { url, method, mut headers, body } = input;
         headers.extend(self.headers.clone());
-        if method != Method::GET
+        if method != HttpMethod::Get
             && let Ok(key) = HeaderValue::from_str(&call.idempotency_key.to_hex())
         {
             headers.insert(IDEMPOTENCY_KEY, key);
         }
         EgressRequest {
-            method,
+            method: client_method(method),
             url,
             headers,
             credential: self.credential.clone(),
@@ -156,33 +157,54 @@ fn failed(problem: impl Into<String>) -> ToolOutcome {
 /// The outcome of a call without an answer. If no byte was sent, it just failed.
 fn outcome_of(error: &EgressError) -> ToolOutcome {
     match error {
+        EgressError::Refused(refusal) => {
+            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressRefused, refusal.to_string()))
+        }
+        EgressError::TooLarge { .. } => {
+            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressTooLarge, error.to_string()))
+        }
         EgressError::Failed { sent: true, .. } | EgressError::TimedOut { sent: true } => {
             ToolOutcome::Unknown { reason: format!("the request was sent, but {error}") }
         }
-        error => failed(error.to_string()),
+        EgressError::Failed { .. } | EgressError::TimedOut { .. } => {
+            failed(format!("nothing was sent: {error}"))
+        }
     }
+}
+
+/// The outcome of a call whose answer has a body that cannot be read. The server has answered, so the call has happened.
+fn answered(status: StatusCode, error: &EgressError) -> ToolOutcome {
+    let text = format!("the server answered with status {}, but {error}", status.as_u16());
+    ToolOutcome::Returned(match error {
+        EgressError::Refused(_) => ToolResult::refused(ToolCode::EgressRefused, text),
+        EgressError::TooLarge { .. } => ToolResult::refused(ToolCode::EgressTooLarge, text),
+        EgressError::Failed { .. } | EgressError::TimedOut { .. } => ToolResult::failed(text),
+    })
 }
 
 fn read_hosts(
     config: &NodeConfig<'_>,
     settings: &HttpRequestConfig,
 ) -> Result<Option<Vec<HostPattern>>, BuildError> {
-    let hosts = settings.hosts.as_ref().map(redflow_contract::node::TextList::list).unwrap_or_default();
+    let hosts = settings.hosts.as_ref().map(TextList::list).unwrap_or_default();
     let parse =
         |host: &str| HostPattern::parse(host).map_err(|problem| config.error(format!("`hosts`: {problem}")));
     let hosts = hosts.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     Ok(Some(hosts).filter(|hosts| !hosts.is_empty()))
 }
 
-fn read_methods(config: &NodeConfig<'_>, settings: &HttpRequestConfig) -> Result<Vec<Method>, BuildError> {
-    let named = settings.methods.as_ref().map(redflow_contract::node::TextList::list).unwrap_or_default();
-    let names = if named.is_empty() { HTTP_METHODS.to_vec() } else { named };
+fn read_methods(
+    config: &NodeConfig<'_>,
+    settings: &HttpRequestConfig,
+) -> Result<Vec<HttpMethod>, BuildError> {
+    let named = settings.methods.as_ref().map(TextList::list).unwrap_or_default();
+    if named.is_empty() {
+        return Ok(HttpMethod::ALL.to_vec());
+    }
     let parse = |name: &str| {
-        let upper = name.to_ascii_uppercase();
-        let known = HTTP_METHODS.contains(&upper.as_str()).then(|| Method::from_bytes(upper.as_bytes()).ok());
-        known.flatten().ok_or_else(|| config.error("`methods` may name GET, POST, PUT and DELETE"))
+        HttpMethod::parse(name).ok_or_else(|| config.error("`methods` may name GET, POST, PUT and DELETE"))
     };
-    names.into_iter().map(parse).collect()
+    named.into_iter().map(parse).collect()
 }
 
 fn read_headers(config: &NodeConfig<'_>, settings: &HttpRequestConfig) -> Result<HeaderMap, BuildError> {
@@ -196,7 +218,7 @@ fn read_headers(config: &NodeConfig<'_>, settings: &HttpRequestConfig) -> Result
                 config.error("`headers` has a name or a value that cannot be sent; run `redflow check`")
             );
         };
-        if redflow_contract::secret::is_secret_name(name.as_str())
+        if is_secret_name(name.as_str())
             && let Ok(secret) = value.to_str()
         {
             (config.on_secret)(secret);
