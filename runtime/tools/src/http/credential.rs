@@ -57,15 +57,10 @@ pub(crate) fn read_credential(
         HttpAuthentication::None => return Ok(None),
         HttpAuthentication::Basic => {
             let user = text("user", &settings.user).ok_or_else(|| missing("user"))?;
-            if user.contains(':') || !is_header_value(&user) {
-                return Err(config.error("`user` has characters that a user cannot have"));
-            }
-            let pair = format!("{user}:{}", secret("password")?);
-            let encoded = STANDARD.encode(&pair);
-            // A short password alone is not scrubbed.
-            (config.on_secret)(&pair);
-            (config.on_secret)(&encoded);
-            header(AUTHORIZATION.as_str(), format!("Basic {encoded}"))?
+            let (value, spellings) =
+                basic(&user, &secret("password")?).map_err(|problem| config.error(problem))?;
+            spellings.iter().for_each(|spelling| (config.on_secret)(spelling));
+            header(AUTHORIZATION.as_str(), value)?
         }
         HttpAuthentication::Bearer => header(AUTHORIZATION.as_str(), format!("Bearer {}", secret("token")?))?,
         HttpAuthentication::Header => {
@@ -98,4 +93,18 @@ pub(crate) fn header_of(credential: &EgressCredential) -> Option<HeaderName> {
         EgressCredential::Header { name, .. } => Some(name.clone()),
         EgressCredential::Query { .. } => None,
     }
+}
+
+/// The header value of a user and a password, and the spellings in which a server can send them back. A short password
+/// alone is not scrubbed.
+///
+/// # Errors
+/// A sentence, when the user cannot be sent.
+pub(crate) fn basic(user: &str, password: &str) -> Result<(String, [String; 2]), String> {
+    if user.contains(':') || !is_header_value(user) {
+        return Err("`user` has characters that a user cannot have".to_owned());
+    }
+    let pair = format!("{user}:{password}");
+    let encoded = STANDARD.encode(&pair);
+    Ok((format!("Basic {encoded}"), [pair, encoded]))
 }

@@ -2,15 +2,20 @@
 
 mod body;
 mod credential;
+mod exchange;
 mod headers;
 mod input;
+mod manifest_tool;
 mod result;
+mod template;
 
-use body::KeptBody;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+pub use manifest_tool::ManifestHttpTool;
+pub use template::{FilledRequest, RequestTemplate};
+
+use exchange::{exchange, failed, timeout_of};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use input::{HttpInput, client_method, effect_of, read_input};
 use redflow_contract::Message;
-use redflow_contract::code::ToolCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::http_rules::is_transport_header;
@@ -20,10 +25,9 @@ use redflow_contract::node::{
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_name;
 use redflow_contract::tool::manifest::HttpMethod;
-use redflow_egress::{Egress, EgressCredential, EgressError, EgressRequest, HostPattern};
+use redflow_egress::{Egress, EgressCredential, EgressRequest, HostPattern};
 use redflow_ports::{BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// The bytes of an answer that the model gets, if the node does not say.
 const DEFAULT_BODY_BYTES: u32 = 131_072;
@@ -33,9 +37,6 @@ const DEFAULT_REDIRECTS: u32 = 5;
 
 /// The header with the key of a call that changes something.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-
-/// How long before the engine's deadline a call gives up. The engine cannot know whether a byte was sent.
-const BEFORE_DEADLINE: Duration = Duration::from_millis(50);
 
 /// Makes HTTP requests for a model.
 pub struct HttpRequestTool {
@@ -96,22 +97,10 @@ impl HttpRequestTool {
         if let Some(problem) = self.unsafe_credential(&input.url) {
             return failed(problem);
         }
-        let request = self.request(input, call);
-        let response = match self.egress.send(request).await {
-            Ok(response) => response,
-            Err(error) => return outcome_of(&error),
-        };
-        let mut kept = KeptBody::new(self.max_body_bytes);
-        let mut body = response.body;
-        loop {
-            match body.chunk().await {
-                Ok(Some(chunk)) => kept.push(&chunk),
-                Ok(None) => break,
-                Err(error) => return answered(response.status, &error),
-            }
+        match exchange(&self.egress, self.request(input, call), self.max_body_bytes).await {
+            Ok(answer) => ToolOutcome::Returned(ToolResult::ok(result::output(answer, &self.scrubber))),
+            Err(outcome) => outcome,
         }
-        let output = result::output(response.status, &response.headers, kept, &self.scrubber);
-        ToolOutcome::Returned(ToolResult::ok(output))
     }
 
     /// Why the credential cannot go to an address; none if it can, or if the address is refused anyway.
@@ -142,44 +131,6 @@ impl HttpRequestTool {
             max_body_bytes: u64::MAX,
         }
     }
-}
-
-/// The time of a call, which ends before the engine's.
-fn timeout_of(call: &ToolCall) -> Duration {
-    let whole = Duration::from_millis(call.timeout_ms);
-    whole.saturating_sub(BEFORE_DEADLINE.min(whole / 10))
-}
-
-fn failed(problem: impl Into<String>) -> ToolOutcome {
-    ToolOutcome::Returned(ToolResult::failed(problem))
-}
-
-/// The outcome of a call without an answer. If no byte was sent, it just failed.
-fn outcome_of(error: &EgressError) -> ToolOutcome {
-    match error {
-        EgressError::Refused(refusal) => {
-            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressRefused, refusal.to_string()))
-        }
-        EgressError::TooLarge { .. } => {
-            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressTooLarge, error.to_string()))
-        }
-        EgressError::Failed { sent: true, .. } | EgressError::TimedOut { sent: true } => {
-            ToolOutcome::Unknown { reason: format!("the request was sent, but {error}") }
-        }
-        EgressError::Failed { .. } | EgressError::TimedOut { .. } => {
-            failed(format!("nothing was sent: {error}"))
-        }
-    }
-}
-
-/// The outcome of a call whose answer has a body that cannot be read. The server has answered, so the call has happened.
-fn answered(status: StatusCode, error: &EgressError) -> ToolOutcome {
-    let text = format!("the server answered with status {}, but {error}", status.as_u16());
-    ToolOutcome::Returned(match error {
-        EgressError::Refused(_) => ToolResult::refused(ToolCode::EgressRefused, text),
-        EgressError::TooLarge { .. } => ToolResult::refused(ToolCode::EgressTooLarge, text),
-        EgressError::Failed { .. } | EgressError::TimedOut { .. } => ToolResult::failed(text),
-    })
 }
 
 fn read_hosts(

@@ -1,8 +1,8 @@
 //! The result of a call: `{status, headers, body}`.
 
-use super::body::KeptBody;
+use super::exchange::Answer;
 use http::header::{CONTENT_TYPE, HeaderName, SET_COOKIE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use redflow_contract::scrub::Scrubber;
 use serde_json::{Map, Value};
 
@@ -10,13 +10,19 @@ use serde_json::{Map, Value};
 const MAX_RESULT_HEADER_BYTES: usize = 32 * 1024;
 
 /// Makes the output of a call that was answered.
-pub(crate) fn output(status: StatusCode, headers: &HeaderMap, body: KeptBody, scrubber: &Scrubber) -> Value {
-    let content_type = headers.get(CONTENT_TYPE).map(text_of);
+pub(crate) fn output(answer: Answer, scrubber: &Scrubber) -> Value {
+    let Answer { status, headers, body } = answer;
+    let content_type = content_type_of(&headers);
     let mut output = Map::new();
     output.insert("status".to_owned(), Value::from(status.as_u16()));
-    output.insert("headers".to_owned(), Value::Object(show_headers(headers)));
+    output.insert("headers".to_owned(), Value::Object(show_headers(&headers)));
     output.extend(body.show(content_type.as_deref(), scrubber));
     Value::Object(output)
+}
+
+/// The type of an answer's body; none if the server does not say.
+pub(crate) fn content_type_of(headers: &HeaderMap) -> Option<String> {
+    headers.get(CONTENT_TYPE).map(text_of)
 }
 
 /// Headers by name. Values of one name are joined with commas. Cookies are left out, because they can be sessions.
@@ -49,6 +55,7 @@ fn text_of(value: &HeaderValue) -> String {
 mod tests {
     use super::{MAX_RESULT_HEADER_BYTES, output};
     use crate::http::body::KeptBody;
+    use crate::http::exchange::Answer;
     use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
     use redflow_contract::scrub::Scrubber;
     use serde_json::{Value, json};
@@ -61,7 +68,8 @@ mod tests {
     }
 
     fn shown(rows: &[(&'static str, &[u8])]) -> Value {
-        output(StatusCode::IM_A_TEAPOT, &headers(rows), KeptBody::new(10), &Scrubber::default())
+        let (status, headers, body) = (StatusCode::IM_A_TEAPOT, headers(rows), KeptBody::new(10));
+        output(Answer { status, headers, body }, &Scrubber::default())
     }
 
     #[test]

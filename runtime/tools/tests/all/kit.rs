@@ -173,7 +173,7 @@ impl Net {
         self
     }
 
-    fn egress(&self) -> Egress {
+    pub(crate) fn egress(&self) -> Egress {
         let settings = EgressSettings { private: self.private.clone(), ..EgressSettings::default() };
         let mut policy = EgressPolicy::new(&settings).unwrap();
         if let Some(ca) = &self.ca {

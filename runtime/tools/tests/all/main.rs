@@ -3,4 +3,5 @@
 mod credentials;
 mod faults;
 mod kit;
+mod manifest_tools;
 mod requests;
