@@ -24,7 +24,9 @@ fn the_longest_address_has_2048_bytes() {
 
 #[test]
 fn a_refusal_never_repeats_a_password() {
-    for url in ["http://user:hunter2@example.org/", "http://example.org/ hunter2", "http://hunter2 /", "hunter2://x"] {
+    for url in
+        ["http://user:hunter2@example.org/", "http://example.org/ hunter2", "http://hunter2 /", "hunter2://x"]
+    {
         let refusal = AddressText::read(url).unwrap_err();
         assert!(!format!("{refusal} {refusal:?}").contains("hunter2"), "{url}");
     }

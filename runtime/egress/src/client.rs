@@ -4,7 +4,7 @@ use crate::address_text::AddressText;
 use crate::body::{BodyLimits, EgressBody, take_encoding};
 use crate::call_slots::{CallSlot, CallSlots};
 use crate::connector::{CONNECT_TIMEOUT, ConnectError, Connector, SentBytes};
-use crate::headers::hop_headers;
+use crate::hop::{Hop, remove_parameter};
 use crate::redirect::Redirect;
 use crate::{
     Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, Refusal, Resolve, Rule,
@@ -21,7 +21,6 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
-use url::Url;
 
 /// The largest head of an answer.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -180,6 +179,10 @@ impl Egress {
                 if let Some(sent) = answer.extensions().get::<SentBytes>() {
                     sent.mark_answered();
                 }
+                // The buffer of hyper may take in more than its bound.
+                if head_bytes(answer.headers()) > MAX_HEAD_BYTES {
+                    return Err(EgressError::Failed { sent: true, reason: large_head() });
+                }
                 Ok((answer, slot))
             }
         }
@@ -187,7 +190,7 @@ impl Egress {
 
     fn hop_request(&self, request: &EgressRequest, hop: &Hop) -> Result<Request<Full<Bytes>>, Refusal> {
         let unreadable = || Refusal::new(Rule::Text, "the address cannot be written into a request");
-        let mut headers = hop_headers(request, hop.is_first_origin, hop.keeps_body);
+        let mut headers = hop.headers(request);
         let mut url = hop.address.url.clone();
         if let Some(credential) = self.credential_of(request, hop) {
             match credential {
@@ -273,38 +276,6 @@ impl Egress {
     }
 }
 
-/// One request of a call.
-struct Hop {
-    address: AddressText,
-    method: Method,
-    /// Whether no redirect has left the first origin.
-    is_first_origin: bool,
-    keeps_body: bool,
-}
-
-impl Hop {
-    fn first(address: AddressText, request: &EgressRequest) -> Self {
-        Self { address, method: request.method.clone(), is_first_origin: true, keeps_body: true }
-    }
-}
-
-/// Removes the parameters of a query that have a name.
-fn remove_parameter(url: &mut Url, name: &str) {
-    if !url.query_pairs().any(|(key, _)| key == name) {
-        return;
-    }
-    let others: Vec<(String, String)> = url
-        .query_pairs()
-        .filter(|(key, _)| key != name)
-        .map(|(k, v)| (k.into_owned(), v.into_owned()))
-        .collect();
-    if others.is_empty() {
-        url.set_query(None);
-    } else {
-        url.query_pairs_mut().clear().extend_pairs(others);
-    }
-}
-
 /// Whether a byte of the request left.
 fn is_begun(connection: &CaptureConnection) -> bool {
     let mut extras = http::Extensions::new();
@@ -328,10 +299,7 @@ fn explain(error: &ClientError, sent: bool) -> EgressError {
         if let Some(error) = error.downcast_ref::<hyper::Error>() {
             // hyper has no other way to tell it apart in a client.
             if error.to_string() == "message head is too large" {
-                let reason = format!(
-                    "the head of the answer has more than {MAX_HEAD_BYTES} bytes or {MAX_HEADERS} headers"
-                );
-                return failed(&reason);
+                return failed(&large_head());
             }
             if error.is_parse() {
                 return failed("the answer is not HTTP");
@@ -340,4 +308,13 @@ fn explain(error: &ClientError, sent: bool) -> EgressError {
         cause = error.source();
     }
     failed("the connection was lost before the answer")
+}
+
+/// The bytes of headers with their separators.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
+}
+
+fn large_head() -> String {
+    format!("the head of the answer has more than {MAX_HEAD_BYTES} bytes or {MAX_HEADERS} headers")
 }

@@ -22,7 +22,7 @@
 //! | `address_text` | the rules `text` and `authority` |
 //! | `special_names`, `special_addresses` | the tables behind the rules `name` and `address` |
 //! | `net`, `connector`, `proxy`, `tls` | the rule `connect`: lookup, judgement, connection |
-//! | `redirect`, `headers` | the rule `redirect`: where it leads, and what goes there |
+//! | `redirect`, `hop` | the rule `redirect`: where it leads, and what goes there |
 //! | `body`, `call_slots` | the rule `bounds` |
 //! | `client` | one call from its address to its answer |
 //! | `scripted_net` | the network of tests |
@@ -32,7 +32,7 @@ mod body;
 mod call_slots;
 mod client;
 mod connector;
-mod headers;
+mod hop;
 mod host;
 mod net;
 mod policy;

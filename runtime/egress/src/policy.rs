@@ -77,12 +77,11 @@ impl EgressPolicy {
         let mut problems = Vec::new();
         check_schemes(&settings.schemes, &mut problems);
         check_ports(&settings.ports, &mut problems);
-        let pattern = |text: &str| HostPattern::parse(text).map_err(|problem| problem.to_string());
         let policy = Self {
             schemes: settings.schemes.clone(),
             ports: settings.ports.clone(),
-            allow: read_list("allow", &settings.allow, &mut problems, pattern),
-            deny: read_list("deny", &settings.deny, &mut problems, pattern),
+            allow: read_list("allow", &settings.allow, &mut problems, HostPattern::parse),
+            deny: read_list("deny", &settings.deny, &mut problems, HostPattern::parse),
             private: read_list("private", &settings.private, &mut problems, |text| {
                 let example = "`nas.lan:8123`, `192.168.1.5:80`, `192.168.0.0/16:443` or `[fd00::1]:80`";
                 PrivateHost::parse(text)

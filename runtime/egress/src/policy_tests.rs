@@ -97,7 +97,8 @@ fn a_private_host_is_exempt_at_its_port_only() {
 
 #[test]
 fn every_answer_is_judged() {
-    let policy = policy(|settings| settings.private = texts(&["nas.lan:80", "10.0.0.0/8:80", "169.254.1.1:80"]));
+    let policy =
+        policy(|settings| settings.private = texts(&["nas.lan:80", "10.0.0.0/8:80", "169.254.1.1:80"]));
     let check = |host, port, answers: &[&str], rule| {
         assert_eq!(answer_rule(&policy, host, port, answers), rule, "{host}:{port} {answers:?}");
     };
@@ -147,8 +148,13 @@ fn a_refusal_says_what_an_operator_would_write() {
 /// What a refusal says to write does allow the request.
 #[test]
 fn what_a_refusal_says_works() {
-    for url in ["http://nas.lan:8123/", "http://printer/", "http://127.0.0.1:1880/", "http://[::1]/", "http://169.254.169.254/"]
-    {
+    for url in [
+        "http://nas.lan:8123/",
+        "http://printer/",
+        "http://127.0.0.1:1880/",
+        "http://[::1]/",
+        "http://169.254.169.254/",
+    ] {
         let refusal = policy(|_| ()).judge(url).unwrap_err();
         let allowed = policy(|settings| settings.private = vec![refusal.allow_private.unwrap()]);
         assert_eq!(rule_of(&allowed, url), None, "{url}");
@@ -179,7 +185,9 @@ fn lists_of_the_settings_are_bounded() {
     let many = |count: usize| (0..count).map(|n| format!("h{n}.example.org")).collect::<Vec<_>>();
     assert!(EgressPolicy::new(&settings(|settings| settings.deny = many(MAX_SETTING_ENTRIES))).is_ok());
     assert!(EgressPolicy::new(&settings(|settings| settings.deny = many(MAX_SETTING_ENTRIES + 1))).is_err());
-    assert!(EgressPolicy::new(&settings(|settings| settings.ports = vec![80; MAX_SETTING_ENTRIES + 1])).is_err());
+    assert!(
+        EgressPolicy::new(&settings(|settings| settings.ports = vec![80; MAX_SETTING_ENTRIES + 1])).is_err()
+    );
 }
 
 #[test]
