@@ -1,6 +1,6 @@
 //! Rules for the HTTP requests that a node configures: methods, headers and patterns of hosts.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// The most bytes of a host name.
 const MAX_NAME_BYTES: usize = 253;

@@ -2,7 +2,6 @@
 
 use super::Checker;
 use super::config_texts::{config_problem, unset_variable_help};
-use super::http_request::HTTP_REQUEST_TOOL;
 use super::schema::{Violation, display_value, kind_of};
 use crate::env::{EnvResolver, ProcessSecrets, whole_reference};
 use crate::graph::LimitExceeded;
@@ -98,9 +97,7 @@ impl Checker<'_> {
                         let type_name = &self.flow.raw(ix).type_name;
                         let config =
                             if role.is_service() { without_blanks(type_name, &config) } else { config };
-                        if *type_name == HTTP_REQUEST_TOOL {
-                            self.check_http_request(ix, &config);
-                        }
+                        self.check_http_request(ix, &config);
                         let config = Value::Object(config);
                         for schema in schemas {
                             self.report_violations(ix, schema, &config, SecretReferences::Keep);

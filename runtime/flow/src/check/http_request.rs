@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The node type that is checked here.
-pub(super) const HTTP_REQUEST_TOOL: &str = "http-request-tool";
+const HTTP_REQUEST_TOOL: &str = "http-request-tool";
 
 /// The most hosts of a node.
 const MAX_HOSTS: usize = 64;
@@ -58,8 +58,11 @@ fn violation(pointer: String, rule: &str, expected: &str, found: String) -> Viol
 }
 
 impl Checker<'_> {
-    /// Checks what a schema cannot say. `config` follows the schema where it has the right types.
+    /// Checks what the schema of `http-request-tool` cannot say. Leaves other types alone.
     pub(super) fn check_http_request(&mut self, ix: NodeIx, config: &Map<String, Value>) {
+        if self.flow.raw(ix).type_name != HTTP_REQUEST_TOOL {
+            return;
+        }
         let mut problems = Vec::new();
         let hosts = locate(config, "hosts");
         let hosts = hosts.as_ref().map(Located::texts).unwrap_or_default();

@@ -116,7 +116,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// The content type and the body, or the problem.
-    fn read(input: Value) -> Result<(Option<String>, String), String> {
+    fn read(input: &Value) -> Result<(Option<String>, String), String> {
         let input = read_input(
             input.as_object().unwrap(),
             &[HttpMethod::Get, HttpMethod::Post, HttpMethod::Delete],
@@ -152,7 +152,7 @@ mod tests {
             let input =
                 json!({"url": "https://example.org", "method": method, "body": body, "headers": headers});
             let expected = (content_type.map(str::to_owned), bytes.to_owned());
-            assert_eq!(read(input.clone()), Ok(expected), "{input}");
+            assert_eq!(read(&input), Ok(expected), "{input}");
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
             ),
             (json!({"url": "u", "method": "POST", "body": long}), "too long"),
         ] {
-            let error = read(input).unwrap_err();
+            let error = read(&input).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
     }

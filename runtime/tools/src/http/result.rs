@@ -67,7 +67,7 @@ mod tests {
         rows.iter().map(row).collect()
     }
 
-    fn shown(rows: &[(&'static str, &[u8])]) -> Value {
+    fn output_of(rows: &[(&'static str, &[u8])]) -> Value {
         let (status, headers, body) = (StatusCode::IM_A_TEAPOT, headers(rows), KeptBody::new(10));
         output(Answer { status, headers, body }, &Scrubber::default())
     }
@@ -83,13 +83,13 @@ mod tests {
             ("x-utf8", "grün".as_bytes()),
         ];
         let expected = json!({"status": 418, "headers": {"x-a": "1, 2", "x-latin": "grün", "x-utf8": "grün"}, "body": ""});
-        assert_eq!(shown(&rows), expected);
+        assert_eq!(output_of(&rows), expected);
     }
 
     #[test]
     fn headers_are_bounded() {
         let long = vec![b'x'; MAX_RESULT_HEADER_BYTES];
-        let shown = shown(&[("x-a", b"1"), ("x-long", &long), ("x-b", b"2")]);
+        let shown = output_of(&[("x-a", b"1"), ("x-long", &long), ("x-b", b"2")]);
         assert_eq!(shown["headers"], json!({"x-a": "1"}));
     }
 }
