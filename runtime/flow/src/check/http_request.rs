@@ -10,7 +10,7 @@ use redflow_contract::http_rules::{
     check_host_pattern, is_header_name, is_header_value, is_transport_header,
 };
 use redflow_contract::json::push_pointer;
-use redflow_contract::secret::is_secret_name;
+use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
 use redflow_contract::tool::manifest::HttpMethod;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -111,6 +111,9 @@ impl Checker<'_> {
                     let expected = "a text of printable ASCII in one line";
                     problems.push(violation(pointer, "header", expected, "other characters".to_owned()));
                 } else if is_secret_name(name) {
+                    if redact_property(name, value) == REDACTED {
+                        self.secret_in_flow(ix, pointer.clone());
+                    }
                     secret_header.get_or_insert(pointer);
                 }
             }

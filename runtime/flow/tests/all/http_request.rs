@@ -80,6 +80,8 @@ fn credentials_need_hosts() {
     let header = json!({"headers": {"Accept": "text/plain", "X-Api-Key": "${SERVICE_API_KEY}"}});
     check(with_tool(header.clone()), &["CREDENTIAL_UNBOUND h /headers/X-Api-Key"]);
     check(with_tool(with(header, json!({"hosts": "api.example.org"}))), &[]);
+    let plain = json!({"headers": {"X-Api-Key": "s3cret"}, "hosts": "api.example.org"});
+    check(with_tool(plain), &["SECRET_IN_FLOW h /headers/X-Api-Key"]);
 }
 
 #[test]
