@@ -137,6 +137,7 @@ fn cut_text(mut text: String, end: usize, scrubber: &Scrubber) -> (String, bool)
 #[cfg(test)]
 mod tests {
     use super::{KeptBody, MAX_BASE64_BYTES, MAX_JSON_BYTES};
+    use proptest::prelude::*;
     use redflow_contract::digest::Digest;
     use redflow_contract::scrub::Scrubber;
     use serde_json::{Value, json};
@@ -216,6 +217,25 @@ mod tests {
         for (text, keep) in [("12345 sk-verysecret", 10), ("12345 c2stdmVyeXNlY3JldA", 12)] {
             let shown = show("text/plain", text.as_bytes(), keep);
             assert_eq!(shown["body"], "12345 ", "{text}");
+        }
+    }
+
+    proptest! {
+        /// No body of a stranger breaks a result or makes it larger than it may be.
+        #[test]
+        fn any_body_has_a_result(
+            bytes in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..2000),
+                "[\\[{}\",:0-9a\u{0}-\u{1f}ü]{0,600}".prop_map(String::into_bytes),
+            ],
+            content_type in prop_oneof![
+                Just("application/json"), Just("text/plain"), Just("text/html; charset=latin1"), Just("image/png"), Just(""),
+            ],
+            keep in 1usize..1500,
+        ) {
+            let shown = show(content_type, &bytes, keep);
+            prop_assert!(shown.to_string().len() <= 6 * keep + 2 * MAX_BASE64_BYTES);
+            prop_assert_eq!(shown.get("truncated").is_some(), shown.get("sha256").is_some());
         }
     }
 
