@@ -41,7 +41,7 @@ pub use node_red::{
     CatchConfig, ChangeConfig, ChangeRule, DebugConfig, EnvVariable, GroupConfig, InjectConfig,
     InjectProperty, LinkConfig, SubflowConfig, SubflowPort, SubflowWire, TabConfig,
 };
-pub use tools::ToolConfig;
+pub use tools::{RegistryToolConfig, ToolConfig};
 pub use values::{
     ApiKeyPlace, Budget, BudgetKind, EffectClass, HttpAuthentication, OnUnknown, OutputFormat, StopCondition,
     TextList, ToolChoice,
@@ -67,6 +67,7 @@ pub const NODES: &[NodeDeclaration] = &[
     http_request::HTTP_REQUEST,
     tools::KNOWLEDGE_BASE,
     tools::FLOW_TOOL,
+    tools::REGISTRY_TOOL,
     tools::OTHER,
     palette_nodes::CHAT,
     tools::FLOW_TOOL_RETURN,

@@ -3,8 +3,9 @@
 pub mod calculator;
 pub mod http;
 
+use http::{HttpRequestTool, ManifestHttpTool};
 use redflow_egress::{Egress, EgressPolicy};
-use redflow_ports::Adapters;
+use redflow_ports::{Adapters, ManifestToolConfig, NodeConfig};
 use std::sync::Arc;
 
 /// What tools share.
@@ -24,9 +25,11 @@ impl Default for ToolSettings {
 pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));
     let ToolSettings { egress } = settings;
-    let http_request =
-        move |config: redflow_ports::NodeConfig<'_>| http::HttpRequestTool::build(config, &egress);
+    let (own, manifest) = (egress.clone(), egress);
+    let http_request = move |config: NodeConfig<'_>| HttpRequestTool::build(config, &own);
     adapters.tools.insert("http-request-tool", Arc::new(http_request));
+    let manifest_tool = move |config: ManifestToolConfig<'_>| ManifestHttpTool::build(config, &manifest);
+    adapters.manifest_tool = Some(Arc::new(manifest_tool));
 }
 
 #[cfg(test)]

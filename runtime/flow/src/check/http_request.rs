@@ -10,8 +10,8 @@ use redflow_contract::http_rules::{
     check_host_pattern, is_header_name, is_header_value, is_transport_header,
 };
 use redflow_contract::json::push_pointer;
+use redflow_contract::manifest::HttpMethod;
 use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
-use redflow_contract::tool::manifest::HttpMethod;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

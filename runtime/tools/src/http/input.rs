@@ -5,8 +5,8 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use redflow_contract::Message;
+use redflow_contract::manifest::HttpMethod;
 use redflow_contract::node::EffectClass;
-use redflow_contract::tool::manifest::HttpMethod;
 use serde_json::{Map, Value};
 
 /// The most bytes of a request's body.
@@ -111,8 +111,8 @@ pub(crate) fn is_json_type(content_type: &str) -> bool {
 mod tests {
     use super::{MAX_REQUEST_BODY_BYTES, effect_of, read_input};
     use http::header::CONTENT_TYPE;
+    use redflow_contract::manifest::HttpMethod;
     use redflow_contract::node::EffectClass;
-    use redflow_contract::tool::manifest::HttpMethod;
     use serde_json::{Value, json};
 
     /// The content type and the body, or the problem.

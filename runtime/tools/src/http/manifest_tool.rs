@@ -12,11 +12,11 @@ use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::http_rules::{is_header_value, is_transport_header};
+use redflow_contract::manifest::{HttpMethod, ManifestCredential};
 use redflow_contract::node::EffectClass;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::manifest::{HttpMethod, ManifestCredential, ManifestTool};
 use redflow_egress::{Egress, EgressCredential, EgressRequest, HostPattern};
-use redflow_ports::{BoxFuture, Tool, ToolOutcome};
+use redflow_ports::{BoxFuture, ManifestToolConfig, Tool, ToolOutcome};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::sync::Arc;
@@ -35,16 +35,12 @@ pub struct ManifestHttpTool {
 }
 
 impl ManifestHttpTool {
-    /// Builds the tool. `env` has its key; `on_secret` gets every spelling of it, to remove it from results.
+    /// Builds the tool. Reports every spelling of its key, to remove it from results.
     ///
     /// # Errors
     /// A sentence that says what is wrong, without the key.
-    pub fn build(
-        tool: &ManifestTool,
-        egress: &Egress,
-        env: &dyn Fn(&str) -> Option<String>,
-        on_secret: &dyn Fn(&str),
-    ) -> Result<Arc<dyn Tool>, String> {
+    pub fn build(config: ManifestToolConfig<'_>, egress: &Egress) -> Result<Arc<dyn Tool>, String> {
+        let ManifestToolConfig { tool, env, on_secret } = config;
         let template = RequestTemplate::read(tool).map_err(|problems| problems.join("; "))?;
         let host = HostPattern::parse(&template.host)?;
         let mut secrets = Vec::new();

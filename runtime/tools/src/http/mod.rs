@@ -19,12 +19,12 @@ use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::http_rules::is_transport_header;
+use redflow_contract::manifest::HttpMethod;
 use redflow_contract::node::{
     EffectClass, HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS, TextList,
 };
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_name;
-use redflow_contract::tool::manifest::HttpMethod;
 use redflow_egress::{Egress, EgressCredential, EgressRequest, HostPattern};
 use redflow_ports::{BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -9,8 +9,8 @@ use redflow_contract::Message;
 use redflow_contract::http_rules::{
     check_host_pattern, is_header_name, is_header_value, is_transport_header,
 };
-use redflow_contract::tool::manifest::{HttpMethod, ManifestTool};
-use redflow_contract::tool::template::{TextTemplate, check_value, fill_value, value_at};
+use redflow_contract::manifest::{HttpMethod, ManifestTool};
+use redflow_contract::template::{TextTemplate, check_value, fill_value, value_at};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -186,7 +186,7 @@ fn read_header(name: &str, value: &str) -> Result<(HeaderName, TextTemplate), St
 }
 
 fn has_placeholder(template: &TextTemplate) -> bool {
-    template.parts.iter().any(|part| matches!(part, redflow_contract::tool::template::TemplatePart::Input(_)))
+    template.parts.iter().any(|part| matches!(part, redflow_contract::template::TemplatePart::Input(_)))
 }
 
 fn fixed_text(template: &TextTemplate) -> String {

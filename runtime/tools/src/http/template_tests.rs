@@ -2,7 +2,7 @@ use super::RequestTemplate;
 use http::header::CONTENT_TYPE;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
-use redflow_contract::tool::manifest::ManifestTool;
+use redflow_contract::manifest::ManifestTool;
 use serde_json::{Value, json};
 
 fn tool(more: &Value) -> ManifestTool {

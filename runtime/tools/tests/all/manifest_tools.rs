@@ -2,10 +2,11 @@
 
 use crate::kit::{Authority, BuiltTool, Net, Server, redirect, text};
 use pretty_assertions::assert_eq;
+use redflow_contract::manifest::ManifestTool;
 use redflow_contract::node::EffectClass;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::manifest::ManifestTool;
-use redflow_tools::http::ManifestHttpTool;
+use redflow_ports::{Adapters, ManifestToolConfig};
+use redflow_tools::ToolSettings;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 
@@ -24,7 +25,10 @@ fn build(net: &Net, more: Value) -> Result<BuiltTool, String> {
         _ => None,
     };
     let on_secret = |secret: &str| secrets.lock().unwrap().add(secret);
-    let tool = ManifestHttpTool::build(&tool(more), &net.egress(), &env, &on_secret)?;
+    let config = ManifestToolConfig { tool: &tool(more), env: &env, on_secret: &on_secret };
+    let mut adapters = Adapters::default();
+    redflow_tools::register(&mut adapters, ToolSettings { egress: net.egress() });
+    let tool = adapters.manifest_tool.unwrap()(config)?;
     Ok(BuiltTool { tool, secrets: secrets.into_inner().unwrap() })
 }
 

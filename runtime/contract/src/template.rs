@@ -9,7 +9,7 @@ pub const MAX_PLACEHOLDERS: usize = 64;
 /// A text with placeholders.
 ///
 /// ```
-/// use redflow_contract::tool::template::TextTemplate;
+/// use redflow_contract::template::TextTemplate;
 /// use serde_json::json;
 ///
 /// let template = TextTemplate::parse("Hello {{input.name}}").unwrap();
