@@ -20,6 +20,7 @@ mod serve;
 mod step;
 mod store;
 mod table;
+mod tools;
 mod world;
 
 use std::io::Write;
@@ -29,7 +30,7 @@ use table::Table;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,11 +46,12 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 9] = [
+const SECTIONS: [(&str, Section); 10] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
     ("agents", agents::measure),
+    ("tools", tools::measure),
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),

@@ -11,7 +11,9 @@ use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::EffectClass;
 use redflow_contract::run_error;
-use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, SystemClock, build_flow};
+use redflow_engine::{
+    Engine, EngineLimits, Ports, Registry, RunEnd, RunReport, Start, SystemClock, build_flow,
+};
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
 use redflow_models::{ModelSettings, ScriptedModel};
 use redflow_ports::{
@@ -167,7 +169,17 @@ impl World {
         store: Arc<dyn RunStore>,
         limits: EngineLimits,
     ) -> Result<Arc<Self>, Failure> {
-        let adapters = Arc::new(adapters);
+        Self::with_registry(flow, Arc::new(adapters), env, (store, Arc::default()), limits)
+    }
+
+    /// The same with tools of a registry.
+    pub(crate) fn with_registry(
+        flow: &Value,
+        adapters: Arc<Adapters>,
+        env: Env,
+        (store, registry): (Arc<dyn RunStore>, Arc<Registry>),
+        limits: EngineLimits,
+    ) -> Result<Arc<Self>, Failure> {
         let checked = checked(flow, &adapters, env)?;
         let agent = checked.flow.find("agent").ok_or("the flow has no agent")?;
         let built = build_flow(checked, &adapters, redflow_strategies::strategies(), &env);
@@ -183,7 +195,7 @@ impl World {
             source,
             host: None,
             takes_requests: true,
-            registry: Arc::default(),
+            registry,
             principal: None,
             meter: Arc::new(NoMeter),
             env,
