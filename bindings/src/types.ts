@@ -2661,7 +2661,28 @@ input: { [key: string]: JsonValue },
 /**
  * The result; null while it is unknown.
  */
-result: ToolResult | null, };
+result: ToolResult | null, 
+/**
+ * The id of the tool in the registry; absent for a tool that is a node of its own.
+ */
+id?: string, 
+/**
+ * The effect class of the call; absent if it is not recorded.
+ */
+effect?: EffectClass, 
+/**
+ * When the run asked for the call; absent if it is not recorded.
+ */
+startedAt?: number, 
+/**
+ * The time until the result was known, in milliseconds; absent while it is unknown.
+ */
+durationMs?: number, 
+/**
+ * How often the tool was tried: 0 if the call was refused. Absent while it is unknown, and if a person gave
+ * the outcome.
+ */
+tries?: number, };
 
 /**
  * Everything that the journal of a run contains.
@@ -2786,6 +2807,10 @@ after?: string,
  * Only events of these runs; absent for every event.
  */
 runs?: Array<RunId>, 
+/**
+ * Only events of these types, such as `tool_returned`; absent for every type. Deltas are no events.
+ */
+types?: Array<string>, 
 /**
  * Whether to send deltas too.
  */

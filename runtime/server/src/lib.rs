@@ -19,6 +19,7 @@ mod flows;
 mod guard;
 mod hub;
 mod info;
+mod log_stream;
 mod loop_delay;
 mod pages;
 mod peer;

@@ -1,4 +1,4 @@
-use super::{ELLIPSIS, flow_event, run_event as run_event_json};
+use super::{ELLIPSIS, flow_event_json as flow_event, run_event as run_event_json};
 use crate::kit::{debug_event, debug_node, deployed_event, run_event};
 use redflow_contract::action::ActionKind;
 use redflow_contract::code::RunErrorCode;
@@ -109,7 +109,7 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
             duration_ms: 5,
             preview,
             code: None,
-            tries: 1,
+            tries: None,
         })
     };
     let answered = |preview| {
