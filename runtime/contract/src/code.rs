@@ -126,6 +126,7 @@ codes! {
         SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
         SecretInFlow "SECRET_IN_FLOW" Severity::Warning, "A key or password is written in the flow file.";
         DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
+        ManifestInvalid "MANIFEST_INVALID" Severity::Error, "The manifest of tools is not valid.";
         NeedsNodeRed "NEEDS_NODE_RED" Severity::Info, "This build cannot run the node; Node-RED can.";
     } class Severity
 }

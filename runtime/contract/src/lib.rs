@@ -64,6 +64,7 @@ pub mod observability;
 pub mod openapi;
 pub mod plan;
 pub mod policy;
+mod policy_rule;
 pub mod rate;
 pub mod replay;
 pub mod route;

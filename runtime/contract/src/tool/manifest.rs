@@ -3,7 +3,7 @@
 use super::ToolRetry;
 use crate::Message;
 use crate::node::EffectClass;
-use crate::policy::{PolicyRule, RoleMembers};
+use crate::policy_rule::{PolicyRule, RoleMembers};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
