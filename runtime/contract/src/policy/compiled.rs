@@ -171,6 +171,12 @@ impl Policy {
         self.roles.add(index, rule.roles.as_deref(), roles);
     }
 
+    /// Whether it has no rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        [self.allow, self.ask, self.deny, self.limit].into_iter().all(RuleSet::is_empty)
+    }
+
     /// Decides about a call. `deny` wins over `ask`, and `ask` over `allow`. If `allow` rules name the tool, one of
     /// them must match the call.
     #[must_use]

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
-use redflow_contract::tool::manifest::{MAX_MANIFEST_TOOLS, Manifest};
+use redflow_contract::manifest::{MAX_MANIFEST_TOOLS, Manifest};
 use redflow_flow::{MAX_MANIFEST_PROBLEMS, check_manifest, check_node_tools, check_tool};
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn manifest() -> Value {
 }
 
 fn problems(value: &Value) -> Vec<Diagnostic> {
-    check_manifest(value).expect_err("a problem")
+    check_manifest(value).unwrap_err()
 }
 
 fn pointers(problems: &[Diagnostic]) -> Vec<String> {
