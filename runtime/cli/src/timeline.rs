@@ -340,7 +340,9 @@ fn format_event(event: &RunEvent) -> Option<String> {
         RunEventKind::BudgetReached { budget, limit, spent } => {
             format!("     {}      {}: used up, {spent} of {limit}", "budget".red(), budget.as_str())
         }
-        RunEventKind::ToolReturned { tool, success, error, code, tries, duration_ms, preview: text, .. } => {
+        RunEventKind::ToolReturned {
+            tool, success, error, code, tries, duration_ms, preview: text, ..
+        } => {
             let outcome = if *success { "ok".green().to_string() } else { "failed".red().to_string() };
             let code = code.map_or(String::new(), |code| format!(" {code}"));
             let why = error
@@ -387,8 +389,8 @@ fn format_tries(tries: Option<u32>) -> String {
 mod tests {
     use super::format_event;
     use redflow_contract::code::ToolCode;
-    use redflow_contract::event::RunEventKind;
     use redflow_contract::event::RunEvent;
+    use redflow_contract::event::RunEventKind;
     use redflow_contract::id::NodeRef;
 
     #[test]

@@ -45,7 +45,8 @@ impl RunEvent {
     #[must_use]
     pub fn ended_call(self, id: &str) -> Option<ToolInvocation> {
         let Self { run_id, at, agent, event, .. } = self;
-        let RunEventKind::ToolReturned { tool, call_id, success, error, code, tries, duration_ms, .. } = event
+        let RunEventKind::ToolReturned { tool, call_id, success, error, code, tries, duration_ms, .. } =
+            event
         else {
             return None;
         };

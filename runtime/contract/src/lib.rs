@@ -76,6 +76,7 @@ pub mod secret;
 pub mod stream;
 pub mod tally;
 pub mod tool;
+pub mod tool_api;
 pub mod transcript;
 
 /// A Node-RED message: one JSON object.

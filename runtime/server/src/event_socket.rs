@@ -158,7 +158,8 @@ impl EventSocket {
             types.len() <= MAX_TYPES && types.iter().all(|name| name.len() <= MAX_TYPE_BYTES)
         };
         if !types.as_ref().is_none_or(fits) {
-            let text = format!("A subscription may name {MAX_TYPES} types of {MAX_TYPE_BYTES} bytes at most.");
+            let text =
+                format!("A subscription may name {MAX_TYPES} types of {MAX_TYPE_BYTES} bytes at most.");
             return Err(invalid(&text).into());
         }
         if runs.as_ref().is_some_and(|runs| runs.len() > MAX_RUNS) {
@@ -172,7 +173,8 @@ impl EventSocket {
         let runs = runs.map(|runs| runs.into_iter().collect());
         let types = types.map(|types| types.into_iter().collect());
         let deltas = deltas.then(|| self.peer.app.hub.subscribe_deltas());
-        self.subscription = Some(Subscription { position, runs, types, deltas, caught_up: false, skipped: 0 });
+        self.subscription =
+            Some(Subscription { position, runs, types, deltas, caught_up: false, skipped: 0 });
         Ok(())
     }
 

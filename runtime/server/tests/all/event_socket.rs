@@ -118,7 +118,9 @@ async fn sends_only_the_subscribed_runs() {
     start().await.ok(202);
     let mut socket = sidecar.socket().await;
     let runs = Some(vec![RunId::from(wanted.as_str())]);
-    socket.say(&EventsRequest::Subscribe { after: Some("0".to_owned()), runs, types: None, deltas: false }).await;
+    socket
+        .say(&EventsRequest::Subscribe { after: Some("0".to_owned()), runs, types: None, deltas: false })
+        .await;
     start().await.ok(202);
     sidecar.post(&format!("/api/runs/{wanted}/cancel"), json!({})).await.ok(200);
     let is_end = |event: &StreamEvent| matches!(event, StreamEvent::Run { event } if matches!(event.event, RunEventKind::RunFinished { .. }));
@@ -133,7 +135,8 @@ async fn sends_only_the_subscribed_types() {
     sidecar.run(json!({"payload": "?"})).await;
     let subscribe = async |types: &[&str]| {
         let mut socket = sidecar.socket().await;
-        let (after, types) = (Some("0".to_owned()), Some(types.iter().map(|&name| name.to_owned()).collect()));
+        let (after, types) =
+            (Some("0".to_owned()), Some(types.iter().map(|&name| name.to_owned()).collect()));
         socket.say(&EventsRequest::Subscribe { after, runs: None, types, deltas: false }).await;
         socket
     };
@@ -247,7 +250,9 @@ async fn closes_the_socket_after_an_invalid_message_with_a_code() {
     }
     let mut socket = sidecar.socket().await;
     let runs = Some((0..1001).map(|n| RunId::from(n.to_string())).collect());
-    let text = serde_json::to_string(&EventsRequest::Subscribe { after: None, runs, types: None, deltas: false }).unwrap();
+    let text =
+        serde_json::to_string(&EventsRequest::Subscribe { after: None, runs, types: None, deltas: false })
+            .unwrap();
     assert!(text.len() > 2000);
     socket.send(Message::text(text)).await;
     assert_eq!(close_reason(&mut socket).await.0, ProblemCode::Api(ApiCode::MessageTooLarge));

@@ -68,8 +68,7 @@ impl EventRows {
         events: Vec<RunEvent>,
     ) -> rusqlite::Result<()> {
         let max_bytes = self.log.settings.max_event_bytes;
-        body::run_events(events, max_bytes)
-            .try_for_each(|body| self.insert(connection, body))
+        body::run_events(events, max_bytes).try_for_each(|body| self.insert(connection, body))
     }
 
     pub(crate) fn insert(&mut self, connection: &Connection, body: EventBody) -> rusqlite::Result<()> {
