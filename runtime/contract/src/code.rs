@@ -120,6 +120,7 @@ codes! {
         ToolNameDuplicate "TOOL_NAME_DUPLICATE" Severity::Error, "Two tools of one agent share a name.";
         ToolNotConnected "TOOL_NOT_CONNECTED" Severity::Error, "`allowedTools` names a tool that is not connected.";
         ToolChainOpen "TOOL_CHAIN_OPEN" Severity::Error, "A flow used as a tool never returns.";
+        CredentialUnbound "CREDENTIAL_UNBOUND" Severity::Error, "A tool has credentials, but no list of hosts that may get them.";
         ToolWithoutSchema "TOOL_WITHOUT_SCHEMA" Severity::Warning, "A tool has no JSON Schema for its input.";
         ToolConnectedNotAllowed "TOOL_CONNECTED_NOT_ALLOWED" Severity::Warning, "A connected tool is not in `allowedTools`.";
         PromptTemplateIgnored "PROMPT_TEMPLATE_IGNORED" Severity::Warning, "`modelPromptTemplate` has no effect.";
@@ -227,7 +228,7 @@ codes! {
         ChatNotConnected "CHAT_NOT_CONNECTED" 409, "The chat node is not wired to an agent.";
         ToolRefused "TOOL_REFUSED" 422, "The definition of the tool has errors, so nothing was registered.";
         ToolConflict "TOOL_CONFLICT" 409, "Another tool has this id or this name already.";
-        StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI has no room for this.";
+        StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI, or of registered tools, has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";
         EventsGone "EVENTS_GONE" 410, "The events after the cursor are no longer kept.";
         ReaderTooSlow "READER_TOO_SLOW" 408, "The reader did not take its events in time.";

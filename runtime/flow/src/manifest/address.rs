@@ -49,7 +49,7 @@ pub(super) fn check_template(text: &str) -> Result<(), &'static str> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("{{") {
         let (inner, behind) = after.split_once("}}").ok_or("`{{` without `}}`")?;
-        let path = inner.strip_prefix("input.").ok_or("another placeholder")?;
+        let path = inner.trim().strip_prefix("input.").ok_or("another placeholder")?;
         let is_name = |name: &str| {
             !name.is_empty()
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))

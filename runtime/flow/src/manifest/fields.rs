@@ -81,8 +81,7 @@ pub(super) fn check_operation(problems: &mut Problems, pointer: &str, operation:
         check_templates(problems, &pointer, value);
     }
     let result = text(operation, "result");
-    if let Some(path) = result.filter(|path| path.len() > MAX_NAME_BYTES || !path.split('.').all(is_property))
-    {
+    if let Some(path) = result.filter(|path| !is_property_path(path)) {
         let expected = "the path of a property, such as `payload.items`";
         problems.add(&format!("{pointer}/result"), expected, &format!("`{path}`"), help);
     }
@@ -269,4 +268,11 @@ fn is_property(name: &str) -> bool {
     name.len() <= MAX_NAME_BYTES
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// Whether a text is a property, and perhaps a path below it: `payload.items.0.name`.
+fn is_property_path(path: &str) -> bool {
+    let is_step = |step: &str| is_property(step) || step.parse::<u16>().is_ok();
+    let mut steps = path.split('.');
+    path.len() <= MAX_NAME_BYTES && steps.next().is_some_and(is_property) && steps.all(is_step)
 }

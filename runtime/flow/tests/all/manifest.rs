@@ -33,8 +33,8 @@ fn operation() -> Value {
         "inputSchema": {"type": "object"},
         "effect": "at_most_once",
         "timeout": 1,
-        "msg": {"payload": {"fields": "{{input.fields}}"}, "topic": "a {{input.b}}"},
-        "result": "payload.records",
+        "msg": {"payload": {"fields": "{{input.fields}}"}, "topic": "a {{ input.b }}"},
+        "result": "payload.records.0.id",
     })
 }
 
