@@ -8,6 +8,7 @@ import { Transport, clientError, pathSegment } from "./http.js";
 import type { CallOptions } from "./http.js";
 import type { AbortSignalLike, FetchLike } from "./platform.js";
 import type {
+  AgentDetail,
   AttachedState,
   CancelRequest,
   CheckReport,
@@ -22,6 +23,7 @@ import type {
   InstanceId,
   InstanceList,
   JsonValue,
+  ManifestTool,
   NodeId,
   NodeType,
   Profile,
@@ -36,6 +38,11 @@ import type {
   SignInCode,
   StartAnswer,
   StartRequest,
+  ToolCallList,
+  ToolCallRequest,
+  ToolEntry,
+  ToolInvocation,
+  ToolList,
 } from "./types.js";
 
 /** The address of the sidecar and how to send requests to it. */
@@ -238,6 +245,50 @@ export class RedflowClient {
   /** Replays the facts of a run through the machine and compares the result with its journal. */
   async replay(id: RunId, options?: CallOptions): Promise<ReplayReport> {
     return this.#post(`/api/runs/${pathSegment(id)}/replay`, undefined, options);
+  }
+
+  /** The tools of the registry and of the active flows. */
+  tools(options?: CallOptions): Promise<ToolList> {
+    return this.#get("/api/tools", options);
+  }
+
+  /** One tool, by its id or its name. */
+  async tool(id: string, options?: CallOptions): Promise<ToolEntry> {
+    return this.#get(`/api/tools/${pathSegment(id)}`, options);
+  }
+
+  /** Registers a tool, or replaces one that was registered. `TOOL_REFUSED` carries every problem in `report`. */
+  registerTool(tool: ManifestTool, options?: CallOptions): Promise<ToolEntry> {
+    return this.#post("/api/tools", tool, options);
+  }
+
+  /** Removes a tool that was registered. */
+  async removeTool(id: string, options?: CallOptions): Promise<void> {
+    await this.#transport.execute({ ...options, method: "DELETE", path: `/api/tools/${pathSegment(id)}` });
+  }
+
+  /** Calls a tool outside a run. A call that fails or is refused has `success: false`. */
+  async callTool(id: string, input: { [key: string]: JsonValue }, options?: CallOptions): Promise<ToolInvocation> {
+    const request: ToolCallRequest = { input };
+    return this.#post(`/api/tools/${pathSegment(id)}/call`, request, options);
+  }
+
+  /** The calls of a tool that have ended, newest first. */
+  async toolCalls(
+    id: string,
+    request: CallOptions & { limit?: number | undefined; before?: string | undefined } = {},
+  ): Promise<ToolCallList> {
+    const { limit, before, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/tools/${pathSegment(id)}/calls`, query: { limit, before } });
+  }
+
+  /** One agent with its tools and its memory, and what it has done since the sidecar started. */
+  async agentState(
+    id: NodeId,
+    request: CallOptions & { instance?: InstanceId | undefined } = {},
+  ): Promise<AgentDetail> {
+    const { instance, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/agents/${pathSegment(id)}/state`, query: { instance } });
   }
 
   /** The node types, their roles and ports. */

@@ -47,6 +47,8 @@ export interface EventsOptions {
   after?: string | undefined;
   /** Only events of these runs. */
   runs?: readonly RunId[] | undefined;
+  /** Only events of these types, such as `tool_returned`. */
+  types?: readonly string[] | undefined;
   /** Also the deltas of model answers; a slow reader misses some. */
   deltas?: boolean | undefined;
   /** Ends the subscription, which then throws the signal's reason. */
@@ -73,7 +75,7 @@ export async function* readEvents(
   probe: Probe,
   options: EventsOptions,
 ): AsyncGenerator<EventsItem, void, undefined> {
-  const { signal, runs, deltas, onState } = options;
+  const { signal, runs, types, deltas, onState } = options;
   const timing = { ...EVENTS_TIMING, ...options.timing };
   const seen = new SeenCursors();
   let position = options.after;
@@ -89,6 +91,7 @@ export async function* readEvents(
         type: "subscribe",
         after: position,
         ...(runs === undefined ? {} : { runs: [...runs] }),
+        ...(types === undefined ? {} : { types: [...types] }),
         ...(deltas ? { deltas } : {}),
       };
     });

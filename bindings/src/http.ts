@@ -33,7 +33,7 @@ export interface TransportOptions {
 }
 
 export interface Request extends CallOptions {
-  method?: "GET" | "POST";
+  method?: "GET" | "POST" | "DELETE";
   /** The path below the sidecar's base address. */
   path: string;
   query?: Record<string, string | number | undefined>;

@@ -92,7 +92,7 @@ export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_C
 /**
  * Why the sidecar refused a request over HTTP or a socket, or did not start.
  */
-export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
+export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
 
 /**
  * How bad a diagnostic is.
@@ -1366,6 +1366,109 @@ durationMs: number,
  * How often the tool was tried: 0 if the call was refused.
  */
 tries: number, };
+
+/**
+ * The tools that this sidecar knows.
+ */
+export type ToolList = { 
+/**
+ * The tools, sorted by id.
+ */
+tools: Array<ToolEntry>, 
+/**
+ * A number that grows with every change of the registry. The active flow has a revision of its own.
+ */
+generation: number, 
+/**
+ * The problems of the manifest and of registered tools; absent if there are none. A manifest with problems is
+ * not used; the one before it stays.
+ */
+problems?: Array<Diagnostic>, };
+
+/**
+ * Calls a tool outside a run.
+ */
+export type ToolCallRequest = { 
+/**
+ * The input, an object that fits the schema of the tool.
+ */
+input: { [key: string]: JsonValue }, };
+
+/**
+ * A page of calls of one tool, newest first.
+ */
+export type ToolCallList = { 
+/**
+ * The calls that have ended.
+ */
+calls: Array<ToolInvocation>, 
+/**
+ * Pass it as `before` to get the next page; absent on the last page.
+ */
+next?: string, };
+
+/**
+ * What an agent has, and what it has done since the sidecar started.
+ */
+export type AgentDetail = { 
+/**
+ * The agent, and whether it may run.
+ */
+agent: AgentState, 
+/**
+ * The Node-RED that has it; absent for the sidecar's own flow.
+ */
+instance?: InstanceId, 
+/**
+ * The tools that its model may call now; empty if the agent cannot run.
+ */
+tools: Array<ToolEntry>, 
+/**
+ * The memory of its conversations; absent if it has none.
+ */
+memory?: AgentMemory, 
+/**
+ * The number of runs that started.
+ */
+runs: number, 
+/**
+ * The calls of each tool, sorted by name.
+ */
+calls: Array<ToolCallCount>, };
+
+/**
+ * The memory of an agent.
+ */
+export type AgentMemory = { 
+/**
+ * The id, type and name of the memory.
+ */
+node: NodeSummary, 
+/**
+ * How often it was read since the sidecar started.
+ */
+recalls: number, 
+/**
+ * How many of these reads found messages.
+ */
+hits: number, };
+
+/**
+ * How often an agent called a tool since the sidecar started.
+ */
+export type ToolCallCount = { 
+/**
+ * The name that the model calls it by.
+ */
+tool: string, 
+/**
+ * The calls that have ended.
+ */
+calls: number, 
+/**
+ * How many of them failed.
+ */
+failed: number, };
 
 /**
  * The whole manifest.
@@ -2676,7 +2779,28 @@ input: { [key: string]: JsonValue },
 /**
  * The result; null while it is unknown.
  */
-result: ToolResult | null, };
+result: ToolResult | null, 
+/**
+ * The id of the tool in the registry; absent for a tool that is a node of its own.
+ */
+id?: string, 
+/**
+ * The effect class of the call; absent if it is not recorded.
+ */
+effect?: EffectClass, 
+/**
+ * When the run asked for the call; absent if it is not recorded.
+ */
+startedAt?: number, 
+/**
+ * The time until the result was known, in milliseconds; absent while it is unknown.
+ */
+durationMs?: number, 
+/**
+ * How often the tool was tried: 0 if the call was refused. Absent while it is unknown, and if a person gave
+ * the outcome.
+ */
+tries?: number, };
 
 /**
  * Everything that the journal of a run contains.
@@ -2801,6 +2925,10 @@ after?: string,
  * Only events of these runs; absent for every event.
  */
 runs?: Array<RunId>, 
+/**
+ * Only events of these types, such as `tool_returned`; absent for every type. Deltas are no events.
+ */
+types?: Array<string>, 
 /**
  * Whether to send deltas too.
  */
@@ -3279,7 +3407,11 @@ ready: boolean,
 /**
  * The problems that refuse it; empty if it can run.
  */
-problems: Array<Diagnostic>, };
+problems: Array<Diagnostic>, 
+/**
+ * The memory of its conversations; absent if it has none or cannot run.
+ */
+memory?: NodeSummary, };
 
 /**
  * Nodes of the deployed flow, without credentials.

@@ -106,6 +106,18 @@ test("every route has a method that works", LIMIT, async (t) => {
   const error = await rejection(client.resolve(runId, { callId: "call-1", result }));
   assert.ok(["RUN_OVER", "RUN_NOT_WAITING"].includes(error.code), error.code);
 
+  const { tools } = await client.tools();
+  assert.ok(tools.length > 0);
+  assert.deepEqual(await client.tool(tools[0].id), tools[0]);
+  const { calls } = await client.toolCalls(tools[0].id, { limit: 5 });
+  assert.ok(calls.every(({ id }) => id === tools[0].id));
+  expect(await rejection(client.callTool("no.such", {})), "NOT_FOUND", { status: 404 });
+  expect(await rejection(client.removeTool("no.such")), "NOT_FOUND", { status: 404 });
+  const incomplete = await rejection(client.registerTool({ id: "weather" }));
+  expect(incomplete, "TOOL_REFUSED", { status: 422 });
+  assert.ok(incomplete.report.diagnostics.every(({ code }) => code === "MANIFEST_INVALID"));
+  assert.equal((await client.agentState("agent")).agent.ready, true);
+
   assert.deepEqual(await client.instances(), { instances: [] });
   expect(await rejection(client.attached()), "NOT_FOUND", { status: 404 });
 

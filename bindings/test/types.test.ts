@@ -478,6 +478,8 @@ export function responsibleFor(code: ApiCode): "caller" | "network" | "flow" | "
     case "NOT_FOUND":
     case "CONTENT_TYPE_REFUSED":
     case "BODY_TOO_LARGE":
+    case "TOOL_REFUSED":
+    case "TOOL_CONFLICT":
     case "STORAGE_FULL":
     case "BODY_INVALID":
     case "REQUEST_INVALID":

@@ -63,9 +63,10 @@ fn run(arguments: &Arguments) -> CommandResult {
         Command::Config(ConfigOptions { command: ConfigCommand::Show(options) }) => {
             configured(&|context| Ok(commands::show_config(options, &context.settings)))
         }
-        Command::Tools(ToolsOptions { command: ToolsCommand::Check(options) }) => {
+        Command::Tools(ToolsOptions { command: ToolsCommand::Check(options), .. }) => {
             Ok(commands::check_manifest(options))
         }
+        Command::Tools(options) => configured(&|context| commands::tools(options, context)),
         Command::Import(options) => commands::import(options),
         Command::Export(options) => commands::export(options),
         Command::Explain(options) => Ok(commands::explain(options)),

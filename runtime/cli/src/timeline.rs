@@ -340,13 +340,17 @@ fn format_event(event: &RunEvent) -> Option<String> {
         RunEventKind::BudgetReached { budget, limit, spent } => {
             format!("     {}      {}: used up, {spent} of {limit}", "budget".red(), budget.as_str())
         }
-        RunEventKind::ToolReturned { tool, success, error, duration_ms, preview: text, .. } => {
+        RunEventKind::ToolReturned {
+            tool, success, error, code, tries, duration_ms, preview: text, ..
+        } => {
             let outcome = if *success { "ok".green().to_string() } else { "failed".red().to_string() };
+            let code = code.map_or(String::new(), |code| format!(" {code}"));
             let why = error
                 .as_deref()
                 .map_or(String::new(), |why| format!(": {}", printable_line(why, MAX_VALUE_CHARS)));
             let tool = printable_line(tool, 24);
-            format!("     └ {tool} {outcome}{why}  {}{}", format!("{duration_ms} ms").dimmed(), preview(text))
+            let duration = format!("{duration_ms} ms{}", format_tries(*tries)).dimmed().to_string();
+            format!("     └ {tool} {outcome}{code}{why}  {duration}{}", preview(text))
         }
         RunEventKind::WaitingForOutcome { tool, reason, .. } => format!(
             "{} waiting: it is unknown whether `{}` happened: {}",
@@ -370,4 +374,46 @@ fn format_event(event: &RunEvent) -> Option<String> {
             format!("{mark} {outcome}  {}", format!("{iterations}, {duration_ms} ms").dimmed())
         }
     })
+}
+
+/// The number of tries of a tool call, if it is not one.
+fn format_tries(tries: Option<u32>) -> String {
+    match tries {
+        None | Some(1) => String::new(),
+        Some(0) => ", not tried".to_owned(),
+        Some(tries) => format!(", {tries} tries"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_event;
+    use redflow_contract::code::ToolCode;
+    use redflow_contract::event::RunEvent;
+    use redflow_contract::event::RunEventKind;
+    use redflow_contract::id::NodeRef;
+
+    #[test]
+    fn a_failed_call_has_its_code_and_its_tries() {
+        let line = |error: Option<&str>, code, tries| {
+            let event = RunEventKind::ToolReturned {
+                iteration: 1,
+                tool: "mail".to_owned(),
+                call_id: "c".into(),
+                success: error.is_none(),
+                error: error.map(str::to_owned),
+                code,
+                tries,
+                duration_ms: 5,
+                preview: None,
+            };
+            let agent = NodeRef { instance: "local".into(), node_id: "a".into() };
+            let text = format_event(&RunEvent { run_id: "r".into(), seq: 1, at: 0, agent, event }).unwrap();
+            anstream::adapter::strip_str(&text).to_string()
+        };
+        assert_eq!(line(None, None, None), "     └ mail ok  5 ms");
+        assert_eq!(line(None, None, Some(3)), "     └ mail ok  5 ms, 3 tries");
+        let denied = line(Some("no"), Some(ToolCode::ToolDenied), Some(0));
+        assert_eq!(denied, "     └ mail failed TOOL_DENIED: no  5 ms, not tried");
+    }
 }

@@ -79,7 +79,7 @@ impl ProblemCode {
             Self::Api(code) => code.class(),
             Self::Store(StoreCode::RunUnknown) => 404,
             Self::Store(StoreCode::RunOver | StoreCode::RunNotWaiting | StoreCode::RunBlocked) => 409,
-            Self::Store(StoreCode::ResultInvalid) => 422,
+            Self::Store(StoreCode::ResultInvalid) | Self::Run(RunErrorCode::ToolInputInvalid) => 422,
             Self::Store(StoreCode::DataFull | StoreCode::DataReadOnly) => 507,
             Self::Store(_) | Self::Run(_) => 500,
         }
@@ -144,7 +144,7 @@ pub struct FlowSummary {
 
 /// An agent, and whether it may run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentState {
     /// The id, type and name of the agent.
@@ -153,6 +153,9 @@ pub struct AgentState {
     pub ready: bool,
     /// The problems that refuse it; empty if it can run.
     pub problems: Vec<Diagnostic>,
+    /// The memory of its conversations; absent if it has none or cannot run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<NodeSummary>,
 }
 
 /// Nodes of the deployed flow, without credentials.

@@ -226,6 +226,8 @@ codes! {
         NodeNotStartable "NODE_NOT_STARTABLE" 422, "The node cannot be started like this.";
         IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" 409, "An earlier start with this key asked for something else.";
         ChatNotConnected "CHAT_NOT_CONNECTED" 409, "The chat node is not wired to an agent.";
+        ToolRefused "TOOL_REFUSED" 422, "The definition of the tool has errors, so nothing was registered.";
+        ToolConflict "TOOL_CONFLICT" 409, "Another tool has this id or this name already.";
         StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI, or of registered tools, has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";
         EventsGone "EVENTS_GONE" 410, "The events after the cursor are no longer kept.";

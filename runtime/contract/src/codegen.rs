@@ -4,7 +4,7 @@
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
     fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, plan, policy,
-    replay, run, run_error, stream, tally, tool, transcript,
+    replay, run, run_error, stream, tally, tool, tool_api, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
@@ -117,6 +117,12 @@ pub fn typescript() -> String {
         tool::ToolPermissions,
         tool::ToolEntry,
         tool::ToolInvocation,
+        tool_api::ToolList,
+        tool_api::ToolCallRequest,
+        tool_api::ToolCallList,
+        tool_api::AgentDetail,
+        tool_api::AgentMemory,
+        tool_api::ToolCallCount,
         manifest::Manifest,
         manifest::ManifestTool,
         manifest::ManifestToolKind,

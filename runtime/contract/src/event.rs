@@ -1,6 +1,5 @@
 //! Events of runs, and of the flow around them. They contain more than the events of the envelope.
 
-use crate::Millis;
 use crate::action::ActionKind;
 use crate::chat::ChatItem;
 use crate::code::{RunErrorCode, ToolCode};
@@ -10,6 +9,7 @@ use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, Principal, RunId};
 use crate::node::BudgetKind;
 use crate::run_error::{Failure, MessageError, RunError};
 use crate::tool::ToolInvocation;
+use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,6 +28,46 @@ pub struct RunEvent {
     pub agent: NodeRef,
     /// What happened.
     pub event: RunEventKind,
+}
+
+impl RunEvent {
+    /// The tool whose call this event ended; none for another event.
+    #[must_use]
+    pub fn ended_tool(&self) -> Option<&str> {
+        match &self.event {
+            RunEventKind::ToolReturned { tool, .. } => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// The call that this event ended, of the tool with this id; none for another event. Only the journal has
+    /// the input and the output.
+    #[must_use]
+    pub fn ended_call(self, id: &str) -> Option<ToolInvocation> {
+        let Self { run_id, at, agent, event, .. } = self;
+        let RunEventKind::ToolReturned { tool, call_id, success, error, code, tries, duration_ms, .. } =
+            event
+        else {
+            return None;
+        };
+        Some(ToolInvocation {
+            at,
+            id: id.to_owned(),
+            tool,
+            run_id: Some(run_id),
+            call_id,
+            agent: Some(agent),
+            by: None,
+            effect: None,
+            input: Message::new(),
+            success,
+            output: None,
+            error,
+            code,
+            duration_ms,
+            tries: tries.unwrap_or(1),
+        })
+    }
 }
 
 /// The kinds of run events.

@@ -78,6 +78,7 @@ pub mod stream;
 pub mod tally;
 pub mod template;
 pub mod tool;
+pub mod tool_api;
 pub mod transcript;
 
 /// A Node-RED message: one JSON object.

@@ -4,7 +4,8 @@
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, ROUTES, Route};
 use crate::{
-    api, attached, bridge, catalogue, chat, diagnostic, edge, event, observability, replay, run, stream,
+    api, attached, bridge, catalogue, chat, diagnostic, edge, event, manifest, observability, replay, run,
+    stream, tool, tool_api,
 };
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -153,6 +154,13 @@ fn types() -> Map<String, Value> {
         api::CodeEntry,
         api::Health,
         api::SignInCode,
+        tool::ToolEntry,
+        tool::ToolInvocation,
+        tool_api::ToolList,
+        tool_api::ToolCallRequest,
+        tool_api::ToolCallList,
+        tool_api::AgentDetail,
+        manifest::ManifestTool,
         attached::AttachedState,
         bridge::InstanceList,
         bridge::BridgeRequest,

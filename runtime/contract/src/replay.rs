@@ -1,12 +1,14 @@
 //! What a reader gets from the journal of a run: the result of a replay, or the details of the run.
 
-use crate::Message;
 use crate::code::StoreCode;
 use crate::effect::Ending;
-use crate::event::RunEvent;
+use crate::event::{RunEvent, RunEventKind};
 use crate::fact::ToolResult;
 use crate::id::{CallId, RunId};
+use crate::node::EffectClass;
 use crate::run::RunSummary;
+use crate::tool::ToolInvocation;
+use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 
 /// The result of a replay.
@@ -99,7 +101,7 @@ pub enum DifferenceKind {
 
 /// A tool call that a journal records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallRecord {
     /// The iteration of the run, from 1.
@@ -112,7 +114,24 @@ pub struct CallRecord {
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub input: Message,
     /// The result; null while it is unknown.
+    #[cfg_attr(feature = "codegen", ts(optional = false))]
     pub result: Option<ToolResult>,
+    /// The id of the tool in the registry; absent for a tool that is a node of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The effect class of the call; absent if it is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<EffectClass>,
+    /// When the run asked for the call; absent if it is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
+    /// The time until the result was known, in milliseconds; absent while it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// How often the tool was tried: 0 if the call was refused. Absent while it is unknown, and if a person gave
+    /// the outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
 }
 
 /// Everything that the journal of a run contains.
@@ -135,6 +154,23 @@ pub struct RunDetail {
     /// Why the journal is not complete; absent if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<StoreProblem>,
+}
+
+impl RunDetail {
+    /// Adds to a call of this run what the journal records: who started the run, the class, the input and the
+    /// output. A call that the machine refused is not in the journal.
+    pub fn complete(&self, invocation: &mut ToolInvocation) {
+        if let Some(RunEventKind::RunStarted { by, .. }) = self.events.first().map(|event| &event.event) {
+            invocation.by.clone_from(by);
+        }
+        let Some(call) = self.calls.iter().find(|call| call.call_id == invocation.call_id) else { return };
+        if let Some(id) = &call.id {
+            invocation.id.clone_from(id);
+        }
+        invocation.effect = call.effect;
+        invocation.input.clone_from(&call.input);
+        invocation.output = call.result.as_ref().and_then(|result| result.output.clone());
+    }
 }
 
 /// What is wrong with a stored run.

@@ -9,6 +9,7 @@ use crate::api::ProblemCode;
 use crate::event::{FlowEvent, RunEvent};
 use crate::id::RunId;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The subprotocol of `ws /events`.
 pub const EVENTS_PROTOCOL: &str = "redflow.events.v1";
@@ -39,6 +40,32 @@ pub enum StreamEvent {
         /// The event.
         event: FlowEvent,
     },
+}
+
+impl StreamEvent {
+    /// The `type` of an event, read from its JSON; none if the JSON is no event.
+    #[must_use]
+    pub fn type_in(json: &str) -> Option<Cow<'_, str>> {
+        #[derive(Deserialize)]
+        struct Outer<'a> {
+            #[serde(borrow)]
+            event: Inner<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Inner<'a> {
+            #[serde(borrow, rename = "type")]
+            type_name: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            event: Option<Kind<'a>>,
+        }
+        #[derive(Deserialize)]
+        struct Kind<'a> {
+            #[serde(borrow, rename = "type")]
+            type_name: Cow<'a, str>,
+        }
+        let Outer { event } = serde_json::from_str(json).ok()?;
+        event.event.map(|kind| kind.type_name).or(event.type_name)
+    }
 }
 
 /// A piece of a model's answer. Deltas are never stored; the run's `model_answered` event replaces them.
@@ -103,6 +130,10 @@ pub enum EventsRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         runs: Option<Vec<RunId>>,
+        /// Only events of these types, such as `tool_returned`; absent for every type. Deltas are no events.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        types: Option<Vec<String>>,
         /// Whether to send deltas too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         #[cfg_attr(feature = "codegen", ts(as = "Option<bool>", optional))]

@@ -10,6 +10,7 @@ use crate::open_effects::{OpenEffect, OpenEffects};
 use crate::status::Status;
 use crate::strategy::{Agent, CompileError, Strategies};
 use crate::text::quote;
+use redflow_contract::Millis;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::{Fact, ToolResult};
@@ -120,6 +121,8 @@ struct Replayer<'a> {
     /// The effects of the last fact that need no answer.
     unanswerable: Vec<Effect>,
     calls: Vec<(EffectId, CallRecord)>,
+    /// The time of the last fact.
+    at: Millis,
     facts: usize,
     effects: usize,
     outcome: Option<Ending>,
@@ -137,6 +140,7 @@ impl<'a> Replayer<'a> {
             open: OpenEffects::default(),
             unanswerable: Vec::new(),
             calls: Vec::new(),
+            at: 0,
             facts: 0,
             effects: 0,
             outcome: None,
@@ -182,6 +186,7 @@ impl<'a> Replayer<'a> {
             let message = format!("The plan and the run's first fact contradict each other in {what}.");
             return Err(Difference::new(2, DifferenceKind::Plan, message));
         }
+        self.at = fact.at();
         let answered = if self.observed { answered_call(&fact) } else { None };
         let answers = fact.effect();
         let machine = self.machine_for(journal.machine, line, &fact)?;
@@ -191,10 +196,12 @@ impl<'a> Replayer<'a> {
         if let Some(id) = answers {
             self.open.close(id);
         }
-        if let Some((id, result)) = answered
+        if let Some((id, result, tries)) = answered
             && let Some((_, call)) = self.calls.iter_mut().find(|(effect, _)| *effect == id)
         {
             call.result = Some(result);
+            call.tries = tries;
+            call.duration_ms = call.started_at.map(|started| self.at.saturating_sub(started));
         }
         self.unanswerable.clear();
         for effect in effects {
@@ -283,9 +290,20 @@ impl<'a> Replayer<'a> {
         let Some(open) = self.open.find_mut(id) else { return };
         open.class = class;
         if let (true, Effect::CallTool { call, .. }) = (self.observed, &open.effect) {
-            let (iteration, tool, input) = (call.iteration, call.tool.clone(), call.input.clone());
-            let call_id = call.call_id.clone();
-            self.calls.push((id, CallRecord { iteration, call_id, tool, input, result: None }));
+            let tools = self.agent.as_ref().map(|agent| &agent.spec().tools);
+            let record = CallRecord {
+                iteration: call.iteration,
+                call_id: call.call_id.clone(),
+                tool: call.tool.clone(),
+                input: call.input.clone(),
+                result: None,
+                id: tools.and_then(|tools| tools.iter().find(|tool| tool.name == call.tool)?.id.clone()),
+                effect: class,
+                started_at: Some(self.at),
+                duration_ms: None,
+                tries: None,
+            };
+            self.calls.push((id, record));
         }
     }
 
@@ -305,12 +323,11 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// The call that a fact answers, and its result.
-fn answered_call(fact: &Fact) -> Option<(EffectId, ToolResult)> {
+/// The call that a fact answers, its result, and how often the tool was tried.
+fn answered_call(fact: &Fact) -> Option<(EffectId, ToolResult, Option<u32>)> {
     match fact {
-        Fact::ToolReturned { effect, result, .. } | Fact::OutcomeResolved { effect, result, .. } => {
-            Some((*effect, result.clone()))
-        }
+        Fact::ToolReturned { effect, result, tries, .. } => Some((*effect, result.clone(), Some(*tries))),
+        Fact::OutcomeResolved { effect, result, .. } => Some((*effect, result.clone(), None)),
         _ => None,
     }
 }

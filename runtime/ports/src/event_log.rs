@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// ```
 /// use futures::FutureExt as _;
 /// use redflow_contract::{Millis, event::FlowEvent};
-/// use redflow_ports::{BoxFuture, EventBounds, EventLog, LoggedEvent, StoreError};
+/// use redflow_ports::{BoxFuture, EventBounds, EventLog, LoggedEvent, StoreError, ToolCallQuery};
 /// use std::future::{pending, ready};
 ///
 /// /// A log that holds three events and never gets another.
@@ -24,8 +24,11 @@ use std::sync::Arc;
 ///     fn bounds(&self) -> EventBounds { EventBounds { oldest: 0, newest: 3 } }
 ///     fn append(&self, _at: Millis, _event: FlowEvent) {}
 ///     fn read_after(&self, after: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
-///         let event = |position| LoggedEvent { position, run: None, json: "{}".into() };
+///         let event = |position| LoggedEvent { position, run: None, tool: None, json: "{}".into() };
 ///         Box::pin(ready(Ok((after + 1..=3).take(most).map(event).collect())))
+///     }
+///     fn read_calls(&self, _: ToolCallQuery) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+///         Box::pin(ready(Ok(Vec::new())))
 ///     }
 ///     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()> {
 ///         if position < 3 { Box::pin(ready(())) } else { Box::pin(pending()) }
@@ -54,8 +57,22 @@ pub trait EventLog: Send + Sync {
     /// Reads at most `most` events after a position, oldest first. Empty if there are none yet.
     fn read_after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>>;
 
+    /// Reads the events that ended calls of a tool, newest first.
+    fn read_calls(&self, query: ToolCallQuery) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>>;
+
     /// Waits until the log holds an event after a position.
     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()>;
+}
+
+/// Which calls of a tool to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCallQuery {
+    /// The name of the tool, as models call it.
+    pub tool: String,
+    /// Only events before this position; none for the newest.
+    pub before: Option<u64>,
+    /// The most events to read.
+    pub most: usize,
 }
 
 /// The positions of the events that a log holds.
@@ -74,6 +91,8 @@ pub struct LoggedEvent {
     pub position: u64,
     /// The run the event belongs to; none for an event of the flow.
     pub run: Option<RunId>,
+    /// The name of the tool whose call the event ended; none for any other event.
+    pub tool: Option<Arc<str>>,
     /// The event, a [`redflow_contract::stream::StreamEvent`] as JSON.
     pub json: Arc<str>,
 }

@@ -13,7 +13,8 @@ use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeId};
 use redflow_contract::run_error::RunError;
-use redflow_engine::{BuiltFlow, Registry, build_flow};
+use redflow_contract::scrub::Scrubber;
+use redflow_engine::{BuiltAgent, BuiltFlow, FlowTool, Registry, build_flow};
 use redflow_flow::{CheckOptions, CheckedAgent, CheckedFlow, RawFlow, ResolvedFlow, Verdict, check_flow};
 use redflow_ports::{Adapters, Credentials, StoredFlow};
 use std::collections::{HashMap, HashSet};
@@ -35,6 +36,25 @@ pub(crate) struct ActiveFlow {
     /// The enabled inject nodes.
     pub(crate) injects: Arc<HashSet<NodeId>>,
     pub(crate) is_empty: bool,
+    pub(crate) tools: Arc<FlowTools>,
+}
+
+/// The tools of a flow, for calls outside its runs.
+#[derive(Default)]
+pub(crate) struct FlowTools {
+    /// The tools that are nodes of their own, sorted by id.
+    pub(crate) own: Vec<FlowTool>,
+    /// The agents that may run.
+    pub(crate) agents: HashMap<NodeId, Arc<BuiltAgent>>,
+    /// Removes the secrets of the flow.
+    pub(crate) scrubber: Arc<Scrubber>,
+}
+
+impl FlowTools {
+    fn new(built: &BuiltFlow) -> Self {
+        let agents = built.agents().map(|(id, agent)| (id.clone(), Arc::clone(agent))).collect();
+        Self { own: built.tools(), agents, scrubber: Arc::clone(built.scrubber()) }
+    }
 }
 
 impl ActiveFlow {
@@ -148,6 +168,7 @@ impl FlowBuilder {
             chats: Arc::new(built.chat_nodes().cloned().collect()),
             injects,
             is_empty,
+            tools: Arc::new(FlowTools::new(&built)),
         };
         Ok(PreparedFlow { active, built, stored: StoredFlow { flows: pretty, credentials } })
     }
@@ -199,12 +220,14 @@ fn inject_nodes(flow: &ResolvedFlow) -> HashSet<NodeId> {
 /// The agents, each with the id of its tab.
 fn agent_states(checked: &CheckedFlow) -> Vec<(String, AgentState)> {
     let state = |agent: &CheckedAgent| {
-        let (ready, problems) = match &agent.verdict {
-            Verdict::Ready(_) => (true, Vec::new()),
-            Verdict::Refused { problems, .. } => (false, problems.clone()),
+        let (ready, problems, memory) = match &agent.verdict {
+            Verdict::Ready(ready) => {
+                (true, Vec::new(), ready.plan.memory.as_ref().map(|memory| memory.node.clone()))
+            }
+            Verdict::Refused { problems, .. } => (false, problems.clone(), None),
         };
         let tab = checked.flow.tab_of(agent.ix).to_owned();
-        (tab, AgentState { node: agent.node.clone(), ready, problems })
+        (tab, AgentState { node: agent.node.clone(), ready, problems, memory })
     };
     checked.agents.iter().map(state).collect()
 }

@@ -4,6 +4,7 @@
 
 use crate::active_flow::{ActiveFlow, FlowBuilder};
 use crate::admin::editor_notices::EditorNotices;
+use crate::agent_counts::AgentCounts;
 use crate::attached::node_red::AttachedNodeRed;
 use crate::bridge::Bridge;
 use crate::hub::Hub;
@@ -11,6 +12,7 @@ use crate::redflow_ui::frames::Frames;
 use crate::refused_origins::RefusedOrigins;
 use crate::response::Problem;
 use crate::settings::Settings;
+use crate::tool_definitions::ToolDefinitions;
 use crate::work_slots::WorkSlots;
 use redflow_access::AccessControl;
 use redflow_engine::Engine;
@@ -32,6 +34,8 @@ pub(crate) struct App {
     pub(crate) flow_builder: FlowBuilder,
     pub(crate) frames: Arc<Frames>,
     pub(crate) editor_notices: EditorNotices,
+    pub(crate) agent_counts: AgentCounts,
+    pub(crate) tool_definitions: Arc<ToolDefinitions>,
     /// The Node-REDs whose agents run here.
     pub(crate) bridge: Bridge,
     pub(crate) chats: Arc<dyn ChatStore>,

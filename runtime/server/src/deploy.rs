@@ -71,7 +71,7 @@ pub(crate) async fn reload(app: &App) -> Result<ActiveFlow, Problem> {
     let _lock = app.deploy_lock.lock().await;
     let loaded = load_stored(&app.work_slots, &app.flow_builder, &app.flow_store).await;
     let PreparedFlow { active, built, .. } = loaded.map_err(|failure| match failure {
-        StartFailure::Flow(report) => Problem::flow_refused(report),
+        StartFailure::Flow(report) | StartFailure::Manifest(report) => Problem::flow_refused(report),
         StartFailure::Api(error) => error.into(),
     })?;
     Ok(activate(app, active, built).await)

@@ -16,8 +16,9 @@ use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::RunId;
 use redflow_contract::json::{JsonLimits, read_object};
-use redflow_contract::stream::{EVENTS_PROTOCOL, EventsMessage, EventsRequest};
+use redflow_contract::stream::{EVENTS_PROTOCOL, EventsMessage, EventsRequest, StreamEvent};
 use redflow_ports::{LoggedEvent, Measurement};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -29,6 +30,10 @@ const MAX_SKIPPED: usize = 1000;
 
 /// Runs that one subscription may name.
 const MAX_RUNS: usize = 1000;
+
+/// Types of events that one subscription may name, and the bytes of each.
+const MAX_TYPES: usize = 100;
+const MAX_TYPE_BYTES: usize = 100;
 
 /// Nesting of a message. Valid messages are flat.
 const MAX_DEPTH: usize = 8;
@@ -45,6 +50,7 @@ pub(crate) async fn events(
 struct Subscription {
     position: u64,
     runs: Option<HashSet<RunId>>,
+    types: Option<HashSet<String>>,
     deltas: Option<DeltaSubscription>,
     /// Whether the client knows that it has all events so far.
     caught_up: bool,
@@ -53,9 +59,21 @@ struct Subscription {
 }
 
 impl Subscription {
-    fn wants(&self, run: Option<&RunId>) -> bool {
+    fn wants_run(&self, run: Option<&RunId>) -> bool {
         self.runs.as_ref().is_none_or(|runs| run.is_some_and(|run| runs.contains(run)))
     }
+
+    fn wants(&self, event: &LoggedEvent) -> bool {
+        let is_wanted = |name: Cow<'_, str>| self.types.as_ref().is_none_or(|types| types.contains(&*name));
+        self.wants_run(event.run.as_ref())
+            && (self.types.is_none() || StreamEvent::type_in(&event.json).is_some_and(is_wanted))
+    }
+}
+
+/// Which events a client wants; `None` in a field means that the field does not filter.
+struct EventFilter {
+    runs: Option<Vec<RunId>>,
+    types: Option<Vec<String>>,
 }
 
 struct EventSocket {
@@ -124,8 +142,8 @@ impl EventSocket {
     async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
         match parse_request(text, &self.peer.app.settings)? {
             EventsRequest::Ping { id } => self.send(&EventsMessage::Pong { id }).await,
-            EventsRequest::Subscribe { after, runs, deltas } => {
-                self.subscribe(after.as_deref(), runs, deltas)
+            EventsRequest::Subscribe { after, runs, types, deltas } => {
+                self.subscribe(after.as_deref(), EventFilter { runs, types }, deltas)
             }
         }
     }
@@ -133,9 +151,17 @@ impl EventSocket {
     fn subscribe(
         &mut self,
         after: Option<&str>,
-        runs: Option<Vec<RunId>>,
+        EventFilter { runs, types }: EventFilter,
         deltas: bool,
     ) -> Result<(), CloseReason> {
+        let fits = |types: &Vec<String>| {
+            types.len() <= MAX_TYPES && types.iter().all(|name| name.len() <= MAX_TYPE_BYTES)
+        };
+        if !types.as_ref().is_none_or(fits) {
+            let text =
+                format!("A subscription may name {MAX_TYPES} types of {MAX_TYPE_BYTES} bytes at most.");
+            return Err(invalid(&text).into());
+        }
         if runs.as_ref().is_some_and(|runs| runs.len() > MAX_RUNS) {
             return Err(invalid(&format!("A subscription may name {MAX_RUNS} runs at most.")).into());
         }
@@ -145,8 +171,10 @@ impl EventSocket {
             None => log.bounds().newest,
         };
         let runs = runs.map(|runs| runs.into_iter().collect());
+        let types = types.map(|types| types.into_iter().collect());
         let deltas = deltas.then(|| self.peer.app.hub.subscribe_deltas());
-        self.subscription = Some(Subscription { position, runs, deltas, caught_up: false, skipped: 0 });
+        self.subscription =
+            Some(Subscription { position, runs, types, deltas, caught_up: false, skipped: 0 });
         Ok(())
     }
 
@@ -184,7 +212,7 @@ impl EventSocket {
     async fn send_logged(&mut self, mut events: Vec<LoggedEvent>) -> Result<(), CloseReason> {
         let Some(subscription) = &mut self.subscription else { return Ok(()) };
         let count = events.len();
-        events.retain(|event| subscription.wants(event.run.as_ref()));
+        events.retain(|event| subscription.wants(event));
         if events.is_empty() {
             subscription.skipped += count;
             return Ok(());
@@ -215,7 +243,7 @@ impl EventSocket {
 
     async fn send_delta(&mut self, delta: DeltaFrame) -> Result<(), CloseReason> {
         self.peer.check_token()?;
-        let is_wanted = self.subscription.as_ref().is_some_and(|own| own.wants(Some(&delta.run)));
+        let is_wanted = self.subscription.as_ref().is_some_and(|own| own.wants_run(Some(&delta.run)));
         if is_wanted { self.peer.send(delta.text).await } else { Ok(()) }
     }
 

@@ -5,7 +5,9 @@
 
 mod active_flow;
 mod admin;
+mod agent_counts;
 mod agent_status;
+mod agents;
 mod app;
 mod attached;
 mod body;
@@ -19,9 +21,11 @@ mod flows;
 mod guard;
 mod hub;
 mod info;
+mod log_stream;
 mod loop_delay;
 mod pages;
 mod peer;
+mod principal;
 mod redflow_ui;
 mod refused_origins;
 mod request;
@@ -33,6 +37,8 @@ mod settings;
 mod sidecar;
 mod start_failure;
 mod starts;
+mod tool_definitions;
+mod tools;
 mod watchdog;
 mod work_slots;
 

@@ -4,7 +4,9 @@ use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::app::App;
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
-use crate::{attached, bridge, event_socket, flows, guard, info, pages, run_events, runs, starts};
+use crate::{
+    agents, attached, bridge, event_socket, flows, guard, info, pages, run_events, runs, starts, tools,
+};
 use axum::Router;
 use axum::extract::{Extension, Request, State};
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -70,6 +72,16 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),
+        RouteId::Tools => get(tools::list),
+        RouteId::Tool => get(tools::one),
+        RouteId::RegisterTool => post(tools::register),
+        RouteId::RemoveTool => delete(tools::remove),
+        RouteId::CallTool => post(tools::call),
+        RouteId::ToolCalls => get(tools::calls),
+        RouteId::AgentDetail => get(agents::state),
+        RouteId::InternalInput => post(starts::start),
+        RouteId::InternalState => get(agents::internal_state),
+        RouteId::InternalTool => post(tools::internal_tool),
         RouteId::Catalogue => get(info::catalogue),
         RouteId::Edges => get(info::edges),
         RouteId::Codes => get(info::codes),

@@ -4,12 +4,13 @@
 //! no event is missing or sent twice where the two meet.
 
 use crate::app::App;
+use crate::log_stream::{LogPart, LogStream, wants_stream};
 use crate::request::{Path, invalid, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, raw};
 use crate::runs::find_run;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, RawQuery, State};
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use futures::stream;
 use redflow_access::Caller;
 use redflow_contract::event::{RunEvent, RunEventKind};
@@ -19,13 +20,6 @@ use redflow_ports::LoggedEvent;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Interval of the comments that keep a quiet stream open.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// Events that are read from the log at once.
-const PAGE: usize = 64;
 
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
@@ -52,19 +46,10 @@ pub(crate) async fn events(
         seq: events.last().map_or(last_seen, |event| event.seq),
         ready: events.iter().map(sse_event).collect(),
         is_over,
-        position,
-        app,
-        caller,
+        log: LogStream { app, caller, position },
     };
     let body = Body::from_stream(stream::unfold(stream, RunEventStream::next));
     Ok(raw(200, "text/event-stream", body))
-}
-
-fn wants_stream(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| {
-        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
-    })
 }
 
 /// The `seq` of the last event that the client has. A client that reconnects sends it as a header, which
@@ -99,9 +84,7 @@ struct RunEventStream {
     seq: u32,
     ready: VecDeque<Bytes>,
     is_over: bool,
-    position: u64,
-    app: Arc<App>,
-    caller: Caller,
+    log: LogStream,
 }
 
 impl RunEventStream {
@@ -110,30 +93,13 @@ impl RunEventStream {
             if let Some(bytes) = self.ready.pop_front() {
                 return Some((Ok(bytes), self));
             }
-            // A stream outlives its request, so the token is checked again. The client learns the reason when
-            // it reconnects.
-            if self.is_over || self.app.access.recheck(&self.caller, self.app.clock.now()).is_err() {
+            if self.is_over {
                 return None;
             }
-            // The log cannot be read, or has dropped the next event. The client reconnects and gets the rest
-            // from the journal.
-            let events = self.app.hub.log.read_after(self.position, PAGE).await.ok()?;
-            if events.first().is_some_and(|first| first.position > self.position + 1) {
-                return None;
-            }
-            if events.is_empty() {
-                let stop = self.app.stop.clone();
-                tokio::select! {
-                    () = stop.cancelled() => return None,
-                    () = self.app.hub.log.wait_past(self.position) => {}
-                    () = tokio::time::sleep(HEARTBEAT) => {
-                        return Some((Ok(Bytes::from_static(b": heartbeat\n\n")), self));
-                    }
-                }
-            }
-            for event in events {
-                self.position = event.position;
-                self.add(&event);
+            // A client that reconnects gets what it missed from the journal.
+            match self.log.next().await? {
+                LogPart::Heartbeat => return Some((Ok(LogPart::HEARTBEAT), self)),
+                LogPart::Events(events) => events.iter().for_each(|event| self.add(event)),
             }
         }
     }

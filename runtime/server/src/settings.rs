@@ -5,7 +5,9 @@ use redflow_contract::flow::Profile;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::Budget;
 use redflow_engine::EngineLimits;
-use redflow_ports::{Adapters, ChatStore, Clock, EventLog, FlowStore, Meter, RunReader, RunStore, UiStorage};
+use redflow_ports::{
+    Adapters, ChatStore, Clock, EventLog, FlowStore, ManifestStore, Meter, RunReader, RunStore, UiStorage,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ pub struct Parts {
     pub log: Arc<dyn EventLog>,
     /// Stores the flow and its credentials.
     pub flow_store: Arc<dyn FlowStore>,
+    /// Stores the manifest of tools and the registered tools.
+    pub manifests: Arc<dyn ManifestStore>,
     /// Stores the histories of chat nodes.
     pub chats: Arc<dyn ChatStore>,
     /// Stores the items of the Redflow UI.

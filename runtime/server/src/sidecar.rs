@@ -3,6 +3,7 @@
 use crate::active_flow::{FlowBuilder, PreparedFlow};
 use crate::admin::editor_notices::EditorNotices;
 use crate::admin::notice_writer;
+use crate::agent_counts::AgentCounts;
 use crate::app::App;
 use crate::attached;
 use crate::bridge::engine_parts::EngineParts;
@@ -17,6 +18,7 @@ use crate::response::Problem;
 use crate::routes;
 use crate::settings::{Parts, Settings};
 use crate::start_failure::StartFailure;
+use crate::tool_definitions::ToolDefinitions;
 use crate::watchdog::Watchdog;
 use crate::work_slots::WorkSlots;
 use redflow_access::AccessControl;
@@ -45,16 +47,23 @@ impl Sidecar {
     /// # Errors
     /// When the flow or the stored data cannot be read, or the whole flow is refused.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
-        let Parts { clock, store, run_reader, log, flow_store, chats, .. } = parts;
+        let Parts { clock, store, run_reader, log, flow_store, chats, manifests, .. } = parts;
         let Parts { ui_storage, adapters, meter, metrics, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;
+        let tool_definitions = ToolDefinitions::new(manifests, Arc::clone(&adapters), env);
+        // Before the flow, whose check asks which node types have operations.
+        let definitions = Arc::clone(&tool_definitions);
+        let loaded = work_slots.run_blocking(move || definitions.load()).await;
+        loaded.map_err(|Problem(error)| StartFailure::Api(*error))?.map_err(|diagnostics| {
+            StartFailure::Manifest(CheckReport { diagnostics, ..CheckReport::default() })
+        })?;
         let flow_builder = FlowBuilder {
             adapters: Arc::clone(&adapters),
             env,
             settings: Arc::clone(&settings),
-            registry: Arc::default(),
+            registry: Arc::clone(&tool_definitions.registry),
             stored_items,
             instance: InstanceId::local(),
         };
@@ -108,6 +117,8 @@ impl Sidecar {
             flow_builder,
             frames,
             editor_notices: EditorNotices::new(),
+            agent_counts: AgentCounts::default(),
+            tool_definitions,
             bridge,
             chats,
             flow_store,
@@ -123,6 +134,7 @@ impl Sidecar {
             tokio::spawn(notice_writer::write_notices(Arc::clone(&app), newest)),
             tokio::spawn(run_requests::handle_requests(Arc::clone(&app))),
             tokio::spawn(measure_loop_delay(Arc::clone(&app.meter))),
+            tokio::spawn(Arc::clone(&app.tool_definitions).watch()),
         ];
         let watchdog = Watchdog::start(&app, store);
         let sidecar = Self { app, background, watchdog };

@@ -8,6 +8,8 @@ use redflow_contract::diagnostic::CheckReport;
 pub enum StartFailure {
     /// The flow file is unusable as a whole. The report lists every problem.
     Flow(CheckReport),
+    /// The manifest of tools has problems. The report lists them all.
+    Manifest(CheckReport),
     /// Any other reason, such as unreadable credentials.
     Api(ApiError),
 }

@@ -2,11 +2,13 @@
 
 use crate::app::App;
 use crate::body::{self, RequestBody};
+use crate::principal::principal;
 use crate::request::invalid;
 use crate::response::{ApiResult, Problem, json};
 use crate::runs::find_run;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
+use redflow_access::Caller;
 use redflow_contract::api::{StartAnswer, StartRequest, StartedRun};
 use redflow_contract::code::ApiCode;
 use redflow_contract::effect::Ending;
@@ -19,13 +21,19 @@ use tokio_util::sync::CancellationToken;
 /// Bytes of an idempotency key.
 const MAX_KEY: usize = 200;
 
-pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
+pub(crate) async fn start(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> ApiResult {
     let key = idempotency_key(&headers)?;
     let StartRequest { node, payload, wait } = body::read_message(&headers, body, &app).await?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let order = StartOrder { node, payload, key: key.map(StartKey::Caller), ..StartOrder::default() };
+    let (key, by) = (key.map(StartKey::Caller), Some(principal(&caller)));
+    let order = StartOrder { node, payload, key, by, ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
     let rest = async { if wait { started.reports.await.ok() } else { None } };
     // When the sidecar stops, a waiting client still learns the id of its run.

@@ -93,7 +93,13 @@ const MIGRATIONS: &[&str] = &[
      CREATE INDEX runs_by_instance ON runs(instance);
      CREATE INDEX runs_failed ON runs(id) WHERE code IS NOT NULL;
      CREATE INDEX runs_failed_by_agent ON runs(node_id) WHERE code IS NOT NULL;",
+    // The tool whose call an event ended, for the log of each tool. It is null in older events.
+    "ALTER TABLE events ADD COLUMN tool TEXT;
+     CREATE INDEX events_by_tool ON events(tool, id) WHERE tool IS NOT NULL;",
 ];
+
+/// The first version whose events have a tool.
+const EVENTS_HAVE_TOOLS: usize = 5;
 
 /// Opens the driver's connection. Creates the tables if there are none, and migrates older versions.
 pub(crate) fn open_driver(directory: &Directory) -> Result<Connection, StoreError> {
@@ -213,6 +219,11 @@ fn version(connection: &Connection, directory: &Directory) -> Result<usize, Stor
         Ok(version) if version > 0 => Ok(version),
         _ => Err(error::damaged(dir, &"its version is missing")),
     }
+}
+
+/// Whether the events of this file name the tools whose calls they ended.
+pub(crate) fn events_have_tools(connection: &Connection, directory: &Directory) -> Result<bool, StoreError> {
+    Ok(version(connection, directory)? >= EVENTS_HAVE_TOOLS)
 }
 
 /// Migrates a database to the newest version, each step in one transaction.

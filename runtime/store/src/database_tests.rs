@@ -1,8 +1,9 @@
 use super::{MIGRATIONS, immutable_uri, migrate, open_driver, open_reader, version};
 use crate::directory::Directory;
+use crate::reader::Reader;
 use crate::runs::queries::RunQueries;
 use redflow_contract::code::StoreCode;
-use redflow_ports::RunFilter;
+use redflow_ports::{RunFilter, ToolCallQuery};
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -129,6 +130,32 @@ fn version_3_migrates_to_the_newest() {
     let migrated = open_driver(&directory).unwrap();
     assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
     assert_eq!(queries.newest(&filter).unwrap(), before);
+}
+
+/// Version 4 had no tools of events. Its events stay; nothing is known about the tools that they ended.
+#[test]
+fn version_4_migrates_to_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    let mut old = Connection::open(directory.database()).unwrap();
+    migrate(&mut old, 0, &MIGRATIONS[..4]).unwrap();
+    old.execute_batch("INSERT INTO events(run_id, body) VALUES ('a', '{}')").unwrap();
+    drop(old);
+    let calls = || {
+        let query = ToolCallQuery { tool: "mail".to_owned(), before: None, most: 9 };
+        Reader::open(dir.path()).unwrap().tool_calls(&query).unwrap().len()
+    };
+    assert_eq!(calls(), 0);
+
+    let migrated = open_driver(&directory).unwrap();
+    assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(text(&migrated, "SELECT body FROM events WHERE tool IS NULL"), "Text(\"{}\")");
+    assert_eq!(calls(), 0);
+    migrated.execute_batch("INSERT INTO events(run_id, tool, body) VALUES ('a', 'mail', '{}')").unwrap();
+    assert_eq!(calls(), 1);
+    let plan = "EXPLAIN QUERY PLAN SELECT id FROM events WHERE tool = 'mail' AND id < 9 ORDER BY id DESC";
+    let plan: String = migrated.query_row(plan, [], |row| row.get(3)).unwrap();
+    assert!(plan.contains("events_by_tool"), "{plan}");
 }
 
 #[test]

@@ -7,11 +7,12 @@ use crate::backup::{self, BackupReport};
 use crate::database;
 use crate::directory::Directory;
 use crate::error;
+use crate::events::rows;
 use crate::lock::Lock;
 use crate::runs::queries::{CheckedRun, RunQueries};
 use redflow_contract::id::RunId;
 use redflow_contract::run::RunSummary;
-use redflow_ports::{RunFilter, StoreError, StoredRun};
+use redflow_ports::{LoggedEvent, RunFilter, StoreError, StoredRun, ToolCallQuery};
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -93,6 +94,17 @@ impl Reader {
     /// When the database cannot be read.
     pub fn run_ids(&self) -> Result<Vec<RunId>, StoreError> {
         self.queries().run_ids()
+    }
+
+    /// The events that ended calls of a tool, newest first. A database that no later version has opened has none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn tool_calls(&self, query: &ToolCallQuery) -> Result<Vec<LoggedEvent>, StoreError> {
+        if !database::events_have_tools(&self.connection, &self.directory)? {
+            return Ok(Vec::new());
+        }
+        rows::calls(&self.connection, query).map_err(|error| self.queries().error(&error))
     }
 
     /// Whether a process drives the runs now.

@@ -26,7 +26,7 @@ use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_ports::{
     BoxFuture, ChatStore, EventBounds, EventLog, Journal, LoggedEvent, NewRun, PendingRequest, RunFilter,
-    RunReader, RunRecord, RunStore, StoreError, StoredRun,
+    RunReader, RunRecord, RunStore, StoreError, StoredRun, ToolCallQuery,
 };
 use rusqlite::Connection;
 use std::future::{pending, ready};
@@ -273,6 +273,15 @@ impl EventLog for Store {
                 return Err(error::damaged(queries.dir(), &"an event is missing"));
             }
             Ok(events)
+        }))
+    }
+
+    fn read_calls(&self, query: ToolCallQuery) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+        if self.log.is_none() {
+            return Box::pin(ready(Ok(Vec::new())));
+        }
+        Box::pin(self.query(move |queries| {
+            event_rows::calls(queries.connection(), &query).map_err(|error| queries.error(&error))
         }))
     }
 

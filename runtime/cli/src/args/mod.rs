@@ -29,7 +29,9 @@ pub(crate) use serve::{
     TokenOptions,
 };
 pub(crate) use shared::{DataOption, ProfileName, SidecarOption};
-pub(crate) use tools::{CheckManifestOptions, ToolsCommand, ToolsOptions};
+pub(crate) use tools::{
+    CallToolOptions, CheckManifestOptions, ShowToolOptions, ToolCallsOptions, ToolsCommand, ToolsOptions,
+};
 
 use crate::config::{Flags, LogDefault};
 use clap::{Args, Parser, Subcommand};
@@ -75,7 +77,7 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Test which addresses tools may reach
     Egress(EgressOptions),
-    /// Check a manifest of tools
+    /// List, show and call tools, see their calls, or check a manifest
     Tools(ToolsOptions),
     /// Replay a journal and compare every effect with the recorded one
     Replay(ReplayOptions),
@@ -204,7 +206,10 @@ impl Arguments {
             Command::Egress(EgressOptions { command: EgressCommand::Test(options) }) => {
                 Flags { allow_private: options.private.allow_private.clone(), ..flags }
             }
-            Command::Models(_) | Command::Tools(_) | Command::Explain(_) | Command::Schema(_) => flags,
+            Command::Tools(options) => {
+                Flags { data: options.data.clone(), url: options.sidecar().url, ..flags }
+            }
+            Command::Models(_) | Command::Explain(_) | Command::Schema(_) => flags,
             Command::Types(_) | Command::Import(_) | Command::Export(_) | Command::Completions { .. } => {
                 flags
             }

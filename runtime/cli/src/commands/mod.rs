@@ -32,4 +32,4 @@ pub(crate) use runs::runs;
 pub(crate) use schema::{schema, types};
 pub(crate) use serve::serve;
 pub(crate) use token::token;
-pub(crate) use tools::check_manifest;
+pub(crate) use tools::{check_manifest, tools};

@@ -4,7 +4,7 @@ use crate::args::ServeOptions;
 use crate::config::Settings;
 use crate::context::{AppContext, clock, process_env};
 use crate::data_dir::create_data_dir;
-use crate::diagnostics::print_diagnostics;
+use crate::diagnostics::{format_diagnostic, print_diagnostics};
 use crate::errors::{print_api_error, print_store_error};
 use crate::exit::{CommandResult, Exit};
 use crate::files::{absolute_path, display_path};
@@ -18,11 +18,12 @@ use redflow_access::{AccessSettings, Tokens, listen};
 use redflow_contract::flow::Profile;
 use redflow_node_red::NodeRed;
 use redflow_ports::{
-    ChatStore, EventLog, FileStoreError, FlowStore, RunReader, RunStore, StoredFlow, UiStorage,
+    ChatStore, EventLog, FileStoreError, FlowStore, ManifestStore, RunReader, RunStore, StoredFlow, UiStorage,
 };
 use redflow_server::{Parts, Sidecar, StartFailure};
 use redflow_store::{
-    EventLogSettings, FlowFile, MemoryChatStore, MemoryStore, MemoryUiStorage, Store, UiStorageFile,
+    EventLogSettings, FlowFile, ManifestFiles, MemoryChatStore, MemoryStore, MemoryUiStorage, Store,
+    UiStorageFile,
 };
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -57,6 +58,10 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
         let sidecar = match Sidecar::start(parts(context, stores, tokens, &flows), server).await {
             Ok(sidecar) => sidecar,
             Err(StartFailure::Api(error)) => return Err(print_api_error(error)),
+            Err(StartFailure::Manifest(report)) => {
+                report.diagnostics.iter().for_each(|problem| print_note(&format_diagnostic(problem)));
+                return Err(Exit::Unusable);
+            }
             Err(StartFailure::Flow(report)) => {
                 print_diagnostics(Some(&flows), report.diagnostics);
                 return Err(Exit::Unusable);
@@ -84,6 +89,7 @@ struct Stores {
     flow: Arc<dyn FlowStore>,
     chats: Arc<dyn ChatStore>,
     ui: Arc<dyn UiStorage>,
+    manifests: Arc<dyn ManifestStore>,
 }
 
 impl Stores {
@@ -91,15 +97,16 @@ impl Stores {
         let events = usize::try_from(settings.server.events_kept.value).unwrap_or(usize::MAX);
         let log = EventLogSettings { max_events: events, ..EventLogSettings::default() };
         let file = FlowFile::new(flows.to_owned(), data.to_owned());
+        let manifests = Arc::new(ManifestFiles::new(data.to_owned()));
         if options.ephemeral {
             let runs = Arc::new(MemoryStore::with_event_log(MemoryStore::DEFAULT_MAX_FINISHED, log));
             let flow = Arc::new(EphemeralFlowStore { file, latest: Mutex::default() });
             let (chats, ui) = (Arc::new(MemoryChatStore::default()), Arc::new(MemoryUiStorage::default()));
-            return Ok(Self { reader: runs.clone(), log: runs.clone(), runs, flow, chats, ui });
+            return Ok(Self { reader: runs.clone(), log: runs.clone(), runs, flow, chats, ui, manifests });
         }
         let runs = Arc::new(Store::open_with_log(data, log).map_err(print_store_error)?);
         let (flow, ui) = (Arc::new(file), Arc::new(UiStorageFile::new(data)));
-        Ok(Self { reader: runs.clone(), log: runs.clone(), chats: runs.clone(), runs, flow, ui })
+        Ok(Self { reader: runs.clone(), log: runs.clone(), chats: runs.clone(), runs, flow, ui, manifests })
     }
 }
 
@@ -122,7 +129,7 @@ impl FlowStore for EphemeralFlowStore {
 }
 
 fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> Parts {
-    let Stores { runs, reader, log, flow, chats, ui } = stores;
+    let Stores { runs, reader, log, flow, chats, ui, manifests } = stores;
     let metrics = Arc::clone(&context.metrics);
     Parts {
         clock: clock(),
@@ -132,6 +139,7 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
         flow_store: flow,
         chats,
         ui_storage: ui,
+        manifests,
         adapters: Arc::clone(&context.adapters),
         meter: context.metrics.clone(),
         metrics: Arc::new(move || metrics.render()),

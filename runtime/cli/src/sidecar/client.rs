@@ -3,6 +3,7 @@
 //! Every failure is an `ApiError`: that of the sidecar, or `SIDECAR_UNREACHABLE`. The client never retries,
 //! and limits the size of every response.
 
+use super::events::EventReader;
 use crate::errors::store_error;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::{ApiCode, StoreCode};
@@ -96,6 +97,23 @@ impl Sidecar {
             return Err(self.incompatible("it sends no event stream"));
         }
         Ok(Stream { sidecar: self, response })
+    }
+
+    /// Passes each event of a stream to `print`. Returns only with an error, because such a stream has no end.
+    pub(crate) async fn read_stream<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        print: &mut (dyn FnMut(&T) + Send),
+    ) -> Result<(), ApiError> {
+        let mut stream = self.open_stream(path, &[]).await?;
+        let mut reader = EventReader::new();
+        while let Some(piece) = stream.next().await? {
+            for data in reader.push(&piece).map_err(|_| self.incompatible("an event is too large"))? {
+                let event = serde_json::from_str(&data);
+                print(&event.map_err(|_| self.incompatible("an event has another format"))?);
+            }
+        }
+        Err(self.unreachable("it closed the connection"))
     }
 
     fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {

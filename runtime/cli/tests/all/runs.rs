@@ -117,12 +117,21 @@ fn a_run_is_shown() {
     let detail: Value = serde_json::from_str(&folder.run_ok(["runs", "show", &id, "--json"])).unwrap();
     let keys: Vec<&str> = detail.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["summary", "events", "calls", "result"]);
+    let mut calls = detail["calls"].clone();
+    for call in calls.as_array_mut().unwrap() {
+        let call = call.as_object_mut().unwrap();
+        let started = call.remove("startedAt").unwrap();
+        assert!(started.as_u64() >= detail["summary"]["startedAt"].as_u64(), "{started}");
+        assert!(call.remove("durationMs").unwrap().is_u64());
+    }
     assert_eq!(
-        detail["calls"],
+        calls,
         json!([
             {"iteration": 1, "callId": format!("{id}:1"), "tool": "calculator", "input": {"expression": "6*7"},
+             "effect": "read", "tries": 1,
              "result": {"success": true, "output": {"result": 42, "expression": "6*7"}}},
             {"iteration": 2, "callId": format!("{id}:2"), "tool": "calculator", "input": {"expression": "1/0"},
+             "effect": "read", "tries": 1,
              "result": {"success": false, "error": "Calculation error: Division by zero at character 2: use a \
                         divisor or base other than zero"}},
         ])
@@ -176,11 +185,18 @@ fn calls_are_cut_in_text_and_complete_in_json() {
 fn a_call_without_a_result_is_printed_without_one() {
     let folder = Folder::with_flow(&at_most_once_flow());
     let id = interrupted_run(&folder);
-    let detail =
-        |folder: &Folder| folder.redflow(["runs", "show", &id, "--json"]).run().json()["calls"].clone();
+    let detail = |folder: &Folder| {
+        let mut calls = folder.redflow(["runs", "show", &id, "--json"]).run().json()["calls"].clone();
+        let call = calls[0].as_object_mut().unwrap();
+        assert!(call.remove("startedAt").unwrap().is_u64());
+        // Only a call that has ended took a time. A person tried nothing, so the tries stay unknown.
+        assert_eq!(call.remove("durationMs").is_some(), !call["result"].is_null());
+        calls
+    };
     let call = |result: Value| {
-        let input = json!({"expression": "6*7"});
-        json!([{"iteration": 1, "callId": format!("{id}:1"), "tool": "calculator", "input": input, "result": result}])
+        let (call, input) = (format!("{id}:1"), json!({"expression": "6*7"}));
+        json!([{"iteration": 1, "callId": call, "tool": "calculator", "input": input, "result": result,
+                "effect": "at_most_once"}])
     };
     assert_eq!(detail(&folder), call(Value::Null));
     assert_eq!(folder.redflow(["run", "--resume", &id]).run().code, 3);

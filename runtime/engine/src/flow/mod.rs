@@ -109,6 +109,14 @@ impl BuiltFlow {
         tools
     }
 
+    /// The agents that are not refused, by their ids.
+    pub fn agents(&self) -> impl Iterator<Item = (&NodeId, &Arc<BuiltAgent>)> {
+        self.nodes.iter().filter_map(|node| match node {
+            BuiltNode::Agent(agent) => Some((&agent.compiled.spec().agent.node_id, agent)),
+            _ => None,
+        })
+    }
+
     /// Whether the flow has this agent, refused or not.
     pub(crate) fn has_agent(&self, id: &NodeId) -> bool {
         self.flow.find(id.as_str()).is_some_and(|ix| self.nodes[ix].is_agent())

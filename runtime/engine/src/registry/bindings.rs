@@ -1,5 +1,6 @@
 //! The tools that an agent gets from providers. They are resolved as a run begins.
 
+use super::entry::own_tool;
 use super::operation::operation_call;
 use super::{RefusedTool, Registry, RegistrySnapshot};
 use crate::flow::agent::{
@@ -8,7 +9,7 @@ use crate::flow::agent::{
 use crate::report::error_outside_run;
 use redflow_contract::code::{RunErrorCode, ToolCode};
 use redflow_contract::effect::ToolCall;
-use redflow_contract::id::{InstanceId, NodeSummary};
+use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
 use redflow_contract::manifest::NodeOperation;
 use redflow_contract::plan::{AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
@@ -321,4 +322,25 @@ fn unavailable(text: &str) -> RunError {
 
 fn config_invalid(text: String) -> RunError {
     error_outside_run(RunErrorCode::ConfigInvalid, text)
+}
+
+impl BuiltAgent {
+    /// The tools that the model may call now, with those of its providers.
+    ///
+    /// # Errors
+    /// Why its runs cannot begin now.
+    pub fn tool_entries(
+        self: &Arc<Self>,
+        registry: &Registry,
+        strategies: &Strategies,
+    ) -> Result<Vec<ToolEntry>, RunError> {
+        let agent = self.resolve(registry, strategies)?;
+        let AgentSpec { tools, agent: NodeRef { instance, .. }, .. } = &**agent.compiled.spec();
+        let parts = tools.iter().zip(&agent.tools).zip(&agent.tool_nodes);
+        let entry = |((spec, tool), node): ((&ToolSpec, &BuiltTool), &NodeSummary)| match &tool.definition {
+            Some(definition) => (*definition.entry).clone(),
+            None => (*own_tool(spec, tool, node, instance).entry).clone(),
+        };
+        Ok(parts.map(entry).collect())
+    }
 }

@@ -96,7 +96,12 @@ impl BuiltAgent {
     }
 }
 
-fn own_tool(spec: &ToolSpec, tool: &BuiltTool, node: &NodeSummary, instance: &InstanceId) -> FlowTool {
+pub(super) fn own_tool(
+    spec: &ToolSpec,
+    tool: &BuiltTool,
+    node: &NodeSummary,
+    instance: &InstanceId,
+) -> FlowTool {
     let id = tool_id(&node.type_name, &spec.name, tool.is_flow());
     let is_flow = id.starts_with("flow.");
     let entry = ToolEntry {

@@ -7,6 +7,7 @@ mod admission;
 pub(crate) mod attempts;
 pub(crate) mod bindings;
 mod entry;
+mod load;
 pub(crate) mod operation;
 
 pub(crate) use admission::Permit;

@@ -78,7 +78,10 @@ pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
                 tokio::task::yield_now().await;
             }
             match serde_json::from_str(&event.json) {
-                Ok(StreamEvent::Run { event }) => writer.run_event(&event),
+                Ok(StreamEvent::Run { event }) => {
+                    writer.app.agent_counts.add(&event);
+                    writer.run_event(&event);
+                }
                 Ok(StreamEvent::Flow { at, event }) => writer.flow_event(at, &event).await,
                 // Written by a later release.
                 Err(_) => {}

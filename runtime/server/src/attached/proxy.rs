@@ -16,8 +16,9 @@ use redflow_node_red::{ProxyError, ProxyRequest, ProxyResponse};
 use std::sync::Arc;
 
 /// First segments of the paths that are never forwarded.
-const OWN_SEGMENTS: [&str; 12] = [
+const OWN_SEGMENTS: [&str; 13] = [
     "api",
+    "internal",
     "events",
     "observability",
     "bridge",

@@ -7,7 +7,7 @@ use super::engine_parts::EngineParts;
 use super::host::{NodeRedHost, adapters};
 use super::observer::BridgeObserver;
 use super::session::BridgeSession;
-use crate::active_flow::{FlowBuilder, PreparedFlow};
+use crate::active_flow::{FlowBuilder, FlowTools, PreparedFlow};
 use crate::response::Problem;
 use crate::work_slots::WorkSlots;
 use redflow_contract::Message;
@@ -28,16 +28,17 @@ use tokio_util::sync::CancellationToken;
 const MAX_LOGGED: usize = 100;
 
 /// What `/api/instances` shows of a Node-RED, apart from its session.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 struct InstanceInfo {
     node_red: String,
     bridge: String,
     revision: Option<String>,
     agents: Vec<AgentState>,
+    tools: Arc<FlowTools>,
 }
 
 pub(crate) struct Instance {
-    pub(super) id: InstanceId,
+    pub(crate) id: InstanceId,
     pub(super) engine: Engine,
     pub(super) session: Arc<BridgeSession>,
     pub(super) store: Arc<dyn RunStore>,
@@ -101,7 +102,7 @@ impl Instance {
         (info.node_red, info.bridge) = (node_red, bridge);
     }
 
-    pub(super) fn state(&self) -> InstanceState {
+    pub(crate) fn state(&self) -> InstanceState {
         let info = self.info().clone();
         let (waiting, open_calls) = self.session.counts();
         InstanceState {
@@ -114,6 +115,11 @@ impl Instance {
             waiting: saturated(waiting),
             open_calls: saturated(open_calls),
         }
+    }
+
+    /// The tools of its flow.
+    pub(crate) fn tools(&self) -> Arc<FlowTools> {
+        Arc::clone(&self.info().tools)
     }
 
     fn info(&self) -> MutexGuard<'_, InstanceInfo> {
@@ -155,6 +161,7 @@ impl Instance {
         {
             let mut info = self.info();
             (info.revision, info.agents) = (Some(revision.clone()), agents.clone());
+            info.tools = Arc::clone(&active.tools);
         }
         if !std::mem::replace(&mut *recovered, true) {
             self.recover();

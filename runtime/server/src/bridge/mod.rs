@@ -93,7 +93,7 @@ impl Bridge {
         self.all().into_iter().flat_map(of).collect()
     }
 
-    fn all(&self) -> Vec<Arc<Instance>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Instance>> {
         self.lock().values().cloned().collect()
     }
 

@@ -5,11 +5,13 @@
 
 use crate::app::App;
 use crate::body::{self, RequestBody};
+use crate::principal::principal;
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, json, printable};
 use crate::starts::start_problem;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
+use redflow_access::Caller;
 use redflow_contract::chat::{ChatHistory, ChatItem, ChatSend, ChatSent, ChatSpeaker, MAX_CHAT_BYTES};
 use redflow_contract::code::ApiCode;
 use redflow_contract::digest::Digest;
@@ -23,6 +25,7 @@ const MAX_ITEM_ID: usize = 200;
 
 pub(crate) async fn send(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path,
     headers: HeaderMap,
     body: RequestBody,
@@ -51,7 +54,8 @@ pub(crate) async fn send(
         trace_id: None,
         iteration: None,
     };
-    let order = StartOrder { node: Some(node), chat_item: Some(item), key, ..StartOrder::default() };
+    let (node, chat_item, by) = (Some(node), Some(item), Some(principal(&caller)));
+    let order = StartOrder { node, chat_item, key, by, ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
     let refused = started.refused.into_iter().map(|report| report.agent.id);
     let agent_core_id = started.runs.into_iter().map(|(_, agent)| agent.id).chain(refused).next();

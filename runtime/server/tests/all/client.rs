@@ -204,7 +204,7 @@ impl Socket {
 
     pub(crate) async fn subscribe(&mut self, after: Option<&str>) {
         let after = after.map(str::to_owned);
-        self.say(&EventsRequest::Subscribe { after, runs: None, deltas: false }).await;
+        self.say(&EventsRequest::Subscribe { after, runs: None, types: None, deltas: false }).await;
     }
 
     /// Receives the next message; none if the socket is closed.

@@ -118,7 +118,9 @@ async fn sends_only_the_subscribed_runs() {
     start().await.ok(202);
     let mut socket = sidecar.socket().await;
     let runs = Some(vec![RunId::from(wanted.as_str())]);
-    socket.say(&EventsRequest::Subscribe { after: Some("0".to_owned()), runs, deltas: false }).await;
+    socket
+        .say(&EventsRequest::Subscribe { after: Some("0".to_owned()), runs, types: None, deltas: false })
+        .await;
     start().await.ok(202);
     sidecar.post(&format!("/api/runs/{wanted}/cancel"), json!({})).await.ok(200);
     let is_end = |event: &StreamEvent| matches!(event, StreamEvent::Run { event } if matches!(event.event, RunEventKind::RunFinished { .. }));
@@ -128,13 +130,40 @@ async fn sends_only_the_subscribed_runs() {
 }
 
 #[tokio::test]
+async fn sends_only_the_subscribed_types() {
+    let sidecar = TestSidecar::start(tool_flow("calculator-tool")).await;
+    sidecar.run(json!({"payload": "?"})).await;
+    let subscribe = async |types: &[&str]| {
+        let mut socket = sidecar.socket().await;
+        let (after, types) =
+            (Some("0".to_owned()), Some(types.iter().map(|&name| name.to_owned()).collect()));
+        socket.say(&EventsRequest::Subscribe { after, runs: None, types, deltas: false }).await;
+        socket
+    };
+    let mut socket = subscribe(&["tool_returned", "debug", "unknown"]).await;
+    let events = socket.until(is_debug).await;
+    let type_of = |event: &StreamEvent| {
+        let json = serde_json::to_string(event).unwrap();
+        StreamEvent::type_in(&json).unwrap().into_owned()
+    };
+    let types: Vec<String> = events.iter().map(|(_, event)| type_of(event)).collect();
+    assert_eq!(types, ["tool_returned", "debug"]);
+    let mut none = subscribe(&[]).await;
+    assert!(matches!(none.hear().await, EventsMessage::CaughtUp { .. }));
+    for types in [vec!["x"; 101], vec![&*"x".repeat(101)]] {
+        let mut refused = subscribe(&types).await;
+        assert_eq!(close_reason(&mut refused).await.0, ProblemCode::Api(ApiCode::MessageInvalid));
+    }
+}
+
+#[tokio::test]
 async fn sends_the_position_to_a_reader_of_few_events() {
     let mut nodes = plain_flow();
     nodes[1]["wires"] = json!([["result"]]);
     let sidecar = TestSidecar::start(nodes).await;
     let mut socket = sidecar.socket().await;
     let runs = Some(vec![RunId::from("none of these")]);
-    socket.say(&EventsRequest::Subscribe { after: None, runs, deltas: false }).await;
+    socket.say(&EventsRequest::Subscribe { after: None, runs, types: None, deltas: false }).await;
     let EventsMessage::CaughtUp { cursor: first } = socket.hear().await else { panic!("not caught up") };
     for _ in 0..1100 {
         sidecar.post("/api/runs", json!({"node": "ask"})).await.ok(202);
@@ -148,7 +177,7 @@ async fn sends_the_position_to_a_reader_of_few_events() {
 async fn sends_deltas_only_on_request_and_without_a_cursor() {
     let sidecar = TestSidecar::start(plain_flow()).await;
     let mut with_deltas = sidecar.socket().await;
-    with_deltas.say(&EventsRequest::Subscribe { after: None, runs: None, deltas: true }).await;
+    with_deltas.say(&EventsRequest::Subscribe { after: None, runs: None, types: None, deltas: true }).await;
     assert!(matches!(with_deltas.hear().await, EventsMessage::CaughtUp { .. }));
     let mut other = sidecar.socket().await;
     other.subscribe(None).await;
@@ -221,7 +250,9 @@ async fn closes_the_socket_after_an_invalid_message_with_a_code() {
     }
     let mut socket = sidecar.socket().await;
     let runs = Some((0..1001).map(|n| RunId::from(n.to_string())).collect());
-    let text = serde_json::to_string(&EventsRequest::Subscribe { after: None, runs, deltas: false }).unwrap();
+    let text =
+        serde_json::to_string(&EventsRequest::Subscribe { after: None, runs, types: None, deltas: false })
+            .unwrap();
     assert!(text.len() > 2000);
     socket.send(Message::text(text)).await;
     assert_eq!(close_reason(&mut socket).await.0, ProblemCode::Api(ApiCode::MessageTooLarge));

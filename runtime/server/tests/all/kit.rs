@@ -7,9 +7,12 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::node::EffectClass;
 use redflow_contract::{Message, Millis};
 use redflow_engine::SystemClock;
-use redflow_ports::{Adapters, BoxFuture, FlowStore as _, Measurement, Meter, StoredFlow, Tool, ToolOutcome};
+use redflow_ports::{
+    Adapters, BoxFuture, FlowStore as _, ManifestToolConfig, Measurement, Meter, StoredFlow, Tool,
+    ToolOutcome,
+};
 use redflow_server::{Parts, Settings, Sidecar};
-use redflow_store::{EventLogSettings, FlowFile, Store, UiStorageFile};
+use redflow_store::{EventLogSettings, FlowFile, ManifestFiles, Store, UiStorageFile};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -72,6 +75,7 @@ impl Setup {
             run_reader: store.clone(),
             log: store.clone(),
             chats: store.clone(),
+            manifests: Arc::new(ManifestFiles::new(dir.path().to_owned())),
             store,
             flow_store: Arc::new(flow_file),
             ui_storage: Arc::new(UiStorageFile::new(dir.path())),
@@ -163,7 +167,32 @@ fn adapters() -> Adapters {
     redflow_nodes::register(&mut adapters);
     adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(UnknownOutcomeTool))));
     adapters.tools.insert("tool.slow", Arc::new(|_| Ok(Arc::new(SlowTool))));
+    let build = |config: ManifestToolConfig<'_>| -> Result<Arc<dyn Tool>, String> {
+        if config.tool.url.contains("unusable") {
+            Err("no such host".to_owned())
+        } else {
+            Ok(Arc::new(EchoTool))
+        }
+    };
+    adapters.manifest_tool = Some(Arc::new(build));
     adapters
+}
+
+/// A tool of the manifest that returns its input, and fails if it is told so.
+struct EchoTool;
+
+impl Tool for EchoTool {
+    fn effect(&self, _input: &Message) -> EffectClass {
+        EffectClass::Read
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        let result = match call.input.get("fail") {
+            Some(_) => ToolResult::failed("it was told to fail"),
+            None => ToolResult::ok(Value::Object(call.input.clone())),
+        };
+        Box::pin(async { ToolOutcome::Returned(result) })
+    }
 }
 
 /// A tool whose outcome is always unknown.

@@ -28,4 +28,5 @@ mod redflow_ui_origin;
 mod route_access;
 mod run_events;
 mod runs;
+mod tools;
 mod ui_storage;

@@ -4,7 +4,7 @@ use crate::client::{PATIENCE, Reply, Request, Socket, reply};
 use crate::kit::{TOKEN, TestSidecar, plain_flow, token};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::Scope;
-use redflow_contract::route::{ANY_BODY, Answer, Method, ROUTES, Route};
+use redflow_contract::route::{ANY_BODY, Answer, Method, ROUTES, Route, RouteId};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -80,7 +80,12 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
                 wrong("application/json", "{").await.refused(400, "BODY_INVALID");
                 wrong("application/json", r#"{"a":1,"a":2}"#).await.refused(400, "BODY_INVALID");
                 if route.body != Some(ANY_BODY) {
-                    wrong("application/json", r#"{"no such key":1}"#).await.refused(400, "BODY_INVALID");
+                    // A definition of a tool is answered with all its problems.
+                    let refused = match route.id {
+                        RouteId::RegisterTool => (422, "TOOL_REFUSED"),
+                        _ => (400, "BODY_INVALID"),
+                    };
+                    wrong("application/json", r#"{"no such key":1}"#).await.refused(refused.0, refused.1);
                     // A list is no object, even if it has the values of the keys in their order.
                     for list in ["[]", "[[],null,true]", r#"["n","p",true]"#, r#"["call",[true,1]]"#] {
                         wrong("application/json", list).await.refused(400, "BODY_INVALID");

@@ -10,18 +10,25 @@ use redflow_contract::stream::StreamEvent;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Marks a text that was shortened.
 const ELLIPSIS: char = '…';
 
-/// The events of a batch as JSON, each with its run.
-pub(crate) fn run_events(
-    events: Vec<RunEvent>,
-    max_bytes: usize,
-) -> impl Iterator<Item = (Option<RunId>, String)> {
+/// An event as JSON, with the columns that it is found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EventBody {
+    pub(crate) run: Option<RunId>,
+    /// The tool whose call the event ended.
+    pub(crate) tool: Option<Arc<str>>,
+    pub(crate) json: Arc<str>,
+}
+
+/// The events of a batch.
+pub(crate) fn run_events(events: Vec<RunEvent>, max_bytes: usize) -> impl Iterator<Item = EventBody> {
     events.into_iter().filter_map(move |event| {
-        let run = event.run_id.clone();
-        run_event(event, max_bytes).map(|json| (Some(run), json))
+        let (run, tool) = (Some(event.run_id.clone()), event.ended_tool().map(Arc::from));
+        run_event(event, max_bytes).map(|json| EventBody { run, tool, json: json.into() })
     })
 }
 
@@ -43,8 +50,16 @@ fn run_event(event: RunEvent, max_bytes: usize) -> Option<String> {
     serde_json::to_string(&event).ok()
 }
 
-/// A flow event as JSON. None only if it cannot be serialised, which does not happen with our types.
-pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<String> {
+/// An event of the flow. None only if it cannot be serialised, which does not happen with our types.
+pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<EventBody> {
+    let tool = match &event {
+        FlowEvent::ToolInvoked { call } => Some(Arc::from(call.tool.as_str())),
+        _ => None,
+    };
+    flow_event_json(at, event, max_bytes).map(|json| EventBody { run: None, tool, json: json.into() })
+}
+
+fn flow_event_json(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<String> {
     let event = StreamEvent::Flow { at, event };
     if let Ok(text) = to_json(&event, max_bytes) {
         return Some(text);

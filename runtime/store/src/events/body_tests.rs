@@ -1,4 +1,4 @@
-use super::{ELLIPSIS, flow_event, run_event as run_event_json};
+use super::{ELLIPSIS, flow_event_json as flow_event, run_event as run_event_json};
 use crate::kit::{debug_event, debug_node, deployed_event, run_event};
 use redflow_contract::action::ActionKind;
 use redflow_contract::code::RunErrorCode;

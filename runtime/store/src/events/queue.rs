@@ -3,6 +3,7 @@
 //! Owns the limit on waiting events. The engine never waits for the disk, so events that come too fast are
 //! dropped. Never silent about that: dropped events are counted, and the count is logged.
 
+use super::body::EventBody;
 use redflow_contract::event::FlowEvent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,7 +27,7 @@ pub(crate) struct FlowEventQueue {
 /// An event that waits. It gives its room back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct QueuedFlowEvent {
-    pub(crate) json: Arc<str>,
+    pub(crate) body: EventBody,
     is_debug: bool,
     queue: Arc<FlowEventQueue>,
 }
@@ -36,7 +37,7 @@ impl FlowEventQueue {
     pub(crate) fn accept(
         self: &Arc<Self>,
         event: FlowEvent,
-        to_json: impl FnOnce(FlowEvent) -> Option<String>,
+        to_json: impl FnOnce(FlowEvent) -> Option<EventBody>,
     ) -> Option<QueuedFlowEvent> {
         let is_debug = matches!(event, FlowEvent::Debug { .. });
         let factor = if is_debug { 1 } else { 2 };
@@ -46,10 +47,10 @@ impl FlowEventQueue {
             self.count_dropped();
             return None;
         }
-        let json: Arc<str> = to_json(event)?.into();
+        let body = to_json(event)?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(json.len(), Ordering::Relaxed);
-        Some(QueuedFlowEvent { json, is_debug, queue: Arc::clone(self) })
+        self.bytes.fetch_add(body.json.len(), Ordering::Relaxed);
+        Some(QueuedFlowEvent { body, is_debug, queue: Arc::clone(self) })
     }
 
     fn count_dropped(&self) {
@@ -78,7 +79,7 @@ impl QueuedFlowEvent {
 impl Drop for QueuedFlowEvent {
     fn drop(&mut self) {
         self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.queue.bytes.fetch_sub(self.json.len(), Ordering::Relaxed);
+        self.queue.bytes.fetch_sub(self.body.json.len(), Ordering::Relaxed);
     }
 }
 

@@ -1,4 +1,5 @@
 use super::{DropReporter, FlowEventQueue, MAX_WAITING, MAX_WAITING_BYTES, QueuedFlowEvent, ReportWhen};
+use crate::events::body::EventBody;
 use crate::kit::{debug_event, deployed_event};
 use redflow_contract::event::FlowEvent;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 fn accept(queue: &Arc<FlowEventQueue>, event: FlowEvent, json: &str) -> Option<QueuedFlowEvent> {
-    queue.accept(event, |_| Some(json.to_owned()))
+    queue.accept(event, |_| Some(EventBody { run: None, tool: None, json: json.into() }))
 }
 
 #[test]

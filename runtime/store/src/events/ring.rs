@@ -3,8 +3,8 @@
 //! Owns what readers may see: an event gets here only after it is stored. Limited in number and in bytes.
 //! Never touches a disk.
 
-use redflow_contract::id::RunId;
-use redflow_ports::{EventBounds, LoggedEvent};
+use super::body::EventBody;
+use redflow_ports::{EventBounds, LoggedEvent, ToolCallQuery};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -69,6 +69,16 @@ impl EventRing {
         self.read().after(position, most)
     }
 
+    /// Events that ended calls of a tool, newest first, as far back as the ring reaches.
+    pub(crate) fn calls(&self, query: &ToolCallQuery) -> Vec<LoggedEvent> {
+        let ToolCallQuery { tool, before, most } = query;
+        let mut budget = AnswerBudget::default();
+        let recent = self.read();
+        let older = recent.events.iter().rev().filter(|event| before.is_none_or(|end| event.position < end));
+        let calls = older.filter(|event| event.tool.as_deref() == Some(tool)).take(*most);
+        calls.take_while(|event| budget.take(event.json.len())).cloned().collect()
+    }
+
     /// Adds events that are stored now and follow the newest. Everything up to `oldest` was removed.
     pub(crate) fn publish(&self, events: impl IntoIterator<Item = LoggedEvent>, oldest: u64) {
         let mut recent = self.write();
@@ -85,12 +95,12 @@ impl EventRing {
     }
 
     /// Adds events that are stored only here: those beyond the limits are lost.
-    pub(crate) fn append(&self, events: impl IntoIterator<Item = (Option<RunId>, String)>) {
+    pub(crate) fn append(&self, events: impl IntoIterator<Item = EventBody>) {
         let mut recent = self.write();
         let mut newest = self.newest.load(Ordering::Acquire);
-        for (run, json) in events {
+        for EventBody { run, tool, json } in events {
             newest += 1;
-            recent.push(LoggedEvent { position: newest, run, json: json.into() });
+            recent.push(LoggedEvent { position: newest, run, tool, json });
         }
         let first = recent.events.front().map(|first| first.position);
         self.newest.store(newest, Ordering::Release);

@@ -3,14 +3,14 @@
 //! Owns their table: the positions they get, when the oldest are removed, and that no reader sees an event
 //! before it is on the disk. Never decides what goes into one transaction.
 
-use super::body;
+use super::body::{self, EventBody};
 use super::log::{EventLogHandle, EventLogSettings, new_log_id};
 use super::ring::{AnswerBudget, EventRing};
 use crate::database::{from_sql_integer, to_sql_integer};
 use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
-use redflow_ports::{EventBounds, LoggedEvent};
-use rusqlite::{Connection, params};
+use redflow_ports::{EventBounds, LoggedEvent, ToolCallQuery};
+use rusqlite::{Connection, Rows, params};
 use std::sync::Arc;
 
 /// The newest events that are also in memory, and their bytes.
@@ -68,30 +68,17 @@ impl EventRows {
         events: Vec<RunEvent>,
     ) -> rusqlite::Result<()> {
         let max_bytes = self.log.settings.max_event_bytes;
-        body::run_events(events, max_bytes)
-            .try_for_each(|(run, json)| self.insert(connection, run, json.into()))
+        body::run_events(events, max_bytes).try_for_each(|body| self.insert(connection, body))
     }
 
-    pub(crate) fn insert_flow_event(
-        &mut self,
-        connection: &Connection,
-        json: &Arc<str>,
-    ) -> rusqlite::Result<()> {
-        self.insert(connection, None, Arc::clone(json))
-    }
-
-    fn insert(
-        &mut self,
-        connection: &Connection,
-        run: Option<RunId>,
-        json: Arc<str>,
-    ) -> rusqlite::Result<()> {
+    pub(crate) fn insert(&mut self, connection: &Connection, body: EventBody) -> rusqlite::Result<()> {
+        let EventBody { run, tool, json } = body;
         let position = self.pending.newest + 1;
         connection
-            .prepare_cached("INSERT INTO events(id, run_id, body) VALUES (?1, ?2, ?3)")?
-            .execute(params![to_sql_integer(position), run.as_ref().map(RunId::as_str), json])?;
+            .prepare_cached("INSERT INTO events(id, run_id, tool, body) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![to_sql_integer(position), run.as_ref().map(RunId::as_str), tool, json])?;
         self.pending.newest = position;
-        self.inserted.push(LoggedEvent { position, run, json });
+        self.inserted.push(LoggedEvent { position, run, tool, json });
         Ok(())
     }
 
@@ -132,18 +119,32 @@ pub(crate) fn events_between(
     most: usize,
 ) -> rusqlite::Result<Vec<LoggedEvent>> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, run_id, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
+        "SELECT id, run_id, tool, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
     )?;
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let mut rows = statement.query([to_sql_integer(position), to_sql_integer(newest), most])?;
+    read_events(statement.query([to_sql_integer(position), to_sql_integer(newest), most])?)
+}
+
+/// The stored events that ended calls of a tool, newest first.
+pub(crate) fn calls(connection: &Connection, query: &ToolCallQuery) -> rusqlite::Result<Vec<LoggedEvent>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, run_id, tool, body FROM events WHERE tool = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
+    )?;
+    let before = query.before.map_or(i64::MAX, to_sql_integer);
+    let most = i64::try_from(query.most).unwrap_or(i64::MAX);
+    read_events(statement.query(params![query.tool, before, most])?)
+}
+
+fn read_events(mut rows: Rows<'_>) -> rusqlite::Result<Vec<LoggedEvent>> {
     let (mut events, mut budget) = (Vec::new(), AnswerBudget::default());
     while let Some(row) = rows.next()? {
-        let json = row.get_ref(2)?.as_str()?;
+        let json = row.get_ref(3)?.as_str()?;
         if !budget.take(json.len()) {
             break;
         }
         let run = row.get::<_, Option<String>>(1)?.map(RunId::from);
-        events.push(LoggedEvent { position: from_sql_integer(row.get(0)?)?, run, json: json.into() });
+        let (position, tool) = (from_sql_integer(row.get(0)?)?, row.get(2)?);
+        events.push(LoggedEvent { position, run, tool, json: json.into() });
     }
     Ok(events)
 }

@@ -17,7 +17,7 @@ use redflow_contract::id::RunId;
 use redflow_contract::run::{RunState, RunStatus, RunSummary};
 use redflow_ports::{
     Batch, BoxFuture, EventBounds, EventLog, Journal, JournalPosition, LoggedEvent, NewRun, PendingRequest,
-    RunFilter, RunReader, RunRecord, RunStore, StoreError, StoredRun,
+    RunFilter, RunReader, RunRecord, RunStore, StoreError, StoredRun, ToolCallQuery,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{pending, ready};
@@ -427,11 +427,16 @@ impl EventLog for MemoryStore {
     fn append(&self, at: Millis, event: FlowEvent) {
         let Some(log) = &self.log else { return };
         let json = body::flow_event(at, event, log.settings.max_event_bytes);
-        log.ring.append(json.map(|json| (None, json)));
+        log.ring.append(json);
     }
 
     fn read_after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
         let events = self.log.as_ref().map(|log| log.ring.all_after(position, most));
+        Box::pin(ready(Ok(events.unwrap_or_default())))
+    }
+
+    fn read_calls(&self, query: ToolCallQuery) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+        let events = self.log.as_ref().map(|log| log.ring.calls(&query));
         Box::pin(ready(Ok(events.unwrap_or_default())))
     }
 

@@ -342,7 +342,7 @@ impl RunTables {
     pub(crate) fn write_background(&mut self, write: &BackgroundWrite) -> rusqlite::Result<()> {
         let written = match write {
             BackgroundWrite::FlowEvent(event) => match &mut self.events {
-                Some(events) => return events.insert_flow_event(&self.connection, &event.json),
+                Some(events) => return events.insert(&self.connection, event.body.clone()),
                 None => return Ok(()),
             },
             BackgroundWrite::ChatItem(item) => return chat_rows::append(&self.connection, item),

@@ -3,7 +3,7 @@
 use crate::kit::{
     all_after, buffered_batch, debug_event, deployed_event, describe, events_after, finish_run,
     finished_journal, first_batch, id, last_batch, new_run, run_event, start_run, start_run_with_event,
-    synced_batch, text, waiting_batch, with_events,
+    synced_batch, text, tool_called, tool_invoked, tool_returned, waiting_batch, with_events,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
@@ -12,7 +12,10 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::NodeRef;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_contract::stream::StreamEvent;
-use redflow_ports::{Batch, EventBounds, EventLog, LoggedEvent, NewRun, RunFilter, RunReader, RunStore};
+use redflow_ports::{
+    Batch, Durability, EventBounds, EventLog, LoggedEvent, NewRun, RunFilter, RunReader, RunStore,
+    ToolCallQuery,
+};
 use redflow_store::EventLogSettings;
 use serde_json::json;
 use std::collections::HashMap;
@@ -53,6 +56,7 @@ both! {
     a_waiter_misses_nothing
     many_runs_at_once_keep_their_order
     an_answer_is_limited_in_bytes
+    calls_of_a_tool_are_read_newest_first
     a_large_value_is_truncated
     positions_out_of_range_have_no_events
     runs_are_listed_page_by_page
@@ -103,6 +107,41 @@ async fn a_refused_batch_adds_no_event(store: Arc<dyn SidecarStore>) {
     new.append(with_events(last_batch(1), "taken", [3])).await.unwrap();
     new.append(with_events(synced_batch(&["after the end"]), "taken", [4])).await.unwrap_err();
     assert_eq!(events_after(&*store, 0).await, ["lost 1", "taken 1", "taken 2", "taken 3"]);
+}
+
+/// Only events that end a call belong to the log of a tool: of runs, and of calls outside runs.
+async fn calls_of_a_tool_are_read_newest_first(store: Arc<dyn SidecarStore>) {
+    let mut journal = start_run_with_event(&*store, "a").await;
+    let events = |seqs: std::ops::Range<u32>| {
+        let event = |seq: u32| match seq % 3 {
+            0 => tool_returned("a", seq, "mail"),
+            1 => tool_returned("a", seq, "sums"),
+            _ => tool_called("a", seq, "mail"),
+        };
+        Batch { events: seqs.map(event).collect(), ..buffered_batch(&["x"]) }
+    };
+    journal.append(events(2..8)).await.unwrap();
+    store.append(9, tool_invoked("mail"));
+    journal.append(Batch { durability: Durability::Synced, ..events(8..10) }).await.unwrap();
+    store.wait_past(9).await;
+    let read = |before, most| {
+        let store = Arc::clone(&store);
+        async move {
+            let query = ToolCallQuery { tool: "mail".to_owned(), before, most };
+            let events = store.read_calls(query).await.unwrap();
+            assert!(events.iter().all(|event| event.tool.as_deref() == Some("mail")));
+            events.iter().map(|event| event.position).collect::<Vec<_>>()
+        }
+    };
+    let all = read(None, 9).await;
+    assert_eq!(all.len(), 4, "{all:?}");
+    assert!(all.is_sorted_by(|newer, older| newer > older), "{all:?}");
+    assert_eq!(read(None, 2).await, all[..2]);
+    assert_eq!(read(Some(all[1]), 9).await, all[2..]);
+    assert_eq!((read(Some(0), 9).await, read(Some(u64::MAX), 9).await), (Vec::new(), all));
+    // The log itself names the tools too.
+    let tools: Vec<_> = all_after(&*store, 0, 100).await.into_iter().filter_map(|event| event.tool).collect();
+    assert_eq!(tools.len(), 6, "{tools:?}");
 }
 
 /// When an append returns, its events can be read.

@@ -128,6 +128,33 @@ pub(crate) fn run_event(run: &str, seq: u32) -> RunEvent {
     }
 }
 
+pub(crate) fn tool_called(run: &str, seq: u32, tool: &str) -> RunEvent {
+    let (tool, call_id) = (tool.to_owned(), format!("{run}:{seq}").into());
+    let event = RunEventKind::ToolCalled { iteration: 1, tool, call_id, preview: None };
+    RunEvent { event, ..run_event(run, seq) }
+}
+
+pub(crate) fn tool_returned(run: &str, seq: u32, tool: &str) -> RunEvent {
+    let event = RunEventKind::ToolReturned {
+        iteration: 1,
+        tool: tool.to_owned(),
+        call_id: format!("{run}:{seq}").into(),
+        success: true,
+        error: None,
+        code: None,
+        tries: None,
+        duration_ms: 5,
+        preview: None,
+    };
+    RunEvent { event, ..run_event(run, seq) }
+}
+
+/// A call outside a run.
+pub(crate) fn tool_invoked(tool: &str) -> FlowEvent {
+    let call = tool_returned("outside", 1, tool).ended_call(tool).unwrap();
+    FlowEvent::ToolInvoked { call: Box::new(redflow_contract::tool::ToolInvocation { run_id: None, ..call }) }
+}
+
 /// Adds events of the run to a batch.
 pub(crate) fn with_events(batch: Batch, run: &str, seqs: impl IntoIterator<Item = u32>) -> Batch {
     Batch { events: seqs.into_iter().map(|seq| run_event(run, seq)).collect(), ..batch }

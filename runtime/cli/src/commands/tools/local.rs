@@ -1,0 +1,137 @@
+//! The tools of a data directory: the manifest, the registered tools, and the calls in the event log.
+
+use super::source::{ToolSource, unknown_tool};
+use crate::context::{AppContext, clock, process_env};
+use crate::diagnostics::format_diagnostic;
+use crate::errors::{from_store, print_store_error};
+use crate::exit::Exit;
+use crate::files::display_path;
+use crate::run_source::{LocalRuns, RunSource as _};
+use crate::session::new_runtime;
+use crate::terminal::print_note;
+use redflow_contract::Message;
+use redflow_contract::api::{ApiError, ProblemCode};
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::event::FlowEvent;
+use redflow_contract::id::{Principal, RunId};
+use redflow_contract::limits::RunLimits;
+use redflow_contract::replay::RunDetail;
+use redflow_contract::scrub::Scrubber;
+use redflow_contract::stream::StreamEvent;
+use redflow_contract::tool::{ToolEntry, ToolInvocation, provider_name};
+use redflow_engine::{InvokeError, Registry, ToolRequest};
+use redflow_ports::{LoggedEvent, ToolCallQuery};
+use redflow_store::{ManifestFiles, Reader};
+use std::path::PathBuf;
+use tokio::runtime::Runtime;
+
+/// Events that are read at once.
+const PAGE: usize = 100;
+
+pub(super) struct LocalTools<'a> {
+    context: &'a AppContext,
+    dir: PathBuf,
+    runs: LocalRuns<'a>,
+    registry: Registry,
+    runtime: Runtime,
+}
+
+impl<'a> LocalTools<'a> {
+    /// Reads the manifest and the registered tools. A manifest with problems is an error.
+    pub(super) fn new(context: &'a AppContext) -> Result<Self, Exit> {
+        let dir = context.settings.data_dir().map_err(print_store_error)?;
+        let (runtime, registry) = (new_runtime()?, Registry::default());
+        let loaded = {
+            // The tools need it for their connections.
+            let _entered = runtime.enter();
+            let build = context.adapters.manifest_tool.as_ref();
+            registry.load(&ManifestFiles::new(dir.clone()), build, &process_env)
+        };
+        let problems = loaded.as_ref().unwrap_or_else(|problems| problems);
+        problems.iter().for_each(|problem| print_note(&format_diagnostic(problem)));
+        if loaded.is_err() {
+            return Err(Exit::Unusable);
+        }
+        Ok(Self { runs: LocalRuns::new(context, None)?, context, dir, registry, runtime })
+    }
+
+    /// The call that an event ended, with what the journal of its run has.
+    fn read_call(
+        &self,
+        logged: &LoggedEvent,
+        id: &str,
+        last: &mut Option<RunDetail>,
+    ) -> Option<ToolInvocation> {
+        match serde_json::from_str(&logged.json).ok()? {
+            StreamEvent::Flow { event: FlowEvent::ToolInvoked { call }, .. } => Some(*call),
+            StreamEvent::Flow { .. } => None,
+            StreamEvent::Run { event } => {
+                let run = event.run_id.clone();
+                let mut call = event.ended_call(id)?;
+                if let Some(detail) = self.detail(&run, last) {
+                    detail.complete(&mut call);
+                }
+                Some(call)
+            }
+        }
+    }
+
+    /// Calls of one run follow each other often, so the last run is kept.
+    fn detail<'d>(&self, run: &RunId, last: &'d mut Option<RunDetail>) -> Option<&'d RunDetail> {
+        if last.as_ref().is_none_or(|detail| detail.summary.run_id != *run) {
+            *last = self.runs.detail(run).ok();
+        }
+        last.as_ref()
+    }
+}
+
+impl ToolSource for LocalTools<'_> {
+    fn place(&self) -> String {
+        display_path(&self.dir)
+    }
+
+    fn list(&self) -> Result<Vec<ToolEntry>, ApiError> {
+        Ok(self.registry.snapshot().entries())
+    }
+
+    fn find(&self, id: &str) -> Result<ToolEntry, ApiError> {
+        let entries = self.registry.snapshot().entries();
+        let found = entries.iter().find(|entry| entry.id == id || entry.name == id);
+        found.cloned().ok_or_else(|| unknown_tool(id, &self.place()))
+    }
+
+    fn call(&self, id: &str, input: Message) -> Result<ToolInvocation, ApiError> {
+        let snapshot = self.registry.snapshot();
+        let tool = snapshot.find(id).ok_or_else(|| unknown_tool(id, &self.place()))?;
+        let (by, limits) = (Some(Principal::from("cli")), RunLimits::default());
+        let scrubber = Scrubber::default();
+        let request = ToolRequest { tool, input, by, limits: &limits, scrubber: &scrubber };
+        let (clock, meter) = (clock(), &*self.context.metrics);
+        self.runtime.block_on(self.registry.invoke(request, &*clock, meter)).map_err(|error| {
+            let code = match &error {
+                InvokeError::InputInvalid(_) => RunErrorCode::ToolInputInvalid,
+                InvokeError::ToolInvalid(_) => RunErrorCode::ConfigInvalid,
+            };
+            let (code, message) = (ProblemCode::Run(code), error.to_string());
+            ApiError { code, message, report: None, revision: None }
+        })
+    }
+
+    fn calls(&self, id: &str, limit: usize) -> Result<Vec<ToolInvocation>, ApiError> {
+        let Some(reader) = Reader::find(&self.dir).map_err(from_store)? else { return Ok(Vec::new()) };
+        // The flow of the sidecar is unknown here. A tool that is a node of its own has its own name.
+        let own = id.strip_prefix("builtin.").or_else(|| id.strip_prefix("flow."));
+        let name = self.find(id).map(|entry| entry.name);
+        let tool = name.unwrap_or_else(|_| own.map_or_else(|| provider_name(id), str::to_owned));
+        let (mut calls, mut before, mut last) = (Vec::new(), None, None);
+        while calls.len() < limit {
+            let query = ToolCallQuery { tool: tool.clone(), before, most: PAGE };
+            let events = reader.tool_calls(&query).map_err(from_store)?;
+            let Some(oldest) = events.last() else { break };
+            before = Some(oldest.position);
+            let found = events.iter().filter_map(|event| self.read_call(event, id, &mut last));
+            calls.extend(found.filter(|call| call.id == id || call.tool == id).take(limit - calls.len()));
+        }
+        Ok(calls)
+    }
+}

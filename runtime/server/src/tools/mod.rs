@@ -1,0 +1,12 @@
+//! `/api/tools`: lists, shows, registers, removes and calls tools.
+
+mod calls;
+mod find;
+mod internal;
+mod list;
+mod registration;
+
+pub(crate) use calls::calls;
+pub(crate) use internal::internal_tool;
+pub(crate) use list::{call, list, one};
+pub(crate) use registration::{register, remove};
