@@ -1,4 +1,4 @@
-//! Benchmarks: the cost of checking a flow, a step, storing a run, a model call, serving, and agents for Node-RED. Each
+//! Benchmarks: the cost of checking a flow, a step, storing a run, a model call, a tool's request, serving, and agents for Node-RED. Each
 //! is compared with a raw limit that the same run measures.
 //!
 //! They print figures and fail on none. No test runs them, because times on a busy machine mean nothing.
@@ -6,6 +6,7 @@
 mod agents;
 mod check;
 mod clock;
+mod egress;
 mod flows;
 mod folder;
 mod instructions;
@@ -29,7 +30,7 @@ use table::Table;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [store] [recovery] [live] [egress] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +46,7 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 9] = [
+const SECTIONS: [(&str, Section); 10] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
@@ -53,6 +54,7 @@ const SECTIONS: [(&str, Section); 9] = [
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),
+    ("egress", egress::measure),
     ("serve", serve::measure),
     ("instructions", instructions::measure),
 ];
