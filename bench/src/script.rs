@@ -83,6 +83,7 @@ impl Script {
             session: None,
             message,
             spec: Arc::clone(self.agent.spec()),
+            by: None,
         }
     }
 
@@ -170,7 +171,12 @@ fn tool_result() -> ToolResult {
 }
 
 fn result(effect: u32) -> Fact {
-    Fact::ToolReturned { at: START + u64::from(effect) * 17, effect: EffectId(effect), result: tool_result() }
+    Fact::ToolReturned {
+        at: START + u64::from(effect) * 17,
+        effect: EffectId(effect),
+        result: tool_result(),
+        tries: 1,
+    }
 }
 
 /// The lowest cost of an answer: parse it once, hash it once.

@@ -92,6 +92,7 @@ fn checked(flow: &Value, adapters: &Adapters, env: Env) -> Result<CheckedFlow, F
         run_limits: RunLimits::default(),
         run_budget: Default::default(),
         instance: InstanceId::local(),
+        has_operations: &|_| false,
         can_run: &|type_name| adapters.can_run(type_name),
         env: &env,
     };
@@ -111,7 +112,7 @@ fn no_env(_: &str) -> Option<String> {
 pub(crate) fn shipped_adapters(models: ModelSettings) -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, models);
-    redflow_tools::register(&mut adapters);
+    redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_nodes::register(&mut adapters);
     adapters
 }
@@ -182,6 +183,8 @@ impl World {
             source,
             host: None,
             takes_requests: true,
+            registry: Arc::default(),
+            principal: None,
             meter: Arc::new(NoMeter),
             env,
         };

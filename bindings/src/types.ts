@@ -25,6 +25,11 @@ export type CallId = string;
 export type InstanceId = string;
 
 /**
+ * Who started a run or called a tool: `token:NAME`, `node-red:INSTANCE`, `redflow-ui` or `cli`.
+ */
+export type Principal = string;
+
+/**
  * An effect of one run, numbered from 1 in the order of emission. Facts name the effect that they answer.
  */
 export type EffectId = number;
@@ -67,12 +72,17 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
+
+/**
+ * Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
+ */
+export type ToolCode = "EGRESS_REFUSED" | "EGRESS_TOO_LARGE" | "TOOL_DENIED" | "TOOL_RATE_LIMITED" | "TOOL_UNAVAILABLE" | "TOOL_CHANGED" | "TOOL_OUTPUT_INVALID";
 
 /**
  * Why an operation on stored runs or on the data directory failed.
@@ -803,6 +813,21 @@ estimated?: boolean, };
 export type StopSequences = string | Array<string>;
 
 /**
+ * Texts: a list, or one text with commas.
+ */
+export type TextList = string | Array<string>;
+
+/**
+ * How an HTTP tool proves who it is.
+ */
+export type HttpAuthentication = "none" | "basic" | "header" | "bearer" | "apiKey";
+
+/**
+ * Where an HTTP tool sends its API key.
+ */
+export type ApiKeyPlace = "header" | "query";
+
+/**
  * One of OpenAI's two interfaces.
  */
 export type OpenaiApi = "chat" | "responses";
@@ -1132,7 +1157,464 @@ timeoutMs: number,
 /**
  * What happens if the outcome of a call is unknown.
  */
-onUnknown: OnUnknown, };
+onUnknown: OnUnknown, 
+/**
+ * The id in the registry; absent for a tool that is a node of its own.
+ */
+id?: string, 
+/**
+ * The operation of the node; absent if the tool is no operation of a node.
+ */
+operation?: string, 
+/**
+ * SHA-256 of the definition in the registry.
+ */
+digest?: Digest, 
+/**
+ * JSON Schema of the output; absent if any output is valid.
+ */
+outputSchema?: JsonValue, 
+/**
+ * How often a failed call is made again; absent for never.
+ */
+retry?: ToolRetry, };
+
+/**
+ * How often a failed call is made again. Only calls of class `read` or `idempotent` are.
+ */
+export type ToolRetry = { 
+/**
+ * The most further tries.
+ */
+max: number, 
+/**
+ * The time before the first further try, in milliseconds. It doubles with each one.
+ */
+backoffMs: number, };
+
+/**
+ * Where a tool comes from.
+ */
+export type ToolOrigin = "builtin" | "flow" | "node" | "mcp" | "agent" | "manifest";
+
+/**
+ * Whether a tool can be called now.
+ */
+export type ToolState = "ready" | "away" | "changed" | "blocked";
+
+/**
+ * Which addresses a tool may reach.
+ */
+export type NetworkPermission = "none" | "hosts" | "public";
+
+/**
+ * What a tool may do with files.
+ */
+export type FilePermission = "none" | "read" | "write";
+
+/**
+ * What a tool needs. Editors show it; a policy can name it.
+ */
+export type ToolPermissions = { 
+/**
+ * Which addresses it may reach.
+ */
+network: NetworkPermission, 
+/**
+ * What it may do with files.
+ */
+files: FilePermission, 
+/**
+ * Whether it starts a program.
+ */
+process: boolean, 
+/**
+ * The names of the secrets that it uses.
+ */
+secrets: Array<string>, };
+
+/**
+ * One tool of the registry.
+ */
+export type ToolEntry = { 
+/**
+ * The dotted id, such as `weather.current`.
+ */
+id: string, 
+/**
+ * The name that models call it by.
+ */
+name: string, 
+/**
+ * Where it comes from.
+ */
+origin: ToolOrigin, 
+/**
+ * What provides it: the id of a node, `manifest`, or the name of a server.
+ */
+provider: string, 
+/**
+ * A short title for people; empty if it has none.
+ */
+title?: string, 
+/**
+ * What it does, for the model.
+ */
+description: string, 
+/**
+ * JSON Schema of the input; absent if it takes any object.
+ */
+inputSchema?: JsonValue, 
+/**
+ * JSON Schema of the output; absent if any output is valid.
+ */
+outputSchema?: JsonValue, 
+/**
+ * The effect class of its calls; absent if the tool decides per call.
+ */
+effect?: EffectClass, 
+/**
+ * The longest duration of one call, in milliseconds.
+ */
+timeoutMs: number, 
+/**
+ * How often a failed call is made again.
+ */
+retry: ToolRetry, 
+/**
+ * What it needs.
+ */
+permissions: ToolPermissions, 
+/**
+ * SHA-256 of its definition.
+ */
+digest: Digest, 
+/**
+ * Whether it can be called now.
+ */
+state: ToolState, 
+/**
+ * Why it cannot be called; absent if it can.
+ */
+reason?: string, 
+/**
+ * The Node-RED that has it; absent for the sidecar's own.
+ */
+instance?: InstanceId, };
+
+/**
+ * One call of a tool, as the log has it.
+ */
+export type ToolInvocation = { 
+/**
+ * When the call ended.
+ */
+at: number, 
+/**
+ * The id of the tool.
+ */
+id: string, 
+/**
+ * The name that the model called it by.
+ */
+tool: string, 
+/**
+ * The run that called; absent for a call outside a run.
+ */
+runId?: RunId, 
+/**
+ * The id of the call.
+ */
+callId: CallId, 
+/**
+ * The agent that called; absent for a call outside a run.
+ */
+agent?: NodeRef, 
+/**
+ * Who started the run, or made the call; absent if unknown.
+ */
+by?: Principal, 
+/**
+ * The effect class of the call; absent if it is not recorded.
+ */
+effect?: EffectClass, 
+/**
+ * The input.
+ */
+input: { [key: string]: JsonValue }, 
+/**
+ * Whether the call succeeded.
+ */
+success: boolean, 
+/**
+ * The output; absent if the call failed.
+ */
+output?: JsonValue, 
+/**
+ * Why the call failed; absent if it succeeded.
+ */
+error?: string, 
+/**
+ * The code of the failure; absent if it has none.
+ */
+code?: ToolCode, 
+/**
+ * The duration, in milliseconds.
+ */
+durationMs: number, 
+/**
+ * How often the tool was tried: 0 if the call was refused.
+ */
+tries: number, };
+
+/**
+ * The whole manifest.
+ */
+export type Manifest = { 
+/**
+ * The tools that it defines.
+ */
+tools: Array<ManifestTool>, 
+/**
+ * The operations of Node-RED nodes, by their type.
+ */
+nodes: { [key in string]: { [key in string]: NodeOperation } }, 
+/**
+ * The roles and their members.
+ */
+roles: { [key in string]: RoleMembers }, 
+/**
+ * The rules about calls.
+ */
+policy: Array<PolicyRule>, };
+
+/**
+ * A tool of the manifest, or one that was registered at run time.
+ */
+export type ManifestTool = { 
+/**
+ * The dotted id, such as `weather.current`.
+ */
+id: string, 
+/**
+ * What a call does.
+ */
+kind: ManifestToolKind, 
+/**
+ * A short title for people.
+ */
+title?: string, 
+/**
+ * What the tool does, for the model.
+ */
+description: string, 
+/**
+ * JSON Schema of the input, an object.
+ */
+inputSchema: { [key: string]: JsonValue }, 
+/**
+ * JSON Schema of the output; absent if any output is valid.
+ */
+outputSchema?: { [key: string]: JsonValue }, 
+/**
+ * The effect class; by default GET is `read`, PUT and DELETE are `idempotent`, POST is `at_most_once`.
+ */
+effect?: EffectClass, 
+/**
+ * The longest duration of one call, in milliseconds; 30000 by default.
+ */
+timeoutMs?: number, 
+/**
+ * How often a failed call is made again.
+ */
+retry?: ToolRetry, 
+/**
+ * The method of the request; GET by default.
+ */
+method?: HttpMethod, 
+/**
+ * The address. `{{input.x}}` stands for a value of the input in the path and the query, never in the host.
+ */
+url: string, 
+/**
+ * Further headers; the values may have `{{input.x}}`.
+ */
+headers?: { [key in string]: string }, 
+/**
+ * The body, sent as JSON: `"{{input.x}}"` alone stands for the value itself. Without it, POST and PUT send the
+ * whole input.
+ */
+body?: JsonValue, 
+/**
+ * The key that goes with the request, to the host of `url` only.
+ */
+credential?: ManifestCredential, };
+
+/**
+ * What a call of a manifest tool does.
+ */
+export type ManifestToolKind = "http";
+
+/**
+ * The methods that tools may use.
+ */
+export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
+
+/**
+ * A key of a manifest tool. Its value is in the environment, never in the manifest.
+ */
+export type ManifestCredential = { "type": "basic", 
+/**
+ * The user name.
+ */
+user: string, 
+/**
+ * The environment variable with the password.
+ */
+env: string, } | { "type": "bearer", 
+/**
+ * The environment variable with the token.
+ */
+env: string, } | { "type": "header", 
+/**
+ * The name of the header.
+ */
+name: string, 
+/**
+ * The environment variable with its value.
+ */
+env: string, } | { "type": "query", 
+/**
+ * The name of the parameter.
+ */
+name: string, 
+/**
+ * The environment variable with its value.
+ */
+env: string, };
+
+/**
+ * An operation of a node that agents can call as a tool.
+ */
+export type NodeOperation = { 
+/**
+ * What the operation does, for the model.
+ */
+description: string, 
+/**
+ * JSON Schema of the input, an object.
+ */
+inputSchema: { [key: string]: JsonValue }, 
+/**
+ * JSON Schema of the result; absent if any result is valid.
+ */
+outputSchema?: { [key: string]: JsonValue }, 
+/**
+ * The effect class; `at_most_once` by default.
+ */
+effect?: EffectClass, 
+/**
+ * The longest duration of one call, in milliseconds; 30000 by default.
+ */
+timeout?: number, 
+/**
+ * How often a failed call is made again.
+ */
+retry?: ToolRetry, 
+/**
+ * The properties of the message that the node receives. A text `{{input.x}}` alone stands for the value
+ * itself, within a text for its text. Without `payload`, the payload is the input.
+ */
+msg?: { [key: string]: JsonValue }, 
+/**
+ * The property of the returned message that is the result; `payload` by default.
+ */
+result?: string, };
+
+/**
+ * One rule of the policy. It has exactly one of `allow`, `ask`, `deny` and `limit`. The other lists narrow the
+ * calls that it is about.
+ */
+export type PolicyRule = { 
+/**
+ * Only calls that match one of the `allow` rules of a tool are allowed. Ids, names, `prefix.*` or `*`.
+ */
+allow?: Array<string>, 
+/**
+ * A person must approve these calls.
+ */
+ask?: Array<string>, 
+/**
+ * These calls are refused.
+ */
+deny?: Array<string>, 
+/**
+ * These calls are limited.
+ */
+limit?: Array<string>, 
+/**
+ * Only calls of these agents, by id or name.
+ */
+agents?: Array<string>, 
+/**
+ * Only calls of tools of these nodes, by id or type.
+ */
+nodes?: Array<string>, 
+/**
+ * Only calls of tools of these MCP servers.
+ */
+servers?: Array<string>, 
+/**
+ * Only calls by members of one of these roles.
+ */
+roles?: Array<string>, 
+/**
+ * Only calls of these effect classes.
+ */
+effect?: Array<EffectClass>, 
+/**
+ * Only calls of tools that need one of these, such as `network.public`, `files.write`, `process` or
+ * `secrets.NAME`.
+ */
+permissions?: Array<string>, 
+/**
+ * What a limit counts by; `tool` by default.
+ */
+per?: LimitScope, 
+/**
+ * The most calls in a time, such as `30/m`: per `s`, `m`, `h` or `d`.
+ */
+rate?: string, 
+/**
+ * The most calls at once within the rate; by default the number of the rate.
+ */
+burst?: number, 
+/**
+ * The most calls at the same time.
+ */
+concurrent?: number, };
+
+/**
+ * What a limit counts by.
+ */
+export type LimitScope = "tool" | "agent" | "session" | "principal";
+
+/**
+ * The members of a role.
+ */
+export type RoleMembers = { 
+/**
+ * The names of tokens; `main` is the main token.
+ */
+tokens?: Array<string>, 
+/**
+ * The ids of Node-REDs.
+ */
+instances?: Array<string>, 
+/**
+ * Agents, by id or name.
+ */
+agents?: Array<string>, };
 
 /**
  * The author of a message.
@@ -1217,7 +1699,11 @@ message: { [key: string]: JsonValue },
 /**
  * The agent with every reference resolved.
  */
-spec: AgentSpec, } | { "type": "memory_recalled", 
+spec: AgentSpec, 
+/**
+ * Who started the run; absent if nobody in particular did.
+ */
+by?: Principal, } | { "type": "memory_recalled", 
 /**
  * When the fact became known.
  */
@@ -1293,7 +1779,11 @@ effect: EffectId,
 /**
  * The result.
  */
-result: ToolResult, } | { "type": "tool_outcome_unknown", 
+result: ToolResult, 
+/**
+ * How often the tool was tried, if not once: 0 if the call was refused.
+ */
+tries?: number, } | { "type": "tool_outcome_unknown", 
 /**
  * When the fact became known.
  */
@@ -1458,7 +1948,11 @@ output?: JsonValue,
 /**
  * Why the call failed; absent if it succeeded.
  */
-error?: string, };
+error?: string, 
+/**
+ * The code of the failure, if the runtime refused or ended the call.
+ */
+code?: ToolCode, };
 
 /**
  * The content of a journal line.
@@ -1798,7 +2292,11 @@ maxIterations: number,
 /**
  * The names of the tools that the model may call.
  */
-tools: Array<string>, } | { "type": "memory_recalled", 
+tools: Array<string>, 
+/**
+ * Who started the run; absent if nobody in particular did.
+ */
+by?: Principal, } | { "type": "memory_recalled", 
 /**
  * The number of messages it returned.
  */
@@ -1921,6 +2419,14 @@ success: boolean,
  */
 error?: string, 
 /**
+ * The code of the failure; absent if it has none.
+ */
+code?: ToolCode, 
+/**
+ * How often the tool was tried, if not once: 0 if the call was refused.
+ */
+tries?: number, 
+/**
  * The duration of the call, in milliseconds.
  */
 durationMs: number, 
@@ -2000,7 +2506,11 @@ node: NodeSummary,
 /**
  * Why it was dropped.
  */
-reason: string, } | { "type": "deployed", 
+reason: string, } | { "type": "tool_invoked", 
+/**
+ * The call.
+ */
+call: ToolInvocation, } | { "type": "deployed", 
 /**
  * The revision of that flow.
  */
@@ -2066,6 +2576,19 @@ export type Ending = { "type": "completed" } | { "type": "stopped" } | { "type":
  * The code of the error.
  */
 code: RunErrorCode, };
+
+/**
+ * A call of an operation as a message of its node.
+ */
+export type OperationCall = { 
+/**
+ * The properties of the message that the node receives.
+ */
+msg: { [key: string]: JsonValue }, 
+/**
+ * The property of the returned message that is the result, such as `payload` or `payload.id`.
+ */
+result: string, };
 
 /**
  * The result of a replay.
@@ -2935,7 +3458,7 @@ mend?: string, };
 /**
  * Where a code occurs.
  */
-export type CodeSet = "diagnostic" | "run" | "store" | "api";
+export type CodeSet = "diagnostic" | "run" | "tool" | "store" | "api";
 
 /**
  * Whether the sidecar is healthy.
@@ -3087,7 +3610,11 @@ flows: Array<JsonValue>,
 /**
  * The credentials of models, memories and tools, by node. The sidecar keeps them in memory only.
  */
-credentials: { [key in NodeId]: { [key in string]: string } }, } | { "type": "start", 
+credentials: { [key in NodeId]: { [key in string]: string } }, 
+/**
+ * The operations of installed nodes, from the `package.json` of their packages.
+ */
+nodeTools?: { [key in string]: { [key in string]: NodeOperation } }, } | { "type": "start", 
 /**
  * The number of this message.
  */
@@ -3322,6 +3849,10 @@ idempotencyKey: Digest,
  * The effect class of the call.
  */
 effect: EffectClass, 
+/**
+ * What the node receives and returns; absent if the call is no operation of a node.
+ */
+operation?: OperationCall, 
 /**
  * Whether the call was already made. Then Node-RED must not make it again, and only reports its
  * outcome.
@@ -4106,6 +4637,96 @@ timeout?: number,
 onUnknown?: OnUnknown, };
 
 /**
+ * The properties of `http-request-tool`.
+ */
+export type HttpRequestConfig = { 
+/**
+ * How the tool proves who it is. The model never sees the values. They go only to *Hosts*, by https, or by http where the operator has allowed that host and port.
+ */
+authentication?: HttpAuthentication, 
+/**
+ * The user, for *User and password*.
+ */
+user?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+password?: string, 
+/**
+ * The name of the header, for *Header*.
+ */
+headerName?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+headerValue?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+token?: string, 
+/**
+ * Where the API key is sent.
+ */
+apiKeyIn?: ApiKeyPlace, 
+/**
+ * The name of the header or of the query value with the API key. Empty for `X-Api-Key` and `api_key`.
+ */
+apiKeyName?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+apiKey?: string, 
+/**
+ * The hosts that the model may call, separated by commas: `api.example.org`, `*.example.org` for the names below it, `nas.lan:8123` for one port. Empty for every public host. Required with *Authentication*, because the model chooses the address.
+ */
+hosts?: TextList, 
+/**
+ * The methods that the model may use: `GET`, `POST`, `PUT`, `DELETE`. Empty for all four.
+ */
+methods?: TextList, 
+/**
+ * Headers of every request, as a JSON object of names and texts. The model cannot replace them. Keys belong into *Authentication*.
+ */
+headers: { [key: string]: string }, 
+/**
+ * The longest time of a call, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * Whether the tool follows redirects. Without it, the redirect is the result.
+ */
+followRedirects?: boolean, 
+/**
+ * The most redirects of one call, 0 to 20.
+ */
+maxRedirects?: number, 
+/**
+ * The most bytes of an answer that the model gets, up to 196608. A longer answer is cut off, and the result has its size and its SHA-256.
+ */
+maxBodyBytes?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: HttpRequestConfig, };
+
+/**
+ * The properties of `registry-tool`.
+ */
+export type RegistryToolConfig = { 
+/**
+ * The ids of the tools, as the registry has them: `weather.current`, or `weather.*` for all below it. `redflow tools list` shows the registry.
+ */
+ids?: Array<string>, 
+/**
+ * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
+ */
+onUnknown?: OnUnknown, };
+
+/**
  * The properties of an `inject` node.
  */
 export type InjectConfig = { 
@@ -4551,7 +5172,8 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [
-      "node.tool"
+      "node.tool",
+      "node.http-request-tool"
     ],
     "tool": {
       "name": "http_request",
@@ -4586,6 +5208,19 @@ export const CATALOGUE = [
     ],
     "schemas": [
       "node.tool"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "registry-tool",
+    "role": "tool",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.registry-tool"
     ],
     "tool": null,
     "transparent": false

@@ -31,7 +31,7 @@ impl AppContext {
         let mut adapters = Adapters::default();
         redflow_models::register(&mut adapters, models);
         redflow_memory::register(&mut adapters, settings.memory);
-        redflow_tools::register(&mut adapters);
+        redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
         redflow_nodes::register(&mut adapters);
         #[cfg(feature = "faults")]
         crate::witness::register(&mut adapters);
@@ -50,6 +50,7 @@ impl AppContext {
             run_limits: RunLimits::default(),
             run_budget: self.settings.run_budget,
             instance: InstanceId::local(),
+            has_operations: &|_| false,
             can_run: &|type_name| self.adapters.can_run(type_name),
             env: &process_env,
         };

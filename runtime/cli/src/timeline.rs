@@ -227,8 +227,11 @@ impl EventSink for Timeline {
                 self.note(&format!("{} {}", label.dimmed(), printable_line(&text, MAX_VALUE_CHARS * 4)));
             }
             FlowEvent::Debug { .. } => {}
-            // Only a sidecar has deploys, chats and an attached Node-RED.
-            FlowEvent::Deployed { .. } | FlowEvent::Chat { .. } | FlowEvent::Checked { .. } => {}
+            // Only a sidecar has deploys, chats, an attached Node-RED and tool calls outside runs.
+            FlowEvent::Deployed { .. }
+            | FlowEvent::Chat { .. }
+            | FlowEvent::Checked { .. }
+            | FlowEvent::ToolInvoked { .. } => {}
             FlowEvent::ReplyDropped { node, reason } => {
                 self.note(&format!("{}: a reply was dropped: {reason}", label(node)))
             }
@@ -287,7 +290,7 @@ fn format_event(event: &RunEvent) -> Option<String> {
         None => String::new(),
     };
     Some(match &event.event {
-        RunEventKind::RunStarted { name, max_iterations, tools } => {
+        RunEventKind::RunStarted { name, max_iterations, tools, .. } => {
             let name = if name.is_empty() { event.agent.node_id.as_str() } else { name };
             let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
             format!(

@@ -324,6 +324,8 @@ pub enum CodeSet {
     Diagnostic,
     /// At the end of a run.
     Run,
+    /// In the result of a tool call.
+    Tool,
     /// With stored runs and the data directory.
     Store,
     /// In the HTTP interface and the sockets.

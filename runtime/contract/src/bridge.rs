@@ -14,12 +14,15 @@ use crate::Message;
 use crate::api::{AgentState, ApiError, ProblemCode};
 use crate::diagnostic::CheckReport;
 use crate::digest::Digest;
+use crate::effect::OperationCall;
 use crate::event::RunEvent;
 use crate::id::{CallId, EffectId, InstanceId, NodeId, RunId};
+use crate::manifest::NodeTools;
 use crate::node::EffectClass;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The subprotocol of `ws /bridge`.
 pub const BRIDGE_PROTOCOL: &str = "redflow.bridge.v1";
@@ -70,6 +73,10 @@ pub enum BridgeRequest {
         flows: Vec<Value>,
         /// The credentials of models, memories and tools, by node. The sidecar keeps them in memory only.
         credentials: BTreeMap<NodeId, BTreeMap<String, String>>,
+        /// The operations of installed nodes, from the `package.json` of their packages.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<NodeTools>", optional))]
+        node_tools: NodeTools,
     },
     /// A message arrived at an agent.
     Start {
@@ -254,6 +261,10 @@ pub enum BridgeMessage {
         idempotency_key: Digest,
         /// The effect class of the call.
         effect: EffectClass,
+        /// What the node receives and returns; absent if the call is no operation of a node.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        operation: Option<Arc<OperationCall>>,
         /// Whether the call was already made. Then Node-RED must not make it again, and only reports its
         /// outcome.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,5 +1,5 @@
-//! The four sets of codes: diagnostics of a flow, errors of a run, errors of stored runs, and errors of the
-//! sidecar's interface.
+//! The five sets of codes: diagnostics of a flow, errors of a run, failures of a tool call, errors of stored runs,
+//! and errors of the sidecar's interface.
 //!
 //! Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which `redflow
 //! explain CODE` prints.
@@ -120,12 +120,14 @@ codes! {
         ToolNameDuplicate "TOOL_NAME_DUPLICATE" Severity::Error, "Two tools of one agent share a name.";
         ToolNotConnected "TOOL_NOT_CONNECTED" Severity::Error, "`allowedTools` names a tool that is not connected.";
         ToolChainOpen "TOOL_CHAIN_OPEN" Severity::Error, "A flow used as a tool never returns.";
+        CredentialUnbound "CREDENTIAL_UNBOUND" Severity::Error, "A tool has credentials, but no list of hosts that may get them.";
         ToolWithoutSchema "TOOL_WITHOUT_SCHEMA" Severity::Warning, "A tool has no JSON Schema for its input.";
         ToolConnectedNotAllowed "TOOL_CONNECTED_NOT_ALLOWED" Severity::Warning, "A connected tool is not in `allowedTools`.";
         PromptTemplateIgnored "PROMPT_TEMPLATE_IGNORED" Severity::Warning, "`modelPromptTemplate` has no effect.";
         SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
         SecretInFlow "SECRET_IN_FLOW" Severity::Warning, "A key or password is written in the flow file.";
         DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
+        ManifestInvalid "MANIFEST_INVALID" Severity::Error, "The manifest of tools is not valid.";
         NeedsNodeRed "NEEDS_NODE_RED" Severity::Info, "This build cannot run the node; Node-RED can.";
     } class Severity
 }
@@ -156,6 +158,7 @@ codes! {
         BudgetExceeded "BUDGET_EXCEEDED" Retry::Never, "The run's budget is used up.";
         QueueFull "QUEUE_FULL" Retry::Later, "Too many runs are waiting already.";
         ToolError "TOOL_ERROR" Retry::Never, "A tool failed in a way the run cannot go on from.";
+        ToolUnavailable "TOOL_UNAVAILABLE" Retry::Later, "A tool that the agent names is not there.";
         ToolOutcomeUnknown "TOOL_OUTCOME_UNKNOWN" Retry::Never, "It is unknown whether a tool call happened.";
         ApprovalRejected "APPROVAL_REJECTED" Retry::Never, "A person rejected the call.";
         ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "No person approved the call in time.";
@@ -165,6 +168,19 @@ codes! {
         RuntimeUnreachable "RUNTIME_UNREACHABLE" Retry::Later, "Node-RED could not reach the sidecar in time, so no run began.";
         JournalFailed "JOURNAL_FAILED" Retry::Later, "The run could not begin because its journal cannot be written.";
         Internal "INTERNAL" Retry::Never, "Redflow Runtime itself failed.";
+    } class Retry
+}
+
+codes! {
+    /// Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
+    ToolCode {
+        EgressRefused "EGRESS_REFUSED" Retry::Never, "The address of a request is not allowed, so nothing was sent there.";
+        EgressTooLarge "EGRESS_TOO_LARGE" Retry::Never, "The response to a request is larger than the limits allow.";
+        ToolDenied "TOOL_DENIED" Retry::Never, "The policy does not allow this call.";
+        ToolRateLimited "TOOL_RATE_LIMITED" Retry::Later, "The policy allows fewer calls of this tool.";
+        ToolUnavailable "TOOL_UNAVAILABLE" Retry::Later, "A tool that the agent names is not there.";
+        ToolChanged "TOOL_CHANGED" Retry::Never, "The definition of the tool is not the one that the run began with.";
+        ToolOutputInvalid "TOOL_OUTPUT_INVALID" Retry::Never, "The output of the tool breaks its schema.";
     } class Retry
 }
 
@@ -210,7 +226,7 @@ codes! {
         NodeNotStartable "NODE_NOT_STARTABLE" 422, "The node cannot be started like this.";
         IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" 409, "An earlier start with this key asked for something else.";
         ChatNotConnected "CHAT_NOT_CONNECTED" 409, "The chat node is not wired to an agent.";
-        StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI has no room for this.";
+        StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI, or of registered tools, has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";
         EventsGone "EVENTS_GONE" 410, "The events after the cursor are no longer kept.";
         ReaderTooSlow "READER_TOO_SLOW" 408, "The reader did not take its events in time.";
@@ -237,6 +253,7 @@ pub fn page(code: &str) -> Option<&'static str> {
     DiagnosticCode::parse(code)
         .map(DiagnosticCode::page)
         .or_else(|| RunErrorCode::parse(code).map(RunErrorCode::page))
+        .or_else(|| ToolCode::parse(code).map(ToolCode::page))
         .or_else(|| StoreCode::parse(code).map(StoreCode::page))
         .or_else(|| ApiCode::parse(code).map(ApiCode::page))
 }
@@ -250,7 +267,7 @@ pub fn remedy(code: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, page, remedy};
+    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode, page, remedy};
 
     /// A page starts with its code and summary, then explains it, shows an example, and says what to do.
     fn check_page(code: &str, summary: &str, page: &str) {
@@ -282,6 +299,11 @@ mod tests {
             check_page(code.as_str(), code.summary(), code.page());
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert_eq!(RunErrorCode::parse(code.as_str()), Some(*code));
+        }
+        for code in ToolCode::ALL {
+            check_page(code.as_str(), code.summary(), code.page());
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(ToolCode::parse(code.as_str()), Some(*code));
         }
         for code in StoreCode::ALL {
             check_page(code.as_str(), code.summary(), code.page());

@@ -3,11 +3,11 @@
 
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
-    fact, flow, full_output, id, journal, limits, model_test, node, observability, plan, replay, run,
-    run_error, stream, tally, transcript,
+    fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, plan, policy,
+    replay, run, run_error, stream, tally, tool, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
-use node::source::{schema, typescript as declaration};
+use node::source::{schema, typescript as declaration, written_schema};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -39,12 +39,14 @@ pub fn typescript() -> String {
         id::RunId,
         id::CallId,
         id::InstanceId,
+        id::Principal,
         id::EffectId,
         id::NodeRef,
         id::NodeSummary,
         digest::Digest,
         code::DiagnosticCode,
         code::RunErrorCode,
+        code::ToolCode,
         code::StoreCode,
         code::ApiCode,
         code::Severity,
@@ -89,6 +91,9 @@ pub fn typescript() -> String {
         node::BudgetKind,
         tally::RunTally,
         node::StopSequences,
+        node::TextList,
+        node::HttpAuthentication,
+        node::ApiKeyPlace,
         node::OpenaiApi,
         node::StructuredOutput,
         node::ReasoningEffort,
@@ -104,6 +109,23 @@ pub fn typescript() -> String {
         plan::AgentSpec,
         plan::ConverseSpec,
         plan::ToolSpec,
+        tool::ToolRetry,
+        tool::ToolOrigin,
+        tool::ToolState,
+        tool::NetworkPermission,
+        tool::FilePermission,
+        tool::ToolPermissions,
+        tool::ToolEntry,
+        tool::ToolInvocation,
+        manifest::Manifest,
+        manifest::ManifestTool,
+        manifest::ManifestToolKind,
+        manifest::HttpMethod,
+        manifest::ManifestCredential,
+        manifest::NodeOperation,
+        policy::PolicyRule,
+        policy::LimitScope,
+        policy::RoleMembers,
         transcript::ChatRole,
         transcript::ChatMessage,
         transcript::RequestedCall,
@@ -130,6 +152,7 @@ pub fn typescript() -> String {
         event::RunEventKind,
         event::FlowEvent,
         effect::Ending,
+        effect::OperationCall,
         replay::ReplayReport,
         replay::Difference,
         replay::DifferenceKind,
@@ -230,6 +253,8 @@ pub fn schemas() -> Vec<GeneratedFile> {
         whole::<model_test::ModelTest>("model-test"),
         whole::<plan::AgentPlan>("agent-plan"),
         whole::<plan::AgentSpec>("agent-spec"),
+        file("tool-manifest", &written_schema::<manifest::Manifest>()),
+        whole::<tool::ToolEntry>("tool-entry"),
         whole::<flow::FlowNode>("flow-node"),
     ];
     files.extend(node::property_sets().filter_map(config_schema));

@@ -119,6 +119,22 @@ pub struct ToolCall {
     /// either.
     #[serde(skip)]
     pub declared: Option<EffectClass>,
+    /// What the node of a tool receives and returns, if the call is an operation of a node. The registry has it, so
+    /// it is not part of the digest either.
+    #[serde(skip)]
+    pub operation: Option<Arc<OperationCall>>,
+}
+
+/// A call of an operation as a message of its node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct OperationCall {
+    /// The properties of the message that the node receives.
+    #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+    pub msg: Message,
+    /// The property of the returned message that is the result, such as `payload` or `payload.id`.
+    pub result: String,
 }
 
 /// How a run ended.

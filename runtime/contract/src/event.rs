@@ -3,12 +3,13 @@
 use crate::Millis;
 use crate::action::ActionKind;
 use crate::chat::ChatItem;
-use crate::code::RunErrorCode;
+use crate::code::{RunErrorCode, ToolCode};
 use crate::envelope::StopReason;
 use crate::fact::Usage;
-use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, RunId};
+use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, Principal, RunId};
 use crate::node::BudgetKind;
 use crate::run_error::{Failure, MessageError, RunError};
+use crate::tool::ToolInvocation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +43,10 @@ pub enum RunEventKind {
         max_iterations: u32,
         /// The names of the tools that the model may call.
         tools: Vec<String>,
+        /// Who started the run; absent if nobody in particular did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        by: Option<Principal>,
     },
     /// The memory was read.
     MemoryRecalled {
@@ -148,6 +153,14 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         error: Option<String>,
+        /// The code of the failure; absent if it has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        code: Option<ToolCode>,
+        /// How often the tool was tried, if not once: 0 if the call was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        tries: Option<u32>,
         /// The duration of the call, in milliseconds.
         duration_ms: u64,
         /// The start of the output; only with `debug: true`.
@@ -212,6 +225,11 @@ pub enum FlowEvent {
         node: NodeSummary,
         /// Why it was dropped.
         reason: String,
+    },
+    /// A tool was called outside a run.
+    ToolInvoked {
+        /// The call.
+        call: Box<ToolInvocation>,
     },
     /// Another flow became active.
     Deployed {

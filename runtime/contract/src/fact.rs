@@ -1,8 +1,8 @@
 //! Facts: the recorded inputs of a machine. Time, ids, recalled turns, answers and results reach the machine
 //! only through facts.
 
-use crate::code::RunErrorCode;
-use crate::id::{EffectId, RunId};
+use crate::code::{RunErrorCode, ToolCode};
+use crate::id::{EffectId, Principal, RunId};
 use crate::node::BudgetKind;
 use crate::plan::AgentSpec;
 use crate::run_error::Failure;
@@ -30,6 +30,10 @@ pub enum Fact {
         message: Message,
         /// The agent with every reference resolved.
         spec: Arc<AgentSpec>,
+        /// Who started the run; absent if nobody in particular did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        by: Option<Principal>,
     },
     /// The memory returned the conversation.
     MemoryRecalled {
@@ -89,6 +93,10 @@ pub enum Fact {
         effect: EffectId,
         /// The result.
         result: ToolResult,
+        /// How often the tool was tried, if not once: 0 if the call was refused.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<u32>", optional))]
+        tries: u32,
     },
     /// It is unknown whether the tool call took effect.
     ToolOutcomeUnknown {
@@ -315,6 +323,17 @@ pub struct ToolResult {
     /// Why the call failed; absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The code of the failure, if the runtime refused or ended the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ToolCode>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// Keeps `"output": null` apart from no output at all.
@@ -326,12 +345,18 @@ impl ToolResult {
     /// Makes the result of a successful call.
     #[must_use]
     pub fn ok(output: Value) -> Self {
-        Self { success: true, output: Some(output), error: None }
+        Self { success: true, output: Some(output), error: None, code: None }
     }
 
     /// Makes the result of a failed call.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
-        Self { success: false, output: None, error: Some(error.into()) }
+        Self { success: false, output: None, error: Some(error.into()), code: None }
+    }
+
+    /// Makes the result of a call that the runtime refused or ended.
+    #[must_use]
+    pub fn refused(code: ToolCode, error: impl Into<String>) -> Self {
+        Self { code: Some(code), ..Self::failed(error) }
     }
 }

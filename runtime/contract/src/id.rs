@@ -64,6 +64,10 @@ string_id! {
     /// The Node-RED that owns a flow; `local` for the sidecar's own flow.
     InstanceId
 }
+string_id! {
+    /// Who started a run or called a tool: `token:NAME`, `node-red:INSTANCE`, `redflow-ui` or `cli`.
+    Principal
+}
 
 impl InstanceId {
     /// The instance of the sidecar's own flow.

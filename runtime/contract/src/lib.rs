@@ -7,8 +7,9 @@
 //! |---|---|
 //! | `flow`, `node`, `editor_values` | flow files and the properties of nodes |
 //! | `catalogue`, `edge` | the node types, and which wires are allowed between them |
-//! | `diagnostic`, `code` | problems of a flow, and the four sets of codes |
+//! | `diagnostic`, `code` | problems of a flow, and the five sets of codes |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
+//! | `tool`, `policy`, `rate`, `manifest` | the registry of tools, its manifest, and who may call what and how often |
 //! | `envelope`, `run_error` | the messages that leave an agent |
 //! | `journal`, `digest`, `replay` | the record of a run |
 //! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
@@ -52,16 +53,20 @@ pub mod event;
 pub mod fact;
 pub mod flow;
 pub mod full_output;
+pub mod http_rules;
 pub mod id;
 pub mod journal;
 pub mod json;
 pub mod limits;
+pub mod manifest;
 pub mod model_test;
 pub mod node;
 pub mod observability;
 #[cfg(feature = "codegen")]
 pub mod openapi;
 pub mod plan;
+pub mod policy;
+pub mod rate;
 pub mod replay;
 pub mod route;
 pub mod run;
@@ -71,6 +76,8 @@ pub mod scrub;
 pub mod secret;
 pub mod stream;
 pub mod tally;
+pub mod template;
+pub mod tool;
 pub mod transcript;
 
 /// A Node-RED message: one JSON object.

@@ -6,6 +6,7 @@ use crate::digest::Digest;
 use crate::id::{NodeId, NodeRef, NodeSummary};
 use crate::limits::RunLimits;
 use crate::node::{Budget, EffectClass, OnUnknown, OutputFormat, StopCondition, ToolChoice};
+use crate::tool::ToolRetry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -123,6 +124,47 @@ pub struct ToolSpec {
     pub timeout_ms: u64,
     /// What happens if the outcome of a call is unknown.
     pub on_unknown: OnUnknown,
+    /// The id in the registry; absent for a tool that is a node of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub id: Option<String>,
+    /// The operation of the node; absent if the tool is no operation of a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub operation: Option<String>,
+    /// SHA-256 of the definition in the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub digest: Option<Digest>,
+    /// JSON Schema of the output; absent if any output is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub output_schema: Option<Value>,
+    /// How often a failed call is made again; absent for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub retry: Option<ToolRetry>,
+}
+
+impl ToolSpec {
+    /// A tool that is a node of its own, without a schema of its output.
+    #[must_use]
+    pub fn of_node(name: String, description: String, input_schema: Option<Value>, node: NodeId) -> Self {
+        Self {
+            name,
+            description,
+            input_schema,
+            node,
+            effect: None,
+            timeout_ms: crate::limits::DEFAULT_TOOL_TIMEOUT_MS,
+            on_unknown: OnUnknown::default(),
+            id: None,
+            operation: None,
+            digest: None,
+            output_schema: None,
+            retry: None,
+        }
+    }
 }
 
 /// A plan as journals contain it. It is encoded once per deploy and written by every run.

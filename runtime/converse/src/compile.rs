@@ -136,6 +136,11 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
         effect: None,
         timeout_ms: 0,
         on_unknown: OnUnknown::Fail,
+        id: None,
+        operation: None,
+        digest: None,
+        output_schema: None,
+        retry: None,
     });
     let has_final_tool = final_tool.is_some();
     let own_tools: Arc<[ToolSpec]> = tools.clone().into();

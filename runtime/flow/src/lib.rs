@@ -21,6 +21,7 @@ mod credentials;
 mod diff;
 mod env;
 mod graph;
+mod manifest;
 mod raw;
 mod redflow_format;
 mod report;
@@ -28,10 +29,12 @@ mod resolve;
 mod resolved;
 
 pub use check::{
-    CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
+    CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyProvider, ReadyTool, Verdict, check_bytes,
+    check_flow,
 };
 pub use diff::differences;
 pub use env::{ProcessSecrets, resolve_process_env};
+pub use manifest::{MAX_MANIFEST_PROBLEMS, check_manifest, check_node_tools, check_tool};
 pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};
 pub use resolve::resolve_flow;

@@ -1,12 +1,12 @@
 //! The machine of an agent: it waits for the first fact, and then it is the run.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, RunCaller};
 use crate::status::{FeedError, Status};
 use crate::strategy::Agent;
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
-use redflow_contract::id::RunId;
+use redflow_contract::id::{Principal, RunId};
 use redflow_contract::tally::RunTally;
 use redflow_contract::{Message, Millis};
 use std::fmt::Debug;
@@ -23,6 +23,8 @@ pub struct FirstFact {
     pub session: Option<String>,
     /// The message that started the run.
     pub message: Message,
+    /// Who started the run; none if nobody in particular did.
+    pub by: Option<Principal>,
 }
 
 /// An agent whose runs are machines of their own once they have started.
@@ -61,12 +63,12 @@ impl<A: StartRun> Machine for AgentMachine<A> {
     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
         match (&mut self.run, fact) {
             (Some(run), fact) => run.feed(fact),
-            (None, Fact::RunStarted { at, run_id, session, message, spec }) => {
+            (None, Fact::RunStarted { at, run_id, session, message, spec, by }) => {
                 let own = self.agent.spec();
                 if !Arc::ptr_eq(own, &spec) && **own != *spec {
                     return Err(FeedError::SpecMismatch);
                 }
-                let first = FirstFact { at, run_id, session, message };
+                let first = FirstFact { at, run_id, session, message, by };
                 self.run = Some(Arc::clone(&self.agent).start_run(first, self.observed));
                 Ok(())
             }
@@ -84,6 +86,10 @@ impl<A: StartRun> Machine for AgentMachine<A> {
 
     fn status(&self) -> Status {
         self.run.as_ref().map_or(Status::New, Machine::status)
+    }
+
+    fn caller(&self) -> RunCaller<'_> {
+        self.run.as_ref().map(Machine::caller).unwrap_or_default()
     }
 
     fn tally(&self) -> RunTally {

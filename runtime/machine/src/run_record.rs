@@ -5,6 +5,7 @@
 use crate::agent_machine::FirstFact;
 use crate::call_key::call_key;
 use crate::event_buffer::EventBuffer;
+use crate::machine::RunCaller;
 use crate::output::{
     build_message, new_envelope, new_event, preview_value, render_calls, render_prompt,
     requests_memory_clear, to_value,
@@ -17,7 +18,7 @@ use redflow_contract::effect::{Effect, Ending, ToolCall};
 use redflow_contract::envelope::{AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, StopReason};
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::{ModelAnswer, ToolResult};
-use redflow_contract::id::{CallId, EffectId, NodeSummary, RunId};
+use redflow_contract::id::{CallId, EffectId, NodeSummary, Principal, RunId};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::run_error::{Failure, RunError};
 use redflow_contract::tally::{RunTally, Spent};
@@ -50,6 +51,7 @@ pub struct RunRecord {
     first_model: u32,
     /// The state of the run as every peer sees it.
     pub envelope: AgentEnvelope,
+    by: Option<Principal>,
 }
 
 /// How a run ends.
@@ -67,12 +69,21 @@ pub struct RunEnding<'a> {
     pub error: Option<&'a RunError>,
 }
 
+/// How long a tool call took, and how often the tool was tried.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallMeasure {
+    /// The duration, in milliseconds.
+    pub duration_ms: u64,
+    /// How often the tool was tried; none if a person gave the outcome.
+    pub tries: Option<u32>,
+}
+
 impl RunRecord {
     /// Starts the record of a run whose conversation begins with this prefix. Reads or clears the memory if there
     /// is one.
     #[must_use]
     pub fn start(spec: &Arc<AgentSpec>, first: FirstFact, observed: bool, prefix: &Transcript) -> Self {
-        let FirstFact { at, run_id, session, mut message } = first;
+        let FirstFact { at, run_id, session, mut message, by } = first;
         let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
         let mut record = Self {
@@ -89,11 +100,13 @@ impl RunRecord {
             first_model: 0,
             envelope: new_envelope(run_id, at, input, tools),
             spec: Arc::clone(spec),
+            by,
         };
         record.events.emit(at, || RunEventKind::RunStarted {
             name: spec.name.clone(),
             max_iterations: spec.max_iterations,
             tools: record.envelope.tools.available.clone(),
+            by: record.by.clone(),
         });
         record
     }
@@ -111,6 +124,12 @@ impl RunRecord {
             Effect::RecallMemory { id, session }
         });
         true
+    }
+
+    /// Who started the run, and in which session.
+    #[must_use]
+    pub fn caller(&self) -> RunCaller<'_> {
+        RunCaller { session: self.session(), by: self.by.as_ref() }
     }
 
     /// The session key of the conversation; none without a memory.
@@ -357,6 +376,7 @@ impl RunRecord {
             timeout_ms: tool.timeout_ms,
             agent: self.spec.agent.node_id.clone(),
             declared: tool.effect,
+            operation: None,
         };
         self.spending.add_tool_call();
         self.report_low_budget(at);
@@ -389,7 +409,7 @@ impl RunRecord {
         at: Millis,
         (tool, call_id): (&str, &CallId),
         result: &ToolResult,
-        duration_ms: u64,
+        CallMeasure { duration_ms, tries }: CallMeasure,
     ) {
         let iteration = self.iteration();
         let output = self.spec.debug.then(|| match &result.error {
@@ -408,6 +428,8 @@ impl RunRecord {
             call_id: call_id.clone(),
             success: result.success,
             error: result.error.clone(),
+            code: result.code,
+            tries: tries.filter(|tries| *tries != 1),
             duration_ms,
             preview: output,
         });

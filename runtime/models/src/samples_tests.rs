@@ -111,6 +111,11 @@ pub(crate) fn tool(name: &str, description: &str, input_schema: Option<Value>) -
         effect: None,
         timeout_ms: 1000,
         on_unknown: OnUnknown::default(),
+        id: None,
+        operation: None,
+        digest: None,
+        output_schema: None,
+        retry: None,
     }
 }
 

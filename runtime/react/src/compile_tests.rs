@@ -19,6 +19,11 @@ pub(crate) fn spec(tools: &[(&str, &str, Option<Value>)]) -> Arc<AgentSpec> {
         effect: None,
         timeout_ms: 1_000,
         on_unknown: OnUnknown::Wait,
+        id: None,
+        operation: None,
+        digest: None,
+        output_schema: None,
+        retry: None,
     });
     Arc::new(AgentSpec {
         agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },

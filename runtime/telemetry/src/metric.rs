@@ -13,6 +13,7 @@ pub(crate) enum Metric {
     Cost,
     ToolCalls,
     ToolCallDuration,
+    ToolsRefused,
     EgressRequests,
     MemoryCalls,
     MemoryCallDuration,
@@ -59,6 +60,7 @@ impl Metric {
         Self::Cost,
         Self::ToolCalls,
         Self::ToolCallDuration,
+        Self::ToolsRefused,
         Self::EgressRequests,
         Self::MemoryCalls,
         Self::MemoryCallDuration,
@@ -136,6 +138,12 @@ impl Metric {
                 Histogram(SECONDS),
                 &["tool"],
                 "Duration of tool calls",
+            ),
+            Self::ToolsRefused => (
+                "redflow_tool_refused_total",
+                Counter,
+                &["tool", "code"],
+                "Tool calls that the runtime refused or ended",
             ),
             Self::EgressRequests => (
                 "redflow_egress_total",

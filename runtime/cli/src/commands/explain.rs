@@ -4,7 +4,7 @@ use crate::args::ExplainOptions;
 use crate::exit::Exit;
 use crate::terminal::{fail, print_text};
 use crate::text::printable_line;
-use redflow_contract::code::{self, DiagnosticCode, RunErrorCode, StoreCode};
+use redflow_contract::code::{self, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
 use std::fmt::Write as _;
 
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
@@ -24,6 +24,10 @@ fn list_codes() -> String {
     }
     out.push_str("\nErrors of a run (redflow run):\n");
     for code in RunErrorCode::ALL {
+        let _ = writeln!(out, "  {:28} {}", code.as_str(), code.summary());
+    }
+    out.push_str("\nFailures of a tool call (the `code` of its result):\n");
+    for code in ToolCode::ALL {
         let _ = writeln!(out, "  {:28} {}", code.as_str(), code.summary());
     }
     out.push_str("\nErrors about stored runs (redflow runs, redflow run --resume):\n");

@@ -24,6 +24,7 @@ mod explain;
 #[cfg(feature = "faults")]
 mod faults;
 mod housekeeping;
+mod http_tool;
 mod input;
 mod journal;
 mod kit;
@@ -51,4 +52,5 @@ mod sidecar;
 mod signals;
 mod start;
 mod token;
+mod tools;
 mod unreadable;

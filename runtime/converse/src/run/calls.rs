@@ -14,8 +14,8 @@ use redflow_contract::id::{CallId, EffectId};
 use redflow_contract::node::{FINAL_ANSWER, OnUnknown, OutputFormat};
 use redflow_contract::tally::Spent;
 use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
-use redflow_machine::RefusedCall;
 use redflow_machine::text::{preview, quote, truncate_reason};
+use redflow_machine::{CallMeasure, RefusedCall};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -70,7 +70,8 @@ impl Run {
             let GroupCall { id, tool, .. } = &group_call;
             let shown = agent.spec().debug.then(|| preview(&group_call.arguments));
             self.record.tool_called(at, tool, id, shown);
-            self.record.tool_returned(at, (tool, id), result, 0);
+            let measure = CallMeasure { duration_ms: 0, tries: Some(0) };
+            self.record.tool_returned(at, (tool, id), result, measure);
         }
         group_call
     }
@@ -139,18 +140,22 @@ impl Run {
 
     /// Takes the result of a call, from its tool or from a person.
     pub(super) fn on_tool_fact(&mut self, mut group: CallGroup, effect: EffectId, fact: Fact) {
-        let (Fact::ToolReturned { at, result, .. } | Fact::OutcomeResolved { at, result, .. }) = fact else {
-            self.phase = Phase::CallingTools(group);
-            return;
+        let (at, result, tries) = match fact {
+            Fact::ToolReturned { at, result, tries, .. } => (at, result, Some(tries)),
+            Fact::OutcomeResolved { at, result, .. } => (at, result, None),
+            _ => {
+                self.phase = Phase::CallingTools(group);
+                return;
+            }
         };
         if let Some(index) = group.open_call(effect).or_else(|| group.asked_call(effect)) {
             self.has_result = true;
-            self.end_call(at, &mut group.0[index], result);
+            self.end_call(at, &mut group.0[index], result, tries);
         }
         self.go_on(at, group);
     }
 
-    fn end_call(&mut self, at: Millis, call: &mut GroupCall, result: ToolResult) {
+    fn end_call(&mut self, at: Millis, call: &mut GroupCall, result: ToolResult, tries: Option<u32>) {
         let began_at = match call.state {
             CallState::Open { at, .. } | CallState::Unknown { at, .. } => at,
             CallState::Queued | CallState::Done(_) => at,
@@ -159,7 +164,8 @@ impl Run {
         // A failed call has no output, whatever its tool says.
         let output = result.output.filter(|_| result.success);
         let result = ToolResult { output, ..result };
-        self.record.tool_returned(at, (&call.tool, &call.id), &result, duration_ms);
+        let measure = CallMeasure { duration_ms, tries };
+        self.record.tool_returned(at, (&call.tool, &call.id), &result, measure);
         call.state = CallState::Done(CallEnd { result, outcome: None, began_at, duration_ms });
     }
 
@@ -212,7 +218,7 @@ impl Run {
     ) {
         self.record.remove_refused_call(RefusedCall::Tool);
         if let Some(index) = group.open_call(effect) {
-            self.end_call(at, &mut group.0[index], ToolResult::failed(BUDGET_USED_UP));
+            self.end_call(at, &mut group.0[index], ToolResult::failed(BUDGET_USED_UP), Some(0));
         }
         if self.ends_with.is_none() {
             self.ends_with = Some(self.record.budget_reached(at, reached));
@@ -250,7 +256,7 @@ impl Run {
                     duration_ms: at.saturating_sub(began_at),
                 },
             };
-            let CallEnd { result: ToolResult { success, output, error }, outcome, began_at, duration_ms } =
+            let CallEnd { result: ToolResult { success, output, error, .. }, outcome, began_at, duration_ms } =
                 end;
             if is_full {
                 let arguments = read_value(&call.arguments, None, &self.agent.spec().limits);

@@ -244,7 +244,7 @@ fn unknown_outcomes_are_asked_when_nothing_else_moves() {
     let asked: Vec<_> = questions.iter().map(|question| question.call.input["to"].clone()).collect();
     assert_eq!(asked, ["a", "b"]);
     // An answer about a call that is not asked is refused, and changes nothing.
-    let tool = Fact::ToolReturned { at: run.at, effect: first, result: ToolResult::ok(json!(1)) };
+    let tool = Fact::ToolReturned { at: run.at, effect: first, result: ToolResult::ok(json!(1)), tries: 1 };
     assert!(matches!(run.feed(|_| tool), Err(StepError::Feed(FeedError::UnexpectedFact { .. }))));
     let resolved =
         |effect| move |at| Fact::OutcomeResolved { at, effect, result: ToolResult::ok(json!("sent")) };

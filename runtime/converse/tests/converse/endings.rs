@@ -45,7 +45,7 @@ fn facts_that_do_not_fit_change_nothing() {
         other => panic!("{other:?}"),
     };
     let model = run.model_call().0;
-    let tool = Fact::ToolReturned { at: 1, effect: model, result: result() };
+    let tool = Fact::ToolReturned { at: 1, effect: model, result: result(), tries: 1 };
     let expected = FeedError::UnexpectedFact { fact: "tool_returned", state: "waiting for the model" };
     assert_eq!(wrong(&mut run, tool), expected);
     run.answer(calls(&[("light", "{}"), ("mail", "{}")]));
@@ -56,7 +56,7 @@ fn facts_that_do_not_fit_change_nothing() {
     let expected = FeedError::UnexpectedFact { fact: "outcome_resolved", state: "waiting for tools" };
     assert_eq!(wrong(&mut run, resolved), expected);
     run.ok("light", json!(1));
-    let twice = Fact::ToolReturned { at: 1, effect: light, result: result() };
+    let twice = Fact::ToolReturned { at: 1, effect: light, result: result(), tries: 1 };
     assert_eq!(wrong(&mut run, twice), FeedError::NotOpen(light));
     run.ok("mail", json!(1)).answer(text("Done."));
     assert_eq!(wrong(&mut run, Fact::DeadlineReached { at: 1 }), FeedError::Finished);

@@ -33,6 +33,11 @@ pub(crate) fn spec() -> AgentSpec {
         effect: Some(effect),
         timeout_ms: 1_000,
         on_unknown: OnUnknown::Wait,
+        id: None,
+        operation: None,
+        digest: None,
+        output_schema: None,
+        retry: None,
     };
     let place = json!({"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]});
     AgentSpec {
@@ -133,7 +138,8 @@ impl TestRun {
         let agent = strategies().compile(&spec).unwrap();
         let Value::Object(message) = message else { panic!("not an object") };
         let (run_id, session) = ("0197-run".into(), session.map(str::to_owned));
-        let fact = Fact::RunStarted { at: START, run_id, session, message, spec: Arc::clone(&spec) };
+        let fact =
+            Fact::RunStarted { at: START, run_id, session, message, spec: Arc::clone(&spec), by: None };
         let mut recorder = Recorder::new(agent).observed(true);
         let step = recorder.start(&plan, ParentRun::default(), fact, &|call| class(&spec, call)).unwrap();
         let (lines, effects, open) = (Vec::new(), Vec::new(), Vec::new());
@@ -177,7 +183,7 @@ impl TestRun {
     /// A tool returns a result.
     pub(crate) fn returned(&mut self, tool: &str, result: ToolResult) -> &mut Self {
         let effect = self.tool_call(tool);
-        self.feed(|at| Fact::ToolReturned { at, effect, result }).unwrap();
+        self.feed(|at| Fact::ToolReturned { at, effect, result, tries: 1 }).unwrap();
         self
     }
 

@@ -65,10 +65,10 @@ fn fact(effect: &Effect, waits: bool, choice: &Choice, at: u64) -> Fact {
             Fact::BudgetReached { at, effect: id, budget: BudgetKind::Cost, limit: 1.0, spent: 1.5 }
         }
         Effect::CallTool { .. } if choice.kind < 8 => {
-            Fact::ToolReturned { at, effect: id, result: ToolResult::failed(choice.text.clone()) }
+            Fact::ToolReturned { at, effect: id, result: ToolResult::failed(choice.text.clone()), tries: 1 }
         }
         Effect::CallTool { .. } => {
-            Fact::ToolReturned { at, effect: id, result: ToolResult::ok(json!(choice.text)) }
+            Fact::ToolReturned { at, effect: id, result: ToolResult::ok(json!(choice.text)), tries: 1 }
         }
         Effect::AppendMemory { .. } => Fact::MemoryAppended { at, effect: id },
         _ => Fact::MemoryRecalled { at, effect: id, turns: Vec::new() },

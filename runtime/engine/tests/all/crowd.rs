@@ -35,7 +35,13 @@ async fn a_crowd_on_the_real_store() {
     ]);
     let recorder = doubles::set_recorder(EventRecorder::new(0).without_run_events());
     let (adapters, folder) = (Arc::new(adapters()), tempfile::tempdir().unwrap());
-    let checked = check_flow(&flow, RunLimits::default(), Budget::default(), &adapters);
+    let checked = check_flow(
+        &flow,
+        RunLimits::default(),
+        Budget::default(),
+        &adapters,
+        &redflow_engine::Registry::default(),
+    );
     let node = |id: &str| checked.flow.find(id).unwrap();
     let (alive, dead) = (node("a"), node("b"));
     let store = Arc::new(Store::open(folder.path()).unwrap());
@@ -50,6 +56,8 @@ async fn a_crowd_on_the_real_store() {
         source: Some("flow.json".into()),
         host: None,
         takes_requests: true,
+        registry: Arc::default(),
+        principal: None,
         env: process_env,
     };
     let limits = EngineLimits { max_active: crowd, max_active_per_agent: crowd, ..EngineLimits::default() };

@@ -144,6 +144,7 @@ impl FanOutMachine {
                 timeout_ms: tool.timeout_ms,
                 agent: self.spec.agent.node_id.clone(),
                 declared: tool.effect,
+                operation: None,
             };
             self.open.insert(id, Some(call.clone()));
             self.effects.push_back(Effect::CallTool { id, call });

@@ -8,11 +8,12 @@ use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use serde_json::{Value, json};
 
 pub(crate) fn runs(type_name: &str) -> bool {
-    const NATIVE: [&str; 11] = [
+    const NATIVE: [&str; 12] = [
         "agent-core",
         "ai-agent",
         "scripted-model",
         "calculator-tool",
+        "http-request-tool",
         "inject",
         "debug",
         "comment",
@@ -43,6 +44,7 @@ pub(crate) fn options(profile: Profile) -> CheckOptions<'static> {
         run_limits: RunLimits::default(),
         run_budget: redflow_contract::node::Budget::default(),
         instance: InstanceId::local(),
+        has_operations: &|_| false,
         can_run: &runs,
         env: &process_env,
     }

@@ -35,6 +35,7 @@ impl ModelAnswers {
             session: None,
             message: Map::new(),
             spec: Arc::clone(agent.spec()),
+            by: None,
         };
         let answer = |text: &str| ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
         let classify = &|_: &_| EffectClass::Read;
@@ -66,9 +67,12 @@ fn next_fact(effect: &Effect, text: &str, answer: &dyn Fn(&str) -> ModelAnswer) 
     let (at, effect_id): (_, EffectId) = (2, effect.id());
     match effect {
         Effect::CallModel { .. } => Some(Fact::ModelAnswered { at, effect: effect_id, answer: answer(text) }),
-        Effect::CallTool { .. } => {
-            Some(Fact::ToolReturned { at, effect: effect_id, result: ToolResult::ok(json!({"sum": 4})) })
-        }
+        Effect::CallTool { .. } => Some(Fact::ToolReturned {
+            at,
+            effect: effect_id,
+            result: ToolResult::ok(json!({"sum": 4})),
+            tries: 1,
+        }),
         _ => None,
     }
 }
@@ -84,6 +88,7 @@ fn compile() -> Option<(Arc<dyn Agent>, EncodedPlan)> {
         run_limits: Default::default(),
         run_budget: Default::default(),
         instance: InstanceId::local(),
+        has_operations: &|_| false,
         can_run: &|_| true,
         env: &|_| None,
     };

@@ -17,6 +17,7 @@ use redflow_contract::id::CallId;
 use redflow_contract::node::{OnUnknown, StopCondition};
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
+use redflow_machine::CallMeasure;
 use redflow_machine::output::{build_message, new_event, to_text};
 use redflow_machine::text::{quote, truncate_reason};
 use std::sync::Arc;
@@ -118,12 +119,19 @@ impl Run {
         self.phase = Phase::CallingTool(OpenCall { id, tool, input, confidence, on_unknown });
     }
 
-    pub(super) fn on_tool_returned(&mut self, at: Millis, call: OpenCall, result: ToolResult) {
+    pub(super) fn on_tool_returned(
+        &mut self,
+        at: Millis,
+        call: OpenCall,
+        result: ToolResult,
+        tries: Option<u32>,
+    ) {
         let iteration = self.record.iteration();
         let duration_ms = self.record.elapsed_ms(at);
         // The model reads the result as JSON.
         self.push(ChatRole::User, serde_json::to_string(&result).unwrap_or_default());
-        self.record.tool_returned(at, (&call.tool, &call.id), &result, duration_ms);
+        let measure = CallMeasure { duration_ms, tries };
+        self.record.tool_returned(at, (&call.tool, &call.id), &result, measure);
         let output = result.output.filter(|_| result.success).unwrap_or_default();
         let reason = self.stop_reason(call.confidence);
         let last_output = reason.map(|_| output.clone());

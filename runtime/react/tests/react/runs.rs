@@ -473,7 +473,7 @@ fn ignores_the_output_of_a_failed_call() {
     scripted.next(send_mail()).unwrap();
     let (effect, mut result) = (scripted.open(), ToolResult::failed("Half done."));
     result.output = Some(json!("half"));
-    scripted.feed(Fact::ToolReturned { at: START, effect, result }).unwrap();
+    scripted.feed(Fact::ToolReturned { at: START, effect, result, tries: 1 }).unwrap();
     scripted.next(final_answer("x")).unwrap();
     assert_eq!(scripted.out()["envelope"]["tools"]["history"][0]["output"], Value::Null);
 }

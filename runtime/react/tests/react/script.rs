@@ -72,8 +72,12 @@ impl ScriptStep {
                 let message = format!("The provider said {code}.");
                 Fact::ModelFailed { at, effect, error: Failure { code, message } }
             }
-            Self::ToolOutput(output) => Fact::ToolReturned { at, effect, result: ToolResult::ok(output) },
-            Self::ToolFailure(error) => Fact::ToolReturned { at, effect, result: ToolResult::failed(error) },
+            Self::ToolOutput(output) => {
+                Fact::ToolReturned { at, effect, result: ToolResult::ok(output), tries: 1 }
+            }
+            Self::ToolFailure(error) => {
+                Fact::ToolReturned { at, effect, result: ToolResult::failed(error), tries: 1 }
+            }
             Self::OutcomeUnknown => {
                 Fact::ToolOutcomeUnknown { at, effect, reason: "The connection was lost.".to_owned() }
             }
@@ -125,6 +129,11 @@ pub(crate) fn spec() -> AgentSpec {
         effect,
         timeout_ms: 30_000,
         on_unknown,
+        id: None,
+        operation: None,
+        digest: None,
+        output_schema: None,
+        retry: None,
     };
     let schema = json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]});
     AgentSpec {
@@ -278,6 +287,7 @@ pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<
         session: session.map(str::to_owned),
         message,
         spec: Arc::clone(spec),
+        by: None,
     }
 }
 

@@ -126,6 +126,7 @@ impl NoticeWriter {
                 self.log(at, node, WARN, &format!("a reply was dropped: {reason}"));
             }
             FlowEvent::Chat { .. }
+            | FlowEvent::ToolInvoked { .. }
             | FlowEvent::MemoryCleared { .. }
             | FlowEvent::Checked { .. }
             | FlowEvent::Deployed { .. } => {}

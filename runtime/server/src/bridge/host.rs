@@ -92,6 +92,7 @@ impl FlowTool {
             idempotency_key: call.idempotency_key,
             effect,
             known: mode == CallMode::Query,
+            operation: call.operation.clone(),
         };
         // A little less than the call may take: the engine must learn in time that a call was never sent.
         let margin = (call.timeout_ms / 10).min(MAX_SEND_MARGIN_MS);

@@ -155,6 +155,7 @@ impl Instance {
             idempotency_key: Digest::ZERO,
             effect: EffectClass::AtMostOnce,
             known: true,
+            operation: None,
         };
         let class = EffectClass::AtMostOnce;
         let query = self.session.call(call.call_id.clone(), message, class, LATE_REPLY_TIMEOUT);

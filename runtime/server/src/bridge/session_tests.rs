@@ -26,6 +26,7 @@ fn tool_call(TestCall { known }: TestCall) -> BridgeMessage {
         idempotency_key: Digest::ZERO,
         effect: EffectClass::AtMostOnce,
         known,
+        operation: None,
     }
 }
 

@@ -119,6 +119,7 @@ impl Scene {
             timeout_ms: 1,
             agent: agent.id.clone(),
             declared: None,
+            operation: None,
         };
         match result {
             None => self.step(FlowStep::ToolCalled { service_call, call }),

@@ -86,9 +86,27 @@ pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Opti
             shorten(source, long);
             shorten(revision, short);
         }
+        FlowEvent::ToolInvoked { call } => {
+            shorten(&mut call.tool, short);
+            call.error.iter_mut().for_each(|text| shorten(text, long));
+            // The beginning of a large value is kept as text.
+            let beginning = |value: &Value| Value::String(shortened_json(value, long));
+            if to_json(&call.input, long).is_err() {
+                let text = beginning(&Value::Object(std::mem::take(&mut call.input)));
+                call.input = [("…".to_owned(), text)].into_iter().collect();
+            }
+            call.output = call.output.take().map(|output| beginning(&output));
+        }
         FlowEvent::Deployed { .. } => {}
     }
     serde_json::to_string(&StreamEvent::Flow { at, event }).ok()
+}
+
+/// The beginning of a value's JSON.
+fn shortened_json(value: &Value, max_bytes: usize) -> String {
+    let mut text = to_json(value, max_bytes).unwrap_or_else(|beginning| beginning);
+    shorten(&mut text, max_bytes);
+    text
 }
 
 /// The characters that stay of a sentence and of a name in an event that is too large.

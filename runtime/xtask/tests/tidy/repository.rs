@@ -1,7 +1,7 @@
 //! Checks the repository as a whole: private paths, descriptions of examples, tests of codes.
 
 use super::tracked_files;
-use redflow_contract::code::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode};
+use redflow_contract::code::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
 use redflow_xtask::files;
 use std::path::Path;
 
@@ -44,6 +44,7 @@ pub(crate) fn codes(root: &Path) -> Vec<String> {
     let mut all: Vec<(&str, String, &str)> = Vec::new();
     all.extend(DiagnosticCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     all.extend(RunErrorCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
+    all.extend(ToolCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     all.extend(StoreCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     all.extend(ApiCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     untested(&all, &tests)
