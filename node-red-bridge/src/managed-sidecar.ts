@@ -10,6 +10,8 @@ import type { Target } from "./target";
 export interface ManagedSettings {
   binary: string;
   dataDir: string;
+  /** `HOST:PORT` of private hosts that tools may reach, separated by commas. */
+  privateHosts?: string;
 }
 
 /** Delays in milliseconds. */
@@ -95,6 +97,12 @@ export class ManagedSidecar {
   private run(): void {
     const token = randomBytes(32).toString("hex");
     const args = ["serve", "--listen", "127.0.0.1:0", "--data", this.settings.dataDir, "--stop-with-stdin"];
+    for (const host of (this.settings.privateHosts ?? "").split(",").map((entry) => entry.trim())) {
+      if (host !== "") {
+        // One argument, so that a host can never be read as another flag.
+        args.push(`--allow-private=${host}`);
+      }
+    }
     const startedAt = Date.now();
     if (!canSearchPath(this.settings.binary)) {
       this.listener.onUnavailable(startProblem(this.settings.binary, { code: "ENOENT" }));

@@ -12,7 +12,7 @@ import { ManagedSidecar } from "../dist/managed-sidecar.js";
 const TIMING = { backoffMs: 1, backoffMaxMs: 10, healthyMs: 60_000, stopMs: 200 };
 
 /** A managed sidecar whose program is a script; `until` waits for an event of it. */
-function managedSidecar(t, script, binary) {
+function managedSidecar(t, script, binary, privateHosts) {
   const folder = mkdtempSync(join(tmpdir(), "redflow-managed-"));
   const file = join(folder, "redflow");
   writeFileSync(file, `#!${process.execPath}\n${script}\n`);
@@ -25,7 +25,7 @@ function managedSidecar(t, script, binary) {
   };
   const names = ["onListening", "onExit", "onUnavailable", "onLogLine"];
   const listener = Object.fromEntries(names.map((name) => [name, record(name)]));
-  const sidecar = new ManagedSidecar({ binary: binary ?? file, dataDir: join(folder, "data") }, listener, TIMING);
+  const sidecar = new ManagedSidecar({ binary: binary ?? file, dataDir: join(folder, "data"), privateHosts }, listener, TIMING);
   t.after(async () => {
     await sidecar.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -60,6 +60,17 @@ test("starts the program with its arguments and reports its address", async (t) 
   const args = JSON.parse(readFileSync(join(folder, "note"), "utf8"));
   assert.deepEqual(args, ["serve", "--listen", "127.0.0.1:0", "--data", join(folder, "data"), "--stop-with-stdin"]);
   assert.equal(await until("onLogLine", 2), "…", "the log does not contain the token");
+});
+
+test("names the private hosts that tools may reach", async (t) => {
+  const note = 'require("fs").writeFileSync(__dirname + "/note", JSON.stringify(process.argv.slice(2)));';
+  const hosts = "nas.lan:8123, --listen=0.0.0.0:80,,192.168.1.5:80 ";
+  const { sidecar, until, folder } = managedSidecar(t, `${note}${LISTENS}${STAYS}`, undefined, hosts);
+  await sidecar.start();
+  await until("onListening");
+  const args = JSON.parse(readFileSync(join(folder, "note"), "utf8")).slice(6);
+  const expected = ["nas.lan:8123", "--listen=0.0.0.0:80", "192.168.1.5:80"].map((host) => `--allow-private=${host}`);
+  assert.deepEqual(args, expected, "no host becomes another flag");
 });
 
 test("restarts the program after an exit with another token", async (t) => {

@@ -81,6 +81,16 @@ pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runti
         .hint("dataDir", "redflow, in Node-RED's user directory")
         .icon("folder-o"),
         Property::new(
+            "privateHosts",
+            LINE,
+            "Private hosts",
+            "Hosts of your own network that tools may reach, each with its port, separated by commas, such as \
+             `nas.lan:8123, 192.168.1.5:80`. Tools reach no other private address.",
+        )
+        .example("nas.lan:8123")
+        .note("privateHosts", "Tools may reach these hosts of your own network, and no other private address.")
+        .icon("lock"),
+        Property::new(
             "queueSeconds",
             between(1, 86_400),
             "Wait for the sidecar (s)",
