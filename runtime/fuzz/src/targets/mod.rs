@@ -3,6 +3,7 @@
 mod answer;
 mod flow;
 mod journal;
+mod manifest;
 mod schema;
 mod sidecar;
 
@@ -35,6 +36,7 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
         Arc::new(schema::ToolSchema),
         Arc::new(answer::ModelAnswers::new()),
         Arc::new(journal::JournalFile::new()),
+        Arc::new(manifest::ManifestText),
     ]
 }
 
