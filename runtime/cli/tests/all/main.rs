@@ -15,6 +15,7 @@ mod check;
 mod config;
 mod credentials;
 mod data;
+mod egress;
 mod embedded;
 mod environment;
 mod examples;
@@ -23,6 +24,7 @@ mod explain;
 #[cfg(feature = "faults")]
 mod faults;
 mod housekeeping;
+mod http_tool;
 mod input;
 mod journal;
 mod kit;

@@ -177,7 +177,7 @@ fn value_of(property: &Property) -> String {
         Kind::Choice { choices } => one_of(choices),
         Kind::Json { shape: JsonShape::List, .. } => "JSON list".into(),
         Kind::Json { .. } => "JSON object".into(),
-        Kind::StopSequences { most } => format!("at most {most} texts, with commas or as a list"),
+        Kind::Texts { most } => format!("at most {most} texts, with commas or as a list"),
         Kind::Address { .. } => "HTTP address".into(),
         Kind::RedisAddress => "Redis address".into(),
         Kind::Day => "day".into(),

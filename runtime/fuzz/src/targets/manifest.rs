@@ -5,6 +5,7 @@ use redflow_contract::manifest::Manifest;
 use redflow_contract::policy::Policy;
 use redflow_flow::{check_manifest, check_node_tools, check_tool};
 use redflow_store::{ManifestFormat, parse_manifest};
+use redflow_tools::http::RequestTemplate;
 use serde_json::{Value, json};
 
 const EXAMPLE: &str = include_str!("../../../../examples/tools.yaml");
@@ -68,11 +69,14 @@ fn check(value: &Value) -> Result<&'static str, String> {
     if problems.is_empty() { Err("refused without a problem".to_owned()) } else { Ok("refused") }
 }
 
-/// A valid manifest compiles, and is valid again after it was written.
+/// A valid manifest compiles, its tools can be built, and it is valid again after it was written.
 fn check_valid(manifest: &Manifest) -> Result<(), String> {
     let written = serde_json::to_value(manifest).map_err(|error| error.to_string())?;
     if check_manifest(&written).as_ref() != Ok(manifest) {
         return Err("a valid manifest is another one after it was written".to_owned());
+    }
+    for tool in &manifest.tools {
+        RequestTemplate::read(tool).map_err(|problems| format!("a valid tool cannot be built: {problems:?}"))?;
     }
     Policy::new(&manifest.policy, &manifest.roles)
         .map(drop)

@@ -1,6 +1,7 @@
 //! What is fuzzed.
 
 mod answer;
+mod egress;
 mod flow;
 mod journal;
 mod manifest;
@@ -37,6 +38,7 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
         Arc::new(answer::ModelAnswers::new()),
         Arc::new(journal::JournalFile::new()),
         Arc::new(manifest::ManifestText),
+        Arc::new(egress::EgressAddress),
     ]
 }
 
