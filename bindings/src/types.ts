@@ -3613,8 +3613,9 @@ flows: Array<JsonValue>,
 credentials: { [key in NodeId]: { [key in string]: string } }, 
 /**
  * The operations of installed nodes, from the `package.json` of their packages.
+ * They are strangers' files: the sidecar leaves out what is wrong and says so.
  */
-nodeTools?: { [key in string]: { [key in string]: NodeOperation } }, } | { "type": "start", 
+nodeTools?: { [type: string]: { [operation: string]: NodeOperation } }, } | { "type": "start", 
 /**
  * The number of this message.
  */
