@@ -55,6 +55,7 @@ fn run(arguments: &Arguments) -> CommandResult {
         Command::Serve(options) => configured(&|context| commands::serve(options, context)),
         Command::Runs(options) => configured(&|context| commands::runs(options, context)),
         Command::Models(options) => configured(&|context| commands::models(options, context)),
+        Command::Egress(options) => configured(&|context| commands::egress(options, context)),
         Command::Replay(options) => configured(&|context| commands::replay(options, context)),
         Command::Backup(options) => configured(&|context| commands::backup(options, context)),
         Command::Token(options) => configured(&|context| commands::token(options, context)),

@@ -44,15 +44,6 @@ impl std::fmt::Debug for EgressPolicy {
     }
 }
 
-/// The policy of an operator who has set nothing.
-impl Default for EgressPolicy {
-    fn default() -> Self {
-        let EgressSettings { schemes, ports, max_body_bytes, .. } = EgressSettings::default();
-        let (allow, deny, private, extra_ca) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { schemes, ports, allow, deny, private, proxy: None, max_body_bytes, extra_ca }
-    }
-}
-
 /// An address that the rules allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedUrl {
@@ -66,6 +57,15 @@ pub struct JudgedUrl {
     pub is_private: bool,
     /// The addresses of the host. Empty if none was looked up.
     pub addresses: Vec<IpAddr>,
+}
+
+/// The policy of an operator who set nothing.
+impl Default for EgressPolicy {
+    fn default() -> Self {
+        let EgressSettings { schemes, ports, max_body_bytes, .. } = EgressSettings::default();
+        let (allow, deny, private, extra_ca) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { schemes, ports, allow, deny, private, proxy: None, max_body_bytes, extra_ca }
+    }
 }
 
 impl EgressPolicy {
@@ -270,12 +270,13 @@ fn read_list<T>(
         return Vec::new();
     }
     let mut entries = Vec::with_capacity(texts.len());
-    for text in texts {
+    for (at, text) in texts.iter().enumerate() {
         match read(text) {
             Ok(entry) => entries.push(entry),
             Err(reason) => {
                 let (problem, mend) = reason.split_once("; ").unwrap_or((&reason, "correct the entry"));
-                let problem = format!("`{text}`: {problem}");
+                // The entry is not quoted: a password may be in it by accident.
+                let problem = format!("entry {}: {problem}", at + 1);
                 problems.push(SettingProblem { key, problem, mend: mend.to_owned() });
             }
         }

@@ -129,3 +129,16 @@ pub enum EgressError {
         sent: bool,
     },
 }
+
+impl EgressError {
+    /// The label in metrics: the rule that refused, or how the request failed.
+    #[must_use]
+    pub const fn verdict(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.rule.as_str(),
+            Self::TooLarge { .. } => "too_large",
+            Self::Failed { .. } => "failed",
+            Self::TimedOut { .. } => "timed_out",
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod check;
 mod config;
 mod credentials;
 mod data;
+mod egress;
 mod embedded;
 mod environment;
 mod examples;

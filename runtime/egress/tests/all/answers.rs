@@ -159,6 +159,7 @@ async fn the_operators_bound_is_never_exceeded() {
     let (egress, _) = client(policy(|settings| settings.max_body_bytes = 100), net(&server));
     let error = error_of(&egress, get("http://api.example.org/")).await;
     assert_eq!(error, EgressError::TooLarge { limit: 100 });
+    assert_eq!(error.verdict(), "too_large");
     let request = EgressRequest { max_body_bytes: 50, ..get("http://api.example.org/") };
     assert_eq!(error_of(&egress, request).await, EgressError::TooLarge { limit: 50 });
 }

@@ -66,6 +66,9 @@ async fn an_error_says_whether_a_byte_was_sent() {
     let not_sent = |error: &EgressError, part: &str| matches!(error, EgressError::Failed { sent: false, reason } if reason.contains(part));
     let error = error_of(&egress, post("http://api.example.org/", "x")).await;
     assert!(not_sent(&error, "refused the connection"), "{error:?}");
+    assert_eq!(error.verdict(), "failed");
+    let error = error_of(&egress, post("http://127.0.0.1/", "x")).await;
+    assert_eq!(error.verdict(), "address");
     let error = error_of(&egress, post("http://unknown.example.org/", "x")).await;
     assert!(not_sent(&error, "cannot be looked up"), "{error:?}");
     // The server reads the request and goes away.

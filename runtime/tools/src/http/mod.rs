@@ -12,6 +12,7 @@ mod template;
 pub use manifest_tool::ManifestHttpTool;
 pub use template::{FilledRequest, RequestTemplate};
 
+use crate::ToolSettings;
 use exchange::{exchange, failed, timeout_of};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use input::{HttpInput, client_method, effect_of, read_input};
@@ -25,7 +26,7 @@ use redflow_contract::node::{
 };
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_name;
-use redflow_egress::{Egress, EgressCredential, EgressRequest, HostPattern};
+use redflow_egress::{EgressCredential, EgressRequest, HostPattern};
 use redflow_ports::{BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,7 +41,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Makes HTTP requests for a model.
 pub struct HttpRequestTool {
-    egress: Egress,
+    client: ToolSettings,
     hosts: Option<Vec<HostPattern>>,
     methods: Vec<HttpMethod>,
     headers: HeaderMap,
@@ -58,7 +59,7 @@ impl HttpRequestTool {
     ///
     /// # Errors
     /// When a property cannot be used, or the credentials are bound to no host.
-    pub fn build(config: NodeConfig<'_>, egress: &Egress) -> Result<Arc<dyn Tool>, BuildError> {
+    pub fn build(config: NodeConfig<'_>, client: &ToolSettings) -> Result<Arc<dyn Tool>, BuildError> {
         let settings: HttpRequestConfig = config.typed_with_options()?;
         let secrets = Mutex::new(Scrubber::default());
         let on_secret = |secret: &str| {
@@ -77,7 +78,7 @@ impl HttpRequestTool {
         let methods = read_methods(&config, &settings)?;
         let scrubber = secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(Arc::new(Self {
-            egress: egress.clone(),
+            client: client.clone(),
             hosts,
             methods,
             headers,
@@ -97,7 +98,7 @@ impl HttpRequestTool {
         if let Some(problem) = self.unsafe_credential(&input.url) {
             return failed(problem);
         }
-        match exchange(&self.egress, self.request(input, call), self.max_body_bytes).await {
+        match exchange(&self.client, self.request(input, call), self.max_body_bytes).await {
             Ok(answer) => ToolOutcome::Returned(ToolResult::ok(result::output(answer, &self.scrubber))),
             Err(outcome) => outcome,
         }
@@ -105,7 +106,7 @@ impl HttpRequestTool {
 
     /// Why the credential cannot go to an address; none if it can, or if the address is refused anyway.
     fn unsafe_credential(&self, url: &str) -> Option<String> {
-        let judged = self.egress.judge(url).ok().filter(|_| self.credential.is_some())?;
+        let judged = self.client.egress.judge(url).ok().filter(|_| self.credential.is_some())?;
         let is_open = judged.scheme == "http" && !judged.is_private;
         is_open.then(|| "this tool sends credentials, so the address must begin with https://".to_owned())
     }
