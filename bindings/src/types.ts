@@ -72,7 +72,7 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
@@ -3613,8 +3613,9 @@ flows: Array<JsonValue>,
 credentials: { [key in NodeId]: { [key in string]: string } }, 
 /**
  * The operations of installed nodes, from the `package.json` of their packages.
+ * They are strangers' files: the sidecar leaves out what is wrong and says so.
  */
-nodeTools?: { [key in string]: { [key in string]: NodeOperation } }, } | { "type": "start", 
+nodeTools?: { [type: string]: { [operation: string]: NodeOperation } }, } | { "type": "start", 
 /**
  * The number of this message.
  */

@@ -31,7 +31,7 @@ mod times;
 #[cfg(feature = "faults")]
 mod witness;
 
-use args::{Arguments, Command, ConfigCommand, ConfigOptions};
+use args::{Arguments, Command, ConfigCommand, ConfigOptions, ToolsCommand, ToolsOptions};
 use clap::{CommandFactory as _, Parser as _};
 use config::Settings;
 use context::AppContext;
@@ -62,6 +62,9 @@ fn run(arguments: &Arguments) -> CommandResult {
         Command::Credentials(options) => configured(&|context| commands::credentials(options, context)),
         Command::Config(ConfigOptions { command: ConfigCommand::Show(options) }) => {
             configured(&|context| Ok(commands::show_config(options, &context.settings)))
+        }
+        Command::Tools(ToolsOptions { command: ToolsCommand::Check(options) }) => {
+            Ok(commands::check_manifest(options))
         }
         Command::Import(options) => commands::import(options),
         Command::Export(options) => commands::export(options),

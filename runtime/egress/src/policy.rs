@@ -59,15 +59,6 @@ pub struct JudgedUrl {
     pub addresses: Vec<IpAddr>,
 }
 
-/// The policy of an operator who set nothing.
-impl Default for EgressPolicy {
-    fn default() -> Self {
-        let EgressSettings { schemes, ports, max_body_bytes, .. } = EgressSettings::default();
-        let (allow, deny, private, extra_ca) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { schemes, ports, allow, deny, private, proxy: None, max_body_bytes, extra_ca }
-    }
-}
-
 impl EgressPolicy {
     /// Checks the operator's settings.
     ///

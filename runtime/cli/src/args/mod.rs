@@ -9,6 +9,7 @@ mod run;
 mod runs;
 mod serve;
 mod shared;
+mod tools;
 
 pub(crate) use credentials::{
     CredentialsCommand, CredentialsExportOptions, CredentialsImportOptions, CredentialsOptions,
@@ -28,6 +29,7 @@ pub(crate) use serve::{
     TokenOptions,
 };
 pub(crate) use shared::{DataOption, ProfileName, SidecarOption};
+pub(crate) use tools::{CheckManifestOptions, ToolsCommand, ToolsOptions};
 
 use crate::config::{Flags, LogDefault};
 use clap::{Args, Parser, Subcommand};
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Test which addresses tools may reach
     Egress(EgressOptions),
+    /// Check a manifest of tools
+    Tools(ToolsOptions),
     /// Replay a journal and compare every effect with the recorded one
     Replay(ReplayOptions),
     /// Copy all runs into one file, even while a process uses them
@@ -200,8 +204,10 @@ impl Arguments {
             Command::Egress(EgressOptions { command: EgressCommand::Test(options) }) => {
                 Flags { allow_private: options.private.allow_private.clone(), ..flags }
             }
-            Command::Models(_) | Command::Explain(_) | Command::Schema(_) | Command::Types(_) => flags,
-            Command::Import(_) | Command::Export(_) | Command::Completions { .. } => flags,
+            Command::Models(_) | Command::Tools(_) | Command::Explain(_) | Command::Schema(_) => flags,
+            Command::Types(_) | Command::Import(_) | Command::Export(_) | Command::Completions { .. } => {
+                flags
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ mod runs;
 mod schema;
 mod serve;
 mod token;
+mod tools;
 
 pub(crate) use backup::backup;
 pub(crate) use check::check;
@@ -31,3 +32,4 @@ pub(crate) use runs::runs;
 pub(crate) use schema::{schema, types};
 pub(crate) use serve::serve;
 pub(crate) use token::token;
+pub(crate) use tools::check_manifest;

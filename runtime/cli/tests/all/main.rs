@@ -52,4 +52,5 @@ mod sidecar;
 mod signals;
 mod start;
 mod token;
+mod tools;
 mod unreadable;

@@ -7,7 +7,8 @@ mod config;
 mod config_texts;
 mod flow_tools;
 mod http_request;
-mod schema;
+pub(crate) mod schema;
+
 mod spec;
 mod texts;
 mod tools;

@@ -17,6 +17,7 @@ mod env;
 mod flow_tools;
 mod http_request;
 mod kit;
+mod manifest;
 mod plan;
 mod redflow_flows;
 mod redflow_format;
