@@ -6,12 +6,21 @@ use http::{HeaderMap, StatusCode};
 use redflow_contract::code::ToolCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_egress::{EgressError, EgressRequest};
+use redflow_egress::{Egress, EgressError, EgressRequest};
 use redflow_ports::{Measurement, ToolOutcome};
 use std::time::Duration;
 
 /// How long before the engine's deadline a call gives up. The engine cannot know whether a byte was sent.
 const BEFORE_DEADLINE: Duration = Duration::from_millis(50);
+
+/// What a call is told that would send a secret for everyone to read.
+pub(crate) const MUST_BE_HTTPS: &str = "this tool sends credentials, so the address must begin with https://";
+
+/// Whether everyone on the way could read a request: it goes by http to a host that is not private. Says nothing about
+/// an address that is refused anyway.
+pub(crate) fn is_open(egress: &Egress, url: &str) -> bool {
+    egress.judge(url).is_ok_and(|judged| judged.scheme == "http" && !judged.is_private)
+}
 
 /// An answer, with as much of its body as is kept.
 pub(crate) struct Answer {

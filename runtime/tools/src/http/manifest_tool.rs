@@ -1,7 +1,7 @@
 //! A tool of the manifest, kind `http`: one request to a fixed host.
 
 use super::credential::basic;
-use super::exchange::{Answer, exchange, failed, timeout_of};
+use super::exchange::{Answer, MUST_BE_HTTPS, exchange, failed, is_open, timeout_of};
 use super::input::client_method;
 use super::result::content_type_of;
 use super::template::RequestTemplate;
@@ -61,6 +61,9 @@ impl ManifestHttpTool {
             Ok(filled) => filled,
             Err(problem) => return failed(problem),
         };
+        if self.credential.is_some() && is_open(&self.client.egress, &filled.url) {
+            return failed(MUST_BE_HTTPS);
+        }
         let mut headers = filled.headers;
         if self.template.method != HttpMethod::Get
             && let Ok(key) = HeaderValue::from_str(&call.idempotency_key.to_hex())

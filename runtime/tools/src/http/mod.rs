@@ -13,7 +13,7 @@ pub use manifest_tool::ManifestHttpTool;
 pub use template::{FilledRequest, RequestTemplate};
 
 use crate::ToolSettings;
-use exchange::{exchange, failed, timeout_of};
+use exchange::{MUST_BE_HTTPS, exchange, failed, is_open, timeout_of};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use input::{HttpInput, client_method, effect_of, read_input};
 use redflow_contract::Message;
@@ -46,6 +46,8 @@ pub struct HttpRequestTool {
     methods: Vec<HttpMethod>,
     headers: HeaderMap,
     credential: Option<EgressCredential>,
+    /// Whether a request carries a secret: the credential or a header of the node.
+    has_secret: bool,
     /// The headers that the model cannot set.
     taken: Vec<HeaderName>,
     max_redirects: u32,
@@ -70,6 +72,7 @@ impl HttpRequestTool {
         let hosts = read_hosts(&config, &settings)?;
         let headers = read_headers(&config, &settings)?;
         let credential = credential::read_credential(&config, &settings, hosts.as_deref())?;
+        let has_secret = credential.is_some() || headers.keys().any(|name| is_secret_name(name.as_str()));
         let credential_header = credential.as_ref().and_then(credential::header_of);
         let taken = headers.keys().cloned().chain(credential_header).collect();
         let follows = settings.follow_redirects.unwrap_or(true);
@@ -83,6 +86,7 @@ impl HttpRequestTool {
             methods,
             headers,
             credential,
+            has_secret,
             taken,
             max_redirects: if follows { redirects } else { 0 },
             max_body_bytes: usize::try_from(body_bytes).unwrap_or(usize::MAX),
@@ -95,20 +99,13 @@ impl HttpRequestTool {
             Ok(input) => input,
             Err(problem) => return failed(problem),
         };
-        if let Some(problem) = self.unsafe_credential(&input.url) {
-            return failed(problem);
+        if self.has_secret && is_open(&self.client.egress, &input.url) {
+            return failed(MUST_BE_HTTPS);
         }
         match exchange(&self.client, self.request(input, call), self.max_body_bytes).await {
             Ok(answer) => ToolOutcome::Returned(ToolResult::ok(result::output(answer, &self.scrubber))),
             Err(outcome) => outcome,
         }
-    }
-
-    /// Why the credential cannot go to an address; none if it can, or if the address is refused anyway.
-    fn unsafe_credential(&self, url: &str) -> Option<String> {
-        let judged = self.client.egress.judge(url).ok().filter(|_| self.credential.is_some())?;
-        let is_open = judged.scheme == "http" && !judged.is_private;
-        is_open.then(|| "this tool sends credentials, so the address must begin with https://".to_owned())
     }
 
     fn request(&self, input: HttpInput, call: &ToolCall) -> EgressRequest {

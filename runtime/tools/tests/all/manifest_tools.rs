@@ -107,6 +107,9 @@ async fn a_definition_says_method_effect_and_body() {
     let missing =
         build(&net, json!({"url": "http://api.shop.com/{{input.id}}"})).unwrap().call(json!({})).await;
     assert_eq!(missing.error.as_deref(), Some("the input has no `id`"));
+    let keyed = json!({"url": url, "credential": {"type": "bearer", "env": "SHOP_KEY"}});
+    let open = build(&net, keyed).unwrap().call(json!({})).await;
+    assert!(open.error.unwrap().contains("must begin with https://"));
     assert_eq!(server.seen().len(), 1);
 }
 
