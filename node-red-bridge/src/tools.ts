@@ -44,6 +44,7 @@ export class Tools {
       node: request.node,
       tool: request.tool,
       msgid: this.RED.util.generateId(),
+      result: request.operation?.result ?? "payload",
     });
     if (request.known === true) {
       this.reply(call, { type: "unknown", reason: "Node-RED does not know this call: it was restarted meanwhile" });
@@ -80,7 +81,7 @@ export class Tools {
     const { maxResultBytes, maxValueDepth } = this.session.limits;
     try {
       const limits = { maxBytes: maxResultBytes, maxDepth: maxValueDepth };
-      const output = encodeValue(message["payload"] ?? null, limits, "the tool's result");
+      const output = encodeValue(this.resultOf(call, message), limits, "the tool's result");
       this.settle(call, `{"type":"returned","output":${output}}`);
     } catch (problem) {
       const reason = problem instanceof TooLarge ? problem.message : "the tool's result cannot be written as JSON";
@@ -109,10 +110,10 @@ export class Tools {
       return;
     }
     const message: Msg = {
-      _msgid: call.msgid,
-      // As the model wrote it: JSON that looks like an encoded Buffer is not decoded.
-      payload: request.input,
       toolName: request.tool,
+      // As the model wrote it: JSON that looks like an encoded Buffer is not decoded.
+      ...(request.operation?.msg ?? { payload: request.input }),
+      _msgid: call.msgid,
       _agentCore: {
         type: "tool_request",
         traceId: request.run,
@@ -128,6 +129,16 @@ export class Tools {
       node.send(message);
     } else {
       this.reply(call, { type: "failed", error: `the flow-tool ${request.tool} has no wire` });
+    }
+  }
+
+  /** The result in the message that a tool returns; null if it is missing. */
+  private resultOf(call: Call, message: Msg): unknown {
+    try {
+      return this.RED.util.getMessageProperty(message, call.result) ?? null;
+    } catch {
+      // Node-RED throws if an object on the way to the property is missing.
+      return null;
     }
   }
 

@@ -41,7 +41,12 @@ export function fakeRed(nodes = [], definitions = []) {
       eachNode: (visit) => definitions.forEach(visit),
       getCredentials: () => undefined,
     },
-    util: { cloneMessage: (message) => ({ ...message }), generateId: () => `msg-${(ids += 1)}` },
+    settings: { get: () => undefined, available: () => true },
+    util: {
+      cloneMessage: (message) => ({ ...message }),
+      generateId: () => `msg-${(ids += 1)}`,
+      getMessageProperty: (message, path) => path.split(".").reduce((value, key) => value[key], message),
+    },
   };
 }
 
