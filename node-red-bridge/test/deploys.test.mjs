@@ -2,7 +2,7 @@
 // that an error never ends Node-RED.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,6 +67,24 @@ test("sends the flow again when a package of it has been installed", async (t) =
   const [sent] = await untilMessage(({ nodeTools }) => nodeTools !== undefined);
   assert.deepEqual(sent.nodeTools, tools);
   assert.equal(messages.filter(({ type }) => type === "flows").length, 2);
+});
+
+test("a managed sidecar starts again when its private hosts change, and only then", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "redflow-private-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const [binary, log] = [join(folder, "redflow"), join(folder, "log")];
+  const note = `require("fs").appendFileSync(${JSON.stringify(log)}, process.argv.slice(8).join(" ") + "\\n");`;
+  writeFileSync(binary, `#!${process.execPath}\n${note}process.stdin.on("end", () => process.exit()).resume();\n`, { mode: 0o755 });
+  const deploy = (allowPrivate, more = {}) => {
+    RED.deploy({ id: "rt", type: "redflow-runtime", mode: "managed", binary, dataDir: folder, allowPrivate, ...more }, agent());
+  };
+  const starts = () => (existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(0, -1) : []);
+  deploy("nas.lan:8123");
+  await until("a first start", () => starts().length === 1);
+  deploy("nas.lan:8123", { queueSeconds: 5 });
+  deploy("nas.lan:8123, [::1]:80");
+  await until("a second start", () => starts().length === 2);
+  assert.deepEqual(starts(), ["--allow-private=nas.lan:8123", "--allow-private=nas.lan:8123 --allow-private=[::1]:80"]);
 });
 
 test("keeps the boot over a deploy and changes it for a new runtime", async (t) => {

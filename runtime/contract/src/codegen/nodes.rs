@@ -180,6 +180,7 @@ fn value_of(property: &Property) -> String {
         Kind::StopSequences { most } => format!("at most {most} texts, with commas or as a list"),
         Kind::Address { .. } => "HTTP address".into(),
         Kind::RedisAddress => "Redis address".into(),
+        Kind::HostPorts { most } => format!("at most {most} `HOST:PORT`, with commas"),
         Kind::Day => "day".into(),
         Kind::ToolName { .. } => "1 to 64 letters, digits, `_` or `-`".into(),
         Kind::Secret { rule: SecretRule::Bytes, .. } => "secret, 32 bytes in base64".into(),

@@ -305,6 +305,11 @@ pub enum Kind {
     },
     /// The address of a Redis server, without a password.
     RedisAddress,
+    /// Hosts with their ports, separated by commas, such as `nas.lan:8123`.
+    HostPorts {
+        /// The most hosts.
+        most: u32,
+    },
     /// A day such as 2026-10-21.
     Day,
     /// The name by which a model calls a tool.
