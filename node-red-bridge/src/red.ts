@@ -104,8 +104,6 @@ export interface Red {
   util: {
     cloneMessage<M>(message: M): M;
     generateId(): string;
-    /** Throws if an object on the way to the property is missing. */
-    getMessageProperty(message: Msg, property: string): unknown;
   };
   auth: { needsPermission(permission: string): AdminHandler };
   httpAdmin: Record<"get" | "post" | "delete", (path: string, permission: AdminHandler, handler: AdminHandler) => void>;

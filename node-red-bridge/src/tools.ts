@@ -81,7 +81,7 @@ export class Tools {
     const { maxResultBytes, maxValueDepth } = this.session.limits;
     try {
       const limits = { maxBytes: maxResultBytes, maxDepth: maxValueDepth };
-      const output = encodeValue(this.resultOf(call, message), limits, "the tool's result");
+      const output = encodeValue(propertyOf(message, call.result), limits, "the tool's result");
       this.settle(call, `{"type":"returned","output":${output}}`);
     } catch (problem) {
       const reason = problem instanceof TooLarge ? problem.message : "the tool's result cannot be written as JSON";
@@ -132,16 +132,6 @@ export class Tools {
     }
   }
 
-  /** The result in the message that a tool returns; null if it is missing. */
-  private resultOf(call: Call, message: Msg): unknown {
-    try {
-      return this.RED.util.getMessageProperty(message, call.result) ?? null;
-    } catch {
-      // Node-RED throws if an object on the way to the property is missing.
-      return null;
-    }
-  }
-
   private reply(call: Call, reply: ToolReply): void {
     this.settle(call, JSON.stringify(reply));
   }
@@ -160,6 +150,16 @@ export class Tools {
     const full: ToolReply = { type: "unknown", reason: "too many replies waited in Node-RED for the sidecar" };
     this.session.post("tool_result", `${head}${JSON.stringify(full)}}`, UNLIMITED);
   }
+}
+
+/** The value at a path such as `payload.id` in a message; null if it is missing. */
+function propertyOf(message: Msg, path: string): unknown {
+  let value: unknown = message;
+  for (const name of path.split(".")) {
+    const isThere = typeof value === "object" && value !== null && Object.hasOwn(value, name);
+    value = isThere ? (value as Msg)[name] : undefined;
+  }
+  return value ?? null;
 }
 
 function toolErrorText(error: unknown): string {

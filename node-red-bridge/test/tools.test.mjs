@@ -74,7 +74,7 @@ test("an operation's node receives the operation's message, and the result is th
 
 test("a missing property is null, and an operation without a payload gets none", () => {
   const { data, tools, call, replies } = world();
-  const rows = [[{}, "payload"], [{ payload: 1 }, "payload.id.deep"], [{ payload: null }, "payload.id"], [{ topic: "t" }, "topic"]];
+  const rows = [[{}, "payload"], [{ payload: 1 }, "payload.id.deep"], [{ payload: null }, "payload.id"], [{ payload: {} }, "payload.constructor"], [{ payload: [{ id: 4 }] }, "payload.0.id"], [{ topic: "t" }, "topic"]];
   rows.forEach(([more, result], at) => {
     call({ node: "dn", call: `r:${at}`, operation: { msg: {}, result } });
     const sent = data.received.at(-1);
@@ -82,7 +82,7 @@ test("a missing property is null, and an operation without a payload gets none",
     const returned = { ...sent, ...more };
     tools.handleReturn(tools.findCall(returned), returned);
   });
-  assert.deepEqual(replies().map(({ output }) => output), [null, null, null, "t"]);
+  assert.deepEqual(replies().map(({ output }) => output), [null, null, null, null, 4, "t"]);
 });
 
 test("encodes and sends the first reply, and drops the second", () => {

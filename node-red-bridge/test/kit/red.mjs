@@ -42,11 +42,7 @@ export function fakeRed(nodes = [], definitions = []) {
       getCredentials: () => undefined,
     },
     settings: { get: () => undefined, available: () => true },
-    util: {
-      cloneMessage: (message) => ({ ...message }),
-      generateId: () => `msg-${(ids += 1)}`,
-      getMessageProperty: (message, path) => path.split(".").reduce((value, key) => value[key], message),
-    },
+    util: { cloneMessage: (message) => ({ ...message }), generateId: () => `msg-${(ids += 1)}` },
   };
 }
 
