@@ -92,6 +92,7 @@ fn checked(flow: &Value, adapters: &Adapters, env: Env) -> Result<CheckedFlow, F
         run_limits: RunLimits::default(),
         run_budget: Default::default(),
         instance: InstanceId::local(),
+        has_operations: &|_| false,
         can_run: &|type_name| adapters.can_run(type_name),
         env: &env,
     };
@@ -182,6 +183,8 @@ impl World {
             source,
             host: None,
             takes_requests: true,
+            registry: Arc::default(),
+            principal: None,
             meter: Arc::new(NoMeter),
             env,
         };

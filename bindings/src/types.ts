@@ -4622,6 +4622,19 @@ timeout?: number,
 onUnknown?: OnUnknown, };
 
 /**
+ * The properties of `registry-tool`.
+ */
+export type RegistryToolConfig = { 
+/**
+ * The ids of the tools, as the registry has them: `weather.current`, or `weather.*` for all below it. `redflow tools list` shows the registry.
+ */
+ids?: Array<string>, 
+/**
+ * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
+ */
+onUnknown?: OnUnknown, };
+
+/**
  * The properties of an `inject` node.
  */
 export type InjectConfig = { 
@@ -5102,6 +5115,19 @@ export const CATALOGUE = [
     ],
     "schemas": [
       "node.tool"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "registry-tool",
+    "role": "tool",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.registry-tool"
     ],
     "tool": null,
     "transparent": false

@@ -18,6 +18,7 @@ export const SIDECAR_TYPES: readonly string[] = [
   "http-request-tool",
   "knowledge-base-tool",
   "flow-tool",
+  "registry-tool",
   "tool.*",
   "chat-node",
 ];

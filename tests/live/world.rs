@@ -80,6 +80,7 @@ impl World {
             run_limits: RunLimits::default(),
             run_budget: Default::default(),
             instance: InstanceId::local(),
+            has_operations: &|_| false,
             can_run: &|type_name| adapters.can_run(type_name),
             env: &process_env,
         };
@@ -97,6 +98,8 @@ impl World {
             source: None,
             host: None,
             takes_requests: true,
+            registry: Arc::default(),
+            principal: None,
             meter: Arc::new(NoMeter),
             env: process_env,
         };

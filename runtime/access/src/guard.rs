@@ -6,7 +6,6 @@
 use crate::fingerprint::Fingerprint;
 use crate::lock;
 use crate::origins::{Origins, Page, origin_refused};
-use crate::rates::{RateBucket, RateLimiter};
 use crate::sessions::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, COOKIE, Sessions, is_session, set_cookie};
 use crate::settings::{AccessSettings, Scheme};
 use crate::tokens::{AcceptedToken, MAX_TOKEN_BYTES, Tokens};
@@ -15,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 use redflow_contract::Millis;
 use redflow_contract::api::{ApiError, Scope, SignInCode};
 use redflow_contract::code::ApiCode;
+use redflow_contract::rate::{Rate, RateBucket, RateLimiter};
 use secrecy::ExposeSecret as _;
 use std::sync::{Arc, Mutex};
 
@@ -125,8 +125,15 @@ impl AccessControl {
             origins: Origins::from_settings(&settings)?,
             tokens,
             sessions: Mutex::new(Sessions::new(&settings)),
-            rates: Mutex::new(RateLimiter::new(settings.requests_per_second, settings.request_burst)),
-            failures: Mutex::new(RateBucket::new(settings.failures_per_second, settings.failure_burst, 0)),
+            rates: Mutex::new(RateLimiter::new(
+                Rate::per_second(settings.requests_per_second),
+                settings.request_burst,
+            )),
+            failures: Mutex::new(RateBucket::new(
+                Rate::per_second(settings.failures_per_second),
+                settings.failure_burst,
+                0,
+            )),
             settings,
         })
     }

@@ -50,6 +50,7 @@ impl AppContext {
             run_limits: RunLimits::default(),
             run_budget: self.settings.run_budget,
             instance: InstanceId::local(),
+            has_operations: &|_| false,
             can_run: &|type_name| self.adapters.can_run(type_name),
             env: &process_env,
         };

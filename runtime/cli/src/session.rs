@@ -9,7 +9,7 @@ use crate::signals::{RunLifetime, StopSignals, listen};
 use crate::terminal::fail;
 use crate::text::describe_io_error;
 use crate::timeline::Timeline;
-use redflow_contract::id::{InstanceId, RunId};
+use redflow_contract::id::{InstanceId, Principal, RunId};
 use redflow_engine::{Engine, Ports, RunReport, Start, build_flow};
 use redflow_ports::{EventSink, RunStore};
 use std::sync::Arc;
@@ -82,6 +82,8 @@ pub(crate) fn new_engine(
         source: source.flatten(),
         host: None,
         takes_requests: true,
+        registry: Arc::default(),
+        principal: Some(Principal::from("cli")),
         instance: InstanceId::local(),
         meter: context.metrics.clone(),
         env: process_env,

@@ -3,8 +3,8 @@
 
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
-    fact, flow, full_output, id, journal, limits, model_test, node, observability, plan, policy, replay, run,
-    run_error, stream, tally, tool, transcript,
+    fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, plan, policy,
+    replay, run, run_error, stream, tally, tool, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration};
@@ -114,12 +114,12 @@ pub fn typescript() -> String {
         tool::ToolPermissions,
         tool::ToolEntry,
         tool::ToolInvocation,
-        tool::manifest::Manifest,
-        tool::manifest::ManifestTool,
-        tool::manifest::ManifestToolKind,
-        tool::manifest::HttpMethod,
-        tool::manifest::ManifestCredential,
-        tool::manifest::NodeOperation,
+        manifest::Manifest,
+        manifest::ManifestTool,
+        manifest::ManifestToolKind,
+        manifest::HttpMethod,
+        manifest::ManifestCredential,
+        manifest::NodeOperation,
         policy::PolicyRule,
         policy::LimitScope,
         policy::RoleMembers,
@@ -250,7 +250,7 @@ pub fn schemas() -> Vec<GeneratedFile> {
         whole::<model_test::ModelTest>("model-test"),
         whole::<plan::AgentPlan>("agent-plan"),
         whole::<plan::AgentSpec>("agent-spec"),
-        whole::<tool::manifest::Manifest>("tool-manifest"),
+        whole::<manifest::Manifest>("tool-manifest"),
         whole::<tool::ToolEntry>("tool-entry"),
         whole::<flow::FlowNode>("flow-node"),
     ];

@@ -9,7 +9,7 @@
 //! | `catalogue`, `edge` | the node types, and which wires are allowed between them |
 //! | `diagnostic`, `code` | problems of a flow, and the five sets of codes |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
-//! | `tool`, `policy` | the registry of tools, its manifest, and who may call what |
+//! | `tool`, `policy`, `rate`, `manifest` | the registry of tools, its manifest, and who may call what and how often |
 //! | `envelope`, `run_error` | the messages that leave an agent |
 //! | `journal`, `digest`, `replay` | the record of a run |
 //! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
@@ -57,6 +57,7 @@ pub mod id;
 pub mod journal;
 pub mod json;
 pub mod limits;
+pub mod manifest;
 pub mod model_test;
 pub mod node;
 pub mod observability;
@@ -64,6 +65,7 @@ pub mod observability;
 pub mod openapi;
 pub mod plan;
 pub mod policy;
+pub mod rate;
 pub mod replay;
 pub mod route;
 pub mod run;

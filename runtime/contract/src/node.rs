@@ -39,7 +39,7 @@ pub use node_red::{
     CatchConfig, ChangeConfig, ChangeRule, DebugConfig, EnvVariable, GroupConfig, InjectConfig,
     InjectProperty, LinkConfig, SubflowConfig, SubflowPort, SubflowWire, TabConfig,
 };
-pub use tools::ToolConfig;
+pub use tools::{RegistryToolConfig, ToolConfig};
 pub use values::{Budget, BudgetKind, EffectClass, OnUnknown, OutputFormat, StopCondition, ToolChoice};
 
 use declaration::{NodeDeclaration, PropertySet};
@@ -62,6 +62,7 @@ pub const NODES: &[NodeDeclaration] = &[
     tools::HTTP_REQUEST,
     tools::KNOWLEDGE_BASE,
     tools::FLOW_TOOL,
+    tools::REGISTRY_TOOL,
     tools::OTHER,
     palette_nodes::CHAT,
     tools::FLOW_TOOL_RETURN,

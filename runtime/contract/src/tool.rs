@@ -1,7 +1,5 @@
 //! Tools as the registry has them: their ids, their entries, and the log of their calls.
 
-pub mod manifest;
-
 use crate::code::ToolCode;
 use crate::digest::Digest;
 use crate::id::{CallId, InstanceId, NodeRef, Principal, RunId};

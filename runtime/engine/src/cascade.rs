@@ -3,7 +3,7 @@
 use crate::observe::FlowObserver;
 use crate::ports::EngineLimits;
 use crate::report::{RunEnd, RunReport};
-use redflow_contract::id::{NodeId, NodeSummary, RunId};
+use redflow_contract::id::{NodeId, NodeSummary, Principal, RunId};
 use redflow_ports::{EventSink, FlowStep, StartId};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,8 @@ pub(crate) struct Cascade {
 struct CascadeState {
     deliveries: usize,
     made_bytes: usize,
+    /// Who started the cascade.
+    by: Option<Principal>,
     /// The chat node in which a person started the cascade.
     chat: Option<NodeId>,
     /// Whether a limit was reached and reported, so that no message is delivered any more.
@@ -77,6 +79,14 @@ impl Cascade {
             return Budget::Left;
         }
         state.cut()
+    }
+
+    pub(crate) fn set_principal(&self, by: Option<Principal>) {
+        self.lock().by = by;
+    }
+
+    pub(crate) fn principal(&self) -> Option<Principal> {
+        self.lock().by.clone()
     }
 
     pub(crate) fn set_chat(&self, chat: NodeId) {

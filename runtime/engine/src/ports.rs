@@ -1,6 +1,7 @@
 //! What the engine needs from outside, and the limits it works under.
 
-use redflow_contract::id::InstanceId;
+use crate::registry::Registry;
+use redflow_contract::id::{InstanceId, Principal};
 use redflow_machine::Strategies;
 use redflow_ports::{Adapters, Clock, EventSink, Host, Meter, RunStore};
 use std::sync::Arc;
@@ -27,6 +28,10 @@ pub struct Ports {
     pub takes_requests: bool,
     /// Records counts and durations.
     pub meter: Arc<dyn Meter>,
+    /// The tools that are no nodes of their own, and who may call what.
+    pub registry: Arc<Registry>,
+    /// Who starts runs, unless a start says it; none if nobody in particular does.
+    pub principal: Option<Principal>,
     /// The process environment, as far as flows may read it.
     pub env: fn(&str) -> Option<String>,
 }

@@ -4,7 +4,7 @@ use crate::report::RunReport;
 use redflow_contract::Message;
 use redflow_contract::chat::ChatItem;
 use redflow_contract::digest::Digest;
-use redflow_contract::id::{InstanceId, NodeId, NodeSummary, RunId};
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary, Principal, RunId};
 use redflow_flow::NodeIx;
 use redflow_ports::StoreError;
 use serde_json::Value;
@@ -54,6 +54,8 @@ pub struct StartOrder {
     pub message: Option<Message>,
     /// A text for the window of a chat node; only for chat nodes.
     pub chat_item: Option<ChatItem>,
+    /// Who starts it; none for the engine's own principal.
+    pub by: Option<Principal>,
     /// Starts with the same key begin one run, also after a restart, as long as the store has that run. Only
     /// for an agent with a payload, or a chat. The caller bounds its length.
     pub key: Option<StartKey>,

@@ -28,7 +28,8 @@ mod resolve;
 mod resolved;
 
 pub use check::{
-    CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
+    CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyProvider, ReadyTool, Verdict, check_bytes,
+    check_flow,
 };
 pub use diff::differences;
 pub use env::{ProcessSecrets, resolve_process_env};

@@ -1,6 +1,6 @@
 //! The machine of an agent: it waits for the first fact, and then it is the run.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, RunCaller};
 use crate::status::{FeedError, Status};
 use crate::strategy::Agent;
 use redflow_contract::effect::Effect;
@@ -86,6 +86,10 @@ impl<A: StartRun> Machine for AgentMachine<A> {
 
     fn status(&self) -> Status {
         self.run.as_ref().map_or(Status::New, Machine::status)
+    }
+
+    fn caller(&self) -> RunCaller<'_> {
+        self.run.as_ref().map(Machine::caller).unwrap_or_default()
     }
 
     fn tally(&self) -> RunTally {

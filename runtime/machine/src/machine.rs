@@ -4,8 +4,18 @@ use crate::status::{FeedError, Status};
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
+use redflow_contract::id::Principal;
 use redflow_contract::tally::RunTally;
 use std::fmt::Debug;
+
+/// Who started a run, and in which session.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunCaller<'a> {
+    /// The session key of the conversation; none without a memory.
+    pub session: Option<&'a str>,
+    /// Who started the run; none if nobody in particular did.
+    pub by: Option<&'a Principal>,
+}
 
 /// Decides what a run does next. It is a pure function of its facts: no clock, no random number, no I/O. So a
 /// replay of the facts gives the same effects.
@@ -56,6 +66,11 @@ pub trait Machine: Debug + Send {
 
     /// What the run has used so far. The effects that were emitted last are counted.
     fn tally(&self) -> RunTally;
+
+    /// Who started the run, and in which session. Known after the first fact.
+    fn caller(&self) -> RunCaller<'_> {
+        RunCaller::default()
+    }
 
     /// Sets whether the machine makes events for [`Machine::take_events`]. The default is no.
     fn set_observed(&mut self, observed: bool);

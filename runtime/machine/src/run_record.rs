@@ -5,6 +5,7 @@
 use crate::agent_machine::FirstFact;
 use crate::call_key::call_key;
 use crate::event_buffer::EventBuffer;
+use crate::machine::RunCaller;
 use crate::output::{
     build_message, new_envelope, new_event, preview_value, render_calls, render_prompt,
     requests_memory_clear, to_value,
@@ -17,7 +18,7 @@ use redflow_contract::effect::{Effect, Ending, ToolCall};
 use redflow_contract::envelope::{AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, StopReason};
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::{ModelAnswer, ToolResult};
-use redflow_contract::id::{CallId, EffectId, NodeSummary, RunId};
+use redflow_contract::id::{CallId, EffectId, NodeSummary, Principal, RunId};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::run_error::{Failure, RunError};
 use redflow_contract::tally::{RunTally, Spent};
@@ -50,6 +51,7 @@ pub struct RunRecord {
     first_model: u32,
     /// The state of the run as every peer sees it.
     pub envelope: AgentEnvelope,
+    by: Option<Principal>,
 }
 
 /// How a run ends.
@@ -98,12 +100,13 @@ impl RunRecord {
             first_model: 0,
             envelope: new_envelope(run_id, at, input, tools),
             spec: Arc::clone(spec),
+            by,
         };
         record.events.emit(at, || RunEventKind::RunStarted {
             name: spec.name.clone(),
             max_iterations: spec.max_iterations,
             tools: record.envelope.tools.available.clone(),
-            by,
+            by: record.by.clone(),
         });
         record
     }
@@ -121,6 +124,12 @@ impl RunRecord {
             Effect::RecallMemory { id, session }
         });
         true
+    }
+
+    /// Who started the run, and in which session.
+    #[must_use]
+    pub fn caller(&self) -> RunCaller<'_> {
+        RunCaller { session: self.session(), by: self.by.as_ref() }
     }
 
     /// The session key of the conversation; none without a memory.

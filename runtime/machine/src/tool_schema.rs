@@ -4,6 +4,8 @@
 
 use crate::strategy::CompileError;
 use crate::text::{display_pointer, preview};
+use crate::violation::{first_violation, violations_to_visit};
+use redflow_contract::json::size_of;
 use redflow_contract::plan::ToolSpec;
 use redflow_json_schema::{SchemaProblem, SchemaRules, UntrustedSchema};
 use serde_json::Value;
@@ -40,4 +42,36 @@ pub fn compile_schema(schema: &Value, rules: SchemaRules) -> Result<UntrustedSch
             }
         }
     })
+}
+
+/// A compiled schema of a tool's input or output, for calls outside the machine.
+#[derive(Debug)]
+pub struct ValueSchema(UntrustedSchema);
+
+impl ValueSchema {
+    /// Compiles a schema as [`compile_schema`] does.
+    ///
+    /// # Errors
+    /// A phrase that tells why the schema cannot be used.
+    pub fn compile(schema: &Value) -> Result<Self, String> {
+        compile_schema(schema, SchemaRules::Current).map(Self)
+    }
+
+    /// Where a value breaks the schema, as a sentence without the value; none if it does not.
+    #[must_use]
+    pub fn violation(&self, value: &Value) -> Option<String> {
+        let bytes = size_of(value);
+        let visit = violations_to_visit(bytes);
+        let Ok(schema) = self.0.bounded(value, bytes, visit) else {
+            return Some("It takes too long to check.".to_owned());
+        };
+        if schema.is_valid(value) {
+            return None;
+        }
+        let violation = first_violation(schema, value, "", visit);
+        Some(format!(
+            "At `{}`, the value {} (rule `{}`).",
+            violation.pointer, violation.complaint, violation.rule
+        ))
+    }
 }

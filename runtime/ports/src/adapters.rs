@@ -3,10 +3,11 @@
 use crate::flow_node::FlowNode;
 use crate::memory::Memory;
 use crate::model::ChatModel;
-use crate::tool::Tool;
+use crate::tool::{Tool, ToolProvider};
 use redflow_contract::editor_values::without_blanks;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::json::read_typed;
+use redflow_contract::manifest::ManifestTool;
 use redflow_contract::node;
 use redflow_contract::secret::is_reference;
 use serde_json::{Map, Value};
@@ -25,6 +26,20 @@ pub struct NodeConfig<'a> {
     /// Called with every secret that the node uses, so that the engine can remove it from results.
     pub on_secret: &'a dyn Fn(&str),
 }
+
+/// A tool of the manifest to build.
+#[derive(Clone, Copy)]
+pub struct ManifestToolConfig<'a> {
+    /// Its definition, which has been checked.
+    pub tool: &'a ManifestTool,
+    /// The process environment, for its key.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// Called with every secret that the tool uses, so that the engine can remove it from results.
+    pub on_secret: &'a dyn Fn(&str),
+}
+
+/// The node type that binds tools of the registry.
+pub const REGISTRY_TOOL: &str = "registry-tool";
 
 /// A node could not be built from its properties.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,6 +125,11 @@ pub type Builder<T> = Arc<dyn Fn(NodeConfig<'_>) -> Result<T, BuildError> + Send
 pub type ModelBuilder = Builder<Arc<dyn ChatModel>>;
 /// Builds a tool node.
 pub type ToolBuilder = Builder<Arc<dyn Tool>>;
+/// Builds a tool node that provides several tools.
+pub type ToolProviderBuilder = Builder<Arc<dyn ToolProvider>>;
+/// Builds a tool of the manifest, or one that was registered at run time.
+pub type ManifestToolBuilder =
+    Arc<dyn Fn(ManifestToolConfig<'_>) -> Result<Arc<dyn Tool>, String> + Send + Sync>;
 /// Builds a memory node.
 pub type MemoryBuilder = Builder<Arc<dyn Memory>>;
 /// Builds an ordinary Node-RED node.
@@ -127,6 +147,10 @@ pub struct Adapters {
     pub model_chain: Option<ModelChainBuilder>,
     /// Builders of tools.
     pub tools: BTreeMap<&'static str, ToolBuilder>,
+    /// Builders of tool nodes that provide several tools.
+    pub tool_providers: BTreeMap<&'static str, ToolProviderBuilder>,
+    /// Builds tools of the manifest; none if this build has none.
+    pub manifest_tool: Option<ManifestToolBuilder>,
     /// Builders of memories.
     pub memories: BTreeMap<&'static str, MemoryBuilder>,
     /// Builders of ordinary Node-RED nodes.
@@ -142,6 +166,8 @@ impl Adapters {
         node::find(type_name).strategy.is_some()
             || self.models.contains_key(type_name)
             || self.tools.contains_key(type_name)
+            || self.tool_providers.contains_key(type_name)
+            || (type_name == REGISTRY_TOOL && self.manifest_tool.is_some())
             || self.memories.contains_key(type_name)
             || self.nodes.contains_key(type_name)
     }

@@ -36,8 +36,8 @@ mod tool;
 mod ui_storage;
 
 pub use adapters::{
-    Adapters, BuildError, Builder, MemoryBuilder, ModelBuilder, ModelChainBuilder, NodeBuilder, NodeConfig,
-    ToolBuilder,
+    Adapters, BuildError, Builder, ManifestToolBuilder, ManifestToolConfig, MemoryBuilder, ModelBuilder,
+    ModelChainBuilder, NodeBuilder, NodeConfig, REGISTRY_TOOL, ToolBuilder, ToolProviderBuilder,
 };
 pub use chat_store::ChatStore;
 pub use clock::Clock;
@@ -57,5 +57,5 @@ pub use run_reader::{RunFilter, RunReader, RunRecord};
 pub use run_store::{
     Batch, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError, StoredRun,
 };
-pub use tool::{Tool, ToolOutcome};
+pub use tool::{ProvidedTool, Tool, ToolOutcome, ToolProvider};
 pub use ui_storage::UiStorage;

@@ -1,6 +1,6 @@
 //! Measurements for metrics.
 
-use redflow_contract::code::RunErrorCode;
+use redflow_contract::code::{RunErrorCode, ToolCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
 use std::time::Duration;
@@ -89,6 +89,13 @@ pub enum Measurement<'a> {
         success: bool,
         /// The duration.
         took: Duration,
+    },
+    /// A tool call was refused, or ended by the runtime.
+    ToolRefused {
+        /// The name of the tool, as the flow gives it.
+        tool: &'a str,
+        /// Why.
+        code: ToolCode,
     },
     /// A memory operation ended.
     MemoryCall {

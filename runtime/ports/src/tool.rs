@@ -5,6 +5,8 @@ use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::node::EffectClass;
+use redflow_contract::tool::ToolEntry;
+use std::sync::Arc;
 
 /// A tool that an agent can call.
 ///
@@ -35,7 +37,7 @@ use redflow_contract::node::EffectClass;
 /// let call = ToolCall {
 ///     run_id: "run".into(), iteration: 1, call_id: "run:1".into(), tool: "length".to_owned(),
 ///     node: "n1".into(), agent: "n2".into(), input, idempotency_key: Digest::ZERO,
-///     timeout_ms: 1_000, declared: None,
+///     timeout_ms: 1_000, declared: None, operation: None,
 /// };
 /// let outcome = Length.call(&call).now_or_never();
 /// assert_eq!(outcome, Some(ToolOutcome::Returned(ToolResult::ok(4.into()))));
@@ -52,6 +54,24 @@ pub trait Tool: Send + Sync {
     fn recover_outcome<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(std::future::ready(ToolOutcome::interrupted()))
     }
+}
+
+/// Provides several tools for one node, such as a server with tools of its own.
+pub trait ToolProvider: Send + Sync {
+    /// A number that changes whenever `tools` changes.
+    fn generation(&self) -> u64;
+
+    /// The tools at this moment. A run keeps the tools that it began with.
+    fn tools(&self) -> Vec<ProvidedTool>;
+}
+
+/// A tool of a provider.
+#[derive(Clone)]
+pub struct ProvidedTool {
+    /// What the registry shows of it.
+    pub entry: Arc<ToolEntry>,
+    /// Makes its calls.
+    pub tool: Arc<dyn Tool>,
 }
 
 /// The outcome of a tool call.

@@ -19,7 +19,7 @@ use redflow_contract::run::WaitingCall;
 use redflow_contract::tally::{RunTally, Spent};
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_machine::output::to_text;
-use redflow_machine::{FeedError, FirstFact, Machine, Question, RunRecord, Status};
+use redflow_machine::{FeedError, FirstFact, Machine, Question, RunCaller, RunRecord, Status};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -168,6 +168,10 @@ impl Machine for Run {
 
     fn take_events(&mut self) -> Vec<RunEvent> {
         self.record.take_events()
+    }
+
+    fn caller(&self) -> RunCaller<'_> {
+        self.record.caller()
     }
 
     fn tally(&self) -> RunTally {

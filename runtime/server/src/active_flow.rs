@@ -13,7 +13,7 @@ use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeId};
 use redflow_contract::run_error::RunError;
-use redflow_engine::{BuiltFlow, build_flow};
+use redflow_engine::{BuiltFlow, Registry, build_flow};
 use redflow_flow::{CheckOptions, CheckedAgent, CheckedFlow, RawFlow, ResolvedFlow, Verdict, check_flow};
 use redflow_ports::{Adapters, Credentials, StoredFlow};
 use std::collections::{HashMap, HashSet};
@@ -60,6 +60,7 @@ pub(crate) struct FlowBuilder {
     pub(crate) adapters: Arc<Adapters>,
     pub(crate) env: fn(&str) -> Option<String>,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) registry: Arc<Registry>,
     /// Holds credentials from the Redflow UI. Only the flow of the sidecar itself gets them.
     pub(crate) stored_items: Arc<StoredItems>,
     /// The instance that owns the flows: the sidecar itself or a Node-RED.
@@ -85,6 +86,9 @@ impl FlowBuilder {
             run_limits: self.settings.run_limits,
             run_budget: self.settings.run_budget,
             instance: self.instance.clone(),
+            has_operations: &|type_name| {
+                self.registry.snapshot().operations(&self.instance, type_name).is_some()
+            },
             can_run: &|type_name| self.can_run(type_name),
             env: &self.env,
         };

@@ -7,10 +7,11 @@ use crate::response::Problem;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use futures::{SinkExt as _, StreamExt as _};
-use redflow_access::{Caller, RateBucket};
+use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::ApiCode;
 use redflow_contract::json::{JsonLimits, count_values, parse_exact};
+use redflow_contract::rate::{Rate, RateBucket};
 use redflow_ports::Measurement;
 use serde_json::Value;
 use std::pin::Pin;
@@ -125,7 +126,11 @@ impl Peer {
     pub(crate) fn new(app: Arc<App>, caller: Caller, socket: WebSocket) -> Self {
         app.meter.record(Measurement::SocketOpened);
         let (access, clock_now) = (&app.settings.access, app.clock.now());
-        let rate = Some(RateBucket::new(access.requests_per_second, access.request_burst, clock_now));
+        let rate = Some(RateBucket::new(
+            Rate::per_second(access.requests_per_second),
+            access.request_burst,
+            clock_now,
+        ));
         let max_message_bytes = app.settings.max_message_bytes;
         let now = Instant::now();
         let stopping = Box::pin(app.stop.clone().cancelled_owned());

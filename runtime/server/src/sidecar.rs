@@ -54,6 +54,7 @@ impl Sidecar {
             adapters: Arc::clone(&adapters),
             env,
             settings: Arc::clone(&settings),
+            registry: Arc::default(),
             stored_items,
             instance: InstanceId::local(),
         };
@@ -87,6 +88,8 @@ impl Sidecar {
             host: None,
             // `run_requests` reads the requests of other processes, because a run can belong to any engine.
             takes_requests: false,
+            registry: Arc::clone(&flow_builder.registry),
+            principal: None,
             meter: Arc::clone(&meter),
             env,
         };

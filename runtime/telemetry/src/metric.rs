@@ -13,6 +13,7 @@ pub(crate) enum Metric {
     Cost,
     ToolCalls,
     ToolCallDuration,
+    ToolsRefused,
     MemoryCalls,
     MemoryCallDuration,
     MemoryMessages,
@@ -58,6 +59,7 @@ impl Metric {
         Self::Cost,
         Self::ToolCalls,
         Self::ToolCallDuration,
+        Self::ToolsRefused,
         Self::MemoryCalls,
         Self::MemoryCallDuration,
         Self::MemoryMessages,
@@ -134,6 +136,12 @@ impl Metric {
                 Histogram(SECONDS),
                 &["tool"],
                 "Duration of tool calls",
+            ),
+            Self::ToolsRefused => (
+                "redflow_tool_refused_total",
+                Counter,
+                &["tool", "code"],
+                "Tool calls that the runtime refused or ended",
             ),
             Self::MemoryCalls => {
                 ("redflow_memory_calls_total", Counter, &["action", "success"], "Memory calls")

@@ -157,6 +157,9 @@ impl Meter for Metrics {
                 self.count(Metric::ToolCalls, &[tool, bool_label(success)], 1);
                 self.observe(Metric::ToolCallDuration, &[tool], took.as_secs_f64());
             }
+            Measurement::ToolRefused { tool, code } => {
+                self.count(Metric::ToolsRefused, &[tool, code.as_str()], 1);
+            }
             Measurement::MemoryCall { action, size, success, took } => {
                 let action = action.as_str();
                 self.count(Metric::MemoryCalls, &[action, bool_label(success)], 1);

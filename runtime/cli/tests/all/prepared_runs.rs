@@ -125,6 +125,7 @@ fn engine_for(
         run_limits: RunLimits::default(),
         run_budget: redflow_contract::node::Budget::default(),
         instance: instance.clone(),
+        has_operations: &|_| false,
         can_run: &|name| adapters.can_run(name),
         env: &|_| None,
     };
@@ -140,6 +141,8 @@ fn engine_for(
         source,
         host: None,
         takes_requests: true,
+        registry: Arc::default(),
+        principal: None,
         meter: Arc::new(redflow_ports::NoMeter),
         instance: instance.clone(),
         env: |_| None,

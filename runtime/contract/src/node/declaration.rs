@@ -18,6 +18,8 @@ pub struct NodeDeclaration {
     pub native: bool,
     /// The strategy of an agent that this build can run; none for other types.
     pub strategy: Option<&'static str>,
+    /// Whether such a node provides several tools, which are known as a run begins.
+    pub provider: bool,
     /// What a call of the tool does, if the type decides it.
     pub effect: Option<EffectClass>,
     /// How Node-RED's editor shows the type; none if our palette does not have it.
@@ -36,7 +38,15 @@ impl NodeDeclaration {
             tool: None,
             transparent: false,
         };
-        Self { node_type, property_sets: &[], native: false, strategy: None, effect: None, palette: None }
+        Self {
+            node_type,
+            property_sets: &[],
+            native: false,
+            strategy: None,
+            provider: false,
+            effect: None,
+            palette: None,
+        }
     }
 
     /// A type that an agent binds, with one output that needs no wire.
@@ -70,6 +80,10 @@ impl NodeDeclaration {
 
     pub(super) const fn tool(self, tool: FixedTool) -> Self {
         Self { node_type: NodeType { tool: Some(tool), ..self.node_type }, ..self }
+    }
+
+    pub(super) const fn provider(self) -> Self {
+        Self { provider: true, ..self }
     }
 
     pub(super) const fn strategy(self, strategy: &'static str) -> Self {

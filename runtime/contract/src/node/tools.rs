@@ -170,6 +170,39 @@ pub(super) const FLOW_TOOL: NodeDeclaration =
         )
     });
 
+config! {
+    /// The properties of `registry-tool`.
+    RegistryToolConfig = "node.registry-tool" {
+        #[cfg_attr(feature = "codegen", schemars(length(min = 1, max = 100), inner(regex(pattern = r"^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$"), length(max = 128))))]
+        ids: Vec<String> = Property::new(
+            "ids",
+            Kind::Json { shape: JsonShape::List, height: Some(120) },
+            "Tools",
+            "The ids of the tools, as the registry has them: `weather.current`, or `weather.*` for all below it. \
+             `redflow tools list` shows the registry.",
+        )
+        .default(Initial::Json(r#"["weather.*"]"#))
+        .presence(Presence::Required)
+        .icon("list"),
+        on_unknown: OnUnknown = ON_UNKNOWN.default(Initial::Text("wait")),
+    }
+}
+
+pub(super) const REGISTRY_TOOL: NodeDeclaration = NodeDeclaration::service("registry-tool", Role::Tool)
+    .reads(sets![RegistryToolConfig::SET])
+    .native()
+    .provider()
+    .palette(Palette {
+        named_by: None,
+        ..palette(
+            "registry tool",
+            "Gives an agent tools of the sidecar's registry: those of its manifest, and those that were registered \
+             at run time.",
+            "redflow-registry.svg",
+            &[RegistryToolConfig::SET.properties],
+        )
+    });
+
 /// Tools of other palettes.
 pub(super) const OTHER: NodeDeclaration = tool("tool.*");
 

@@ -59,6 +59,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("node.ollama-model", include_str!("../../../../schemas/node.ollama-model.schema.json")),
     ("node.openai-model", include_str!("../../../../schemas/node.openai-model.schema.json")),
     ("node.redis-memory", include_str!("../../../../schemas/node.redis-memory.schema.json")),
+    ("node.registry-tool", include_str!("../../../../schemas/node.registry-tool.schema.json")),
     ("node.scripted-model", include_str!("../../../../schemas/node.scripted-model.schema.json")),
     ("node.subflow", include_str!("../../../../schemas/node.subflow.schema.json")),
     ("node.tab", include_str!("../../../../schemas/node.tab.schema.json")),

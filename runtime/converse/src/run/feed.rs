@@ -9,7 +9,7 @@ use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::tally::{RunTally, Spent};
-use redflow_machine::{FeedError, Machine, Question, RefusedCall, Status};
+use redflow_machine::{FeedError, Machine, Question, RefusedCall, RunCaller, Status};
 
 impl Machine for Run {
     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
@@ -103,6 +103,10 @@ impl Machine for Run {
 
     fn take_events(&mut self) -> Vec<RunEvent> {
         self.record.take_events()
+    }
+
+    fn caller(&self) -> RunCaller<'_> {
+        self.record.caller()
     }
 
     fn tally(&self) -> RunTally {

@@ -2,13 +2,16 @@
 
 use redflow_contract::effect::ToolCall;
 use redflow_contract::id::NodeSummary;
-use redflow_contract::node::EffectClass;
+use redflow_contract::manifest::NodeOperation;
+use redflow_contract::node::{EffectClass, OnUnknown};
 use redflow_contract::plan::EncodedPlan;
+use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
-use redflow_machine::Agent;
-use redflow_ports::{ChatModel, Memory, ModelInfo, Tool};
+use redflow_contract::tool::ToolEntry;
+use redflow_machine::{Agent, ValueSchema};
+use redflow_ports::{ChatModel, Memory, ModelInfo, Tool, ToolProvider};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A compiled agent with its model, memory and tools.
 pub struct BuiltAgent {
@@ -31,18 +34,76 @@ pub struct BuiltAgent {
     pub(crate) tab: String,
     /// Whether its stream port has a wire.
     pub(crate) stream_wired: bool,
+    /// The nodes that provide further tools as a run begins; none if it has none.
+    pub(crate) providers: Option<Box<ProviderBindings>>,
+}
+
+/// A tool of an agent.
+#[derive(Clone)]
+pub(crate) struct BuiltTool {
+    pub(crate) target: ToolTarget,
+    /// Its definition; none for a tool that is a node of its own.
+    pub(crate) definition: Option<Arc<ToolDefinition>>,
 }
 
 /// The receiver of a tool's calls.
-pub(crate) enum BuiltTool {
+#[derive(Clone)]
+pub(crate) enum ToolTarget {
     Service(Arc<dyn Tool>),
     /// The nodes behind the agent's tool port; the call is a message.
     Flow,
 }
 
+/// What the registry, or a provider, says of a tool.
+pub(crate) struct ToolDefinition {
+    pub(crate) entry: Arc<ToolEntry>,
+    /// The operation, if the tool is one of a node.
+    pub(crate) operation: Option<NodeOperation>,
+    pub(crate) output_schema: Option<ValueSchema>,
+}
+
 impl BuiltTool {
+    /// A tool that is a node of its own.
+    pub(crate) fn of_node(target: ToolTarget) -> Self {
+        Self { target, definition: None }
+    }
+
     pub(crate) fn is_flow(&self) -> bool {
-        matches!(self, Self::Flow)
+        matches!(self.target, ToolTarget::Flow)
+    }
+}
+
+/// The providers of an agent, and the agent with their tools.
+pub(crate) struct ProviderBindings {
+    pub(crate) providers: Vec<BoundProvider>,
+    /// The tools that the model may call; none for all.
+    pub(crate) allowed: Option<Vec<String>>,
+    /// The last resolution, with the generations it was made of.
+    pub(crate) resolved: Mutex<Option<(Vec<u64>, Result<Arc<BuiltAgent>, RunError>)>>,
+}
+
+/// A node that provides tools.
+pub(crate) struct BoundProvider {
+    pub(crate) node: NodeSummary,
+    pub(crate) source: ProviderSource,
+    pub(crate) on_unknown: OnUnknown,
+}
+
+/// Where a node gets its tools from.
+pub(crate) enum ProviderSource {
+    /// Tools of the registry, by id or pattern.
+    Registry { ids: Vec<String> },
+    /// The operations of a Node-RED node.
+    Node { target: ToolTarget, tool_name: Option<String> },
+    /// A provider of its own.
+    Provider(Arc<dyn ToolProvider>),
+}
+
+impl ProviderBindings {
+    /// None without a provider.
+    pub(crate) fn new(providers: Vec<BoundProvider>, allowed: Option<Vec<String>>) -> Option<Box<Self>> {
+        let bindings = Self { providers, allowed, resolved: Mutex::default() };
+        (!bindings.providers.is_empty()).then(|| Box::new(bindings))
     }
 }
 
@@ -69,13 +130,19 @@ impl BuiltAgent {
     /// The effect class of a call: what its node declares, else what the tool says. A call of an unknown tool
     /// is never made, so the strictest class is right for it.
     pub(crate) fn effect_class(&self, call: &ToolCall) -> EffectClass {
-        let own = || match self.tool(call)? {
-            BuiltTool::Service(tool) => catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input))).ok(),
-            BuiltTool::Flow => None,
+        let own = || match &self.tool(call)?.target {
+            ToolTarget::Service(tool) => catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input))).ok(),
+            ToolTarget::Flow => None,
         };
         // An agent without its services knows what the node declares too.
         let spec = self.compiled.spec().tools.iter().find(|tool| tool.name == call.tool);
         spec.and_then(|tool| tool.effect).or_else(own).unwrap_or(EffectClass::AtMostOnce)
+    }
+
+    /// The node of the tool of a call.
+    pub(crate) fn tool_node(&self, call: &ToolCall) -> Option<&NodeSummary> {
+        let index = self.compiled.spec().tools.iter().position(|tool| tool.name == call.tool)?;
+        self.tool_nodes.get(index)
     }
 
     /// The tool of a call.

@@ -1,6 +1,6 @@
 //! Builds the nodes of a checked flow.
 
-use super::agent::{BuiltAgent, BuiltTool};
+use super::agent::{BoundProvider, BuiltAgent, BuiltTool, ProviderBindings, ProviderSource, ToolTarget};
 use super::catches::CatchIndex;
 use super::reach::reply_only_nodes;
 use super::schedule::{MAX_SCHEDULES, Schedule};
@@ -14,9 +14,11 @@ use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::plan::{AgentSpec, EncodedPlan};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
-use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ResolvedFlow, Verdict};
+use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ReadyProvider, ResolvedFlow, Verdict};
 use redflow_machine::Strategies;
-use redflow_ports::{Adapters, BuildError, Builder, ChatModel, Memory, ModelInfo, NodeConfig, Tool};
+use redflow_ports::{
+    Adapters, BuildError, Builder, ChatModel, Memory, ModelInfo, NodeConfig, Tool, ToolProvider,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub fn build_flow(
         memories: HashMap::new(),
         memory_sessions: HashMap::new(),
         tools: HashMap::new(),
+        providers: HashMap::new(),
         secrets: RefCell::default(),
     };
     let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
@@ -111,6 +114,7 @@ struct FlowBuilder<'a> {
     /// The `sessionId` of each memory.
     memory_sessions: HashMap<NodeIx, Option<Arc<str>>>,
     tools: BuiltServices<dyn Tool>,
+    providers: BuiltServices<dyn ToolProvider>,
     secrets: RefCell<Scrubber>,
 }
 
@@ -144,9 +148,13 @@ impl FlowBuilder<'_> {
             .map(|tool| match flow.nodes[tool.ix].kind.role {
                 Role::Data => flow_tool(adapters, &flow.summary(tool.ix), env),
                 _ => build_once(flow, env, secrets, &mut self.tools, tool.ix, &adapters.tools)
-                    .map(BuiltTool::Service),
+                    .map(ToolTarget::Service),
             })
+            .map(|target| target.map(BuiltTool::of_node))
             .collect::<Result<Vec<_>, _>>()?;
+        let providers = ready.providers.iter().map(|provider| self.bind_provider(provider));
+        let providers = providers.collect::<Result<Vec<_>, _>>()?;
+        let providers = ProviderBindings::new(providers, ready.allowed_tools.clone());
         let memory_session_id = ready.memory.and_then(|memory| {
             let read = || {
                 let props = flow.resolved_props(memory, env, ProcessSecrets::Hidden);
@@ -168,7 +176,27 @@ impl FlowBuilder<'_> {
             memory_session_id,
             tab: session_scope(&ready.spec.agent.instance, flow.tab_of(ix)),
             stream_wired: ready.stream_wired,
+            providers,
         })
+    }
+
+    fn bind_provider(&mut self, provider: &ReadyProvider) -> Result<BoundProvider, BuildError> {
+        let (flow, env, adapters) = (self.flow, self.env, self.adapters);
+        let node = flow.summary(provider.ix);
+        let source = match &provider.ids {
+            Some(ids) => ProviderSource::Registry { ids: ids.clone() },
+            None if flow.nodes[provider.ix].kind.role == Role::Data => ProviderSource::Node {
+                target: flow_tool(adapters, &node, env)?,
+                tool_name: provider.tool_name.clone(),
+            },
+            None => {
+                let builders = &adapters.tool_providers;
+                let secrets = &self.secrets;
+                let built = build_once(flow, env, secrets, &mut self.providers, provider.ix, builders)?;
+                ProviderSource::Provider(built)
+            }
+        };
+        Ok(BoundProvider { node, source, on_unknown: provider.on_unknown })
     }
 
     fn build_ordinary(&self, ix: NodeIx) -> Result<BuiltNode, BuildError> {
@@ -195,9 +223,9 @@ pub(crate) fn flow_tool(
     adapters: &Adapters,
     node: &NodeSummary,
     env: ProcessEnv<'_>,
-) -> Result<BuiltTool, BuildError> {
-    let Some(build) = &adapters.flow_tools else { return Ok(BuiltTool::Flow) };
-    build(NodeConfig { node, props: &Message::new(), env, on_secret: &|_| () }).map(BuiltTool::Service)
+) -> Result<ToolTarget, BuildError> {
+    let Some(build) = &adapters.flow_tools else { return Ok(ToolTarget::Flow) };
+    build(NodeConfig { node, props: &Message::new(), env, on_secret: &|_| () }).map(ToolTarget::Service)
 }
 
 /// What the fallback models are, given an agent's own model and these.

@@ -51,15 +51,16 @@ impl EngineState {
             return self.clear_memory(agent, session.clone(), message, origin);
         }
         let accepted = message_bytes(&message, &spec.limits).and_then(|bytes| {
+            let agent = agent.resolve(&self.ports.registry, &self.ports.strategies)?;
             let ticket = if origin.is_resent() {
                 // It was accepted before.
                 self.slots.unlimited_ticket(id)
             } else {
                 self.slots.ticket(id).ok_or_else(|| queue_full(&self.limits))?
             };
-            Ok((bytes, ticket))
+            Ok((bytes, ticket, agent))
         });
-        let (bytes, ticket) = match accepted {
+        let (bytes, ticket, agent) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.refuse(flow, ix, error, agent.tool_names(), &message, &origin);
@@ -68,7 +69,6 @@ impl EngineState {
         };
         let run = self.ports.clock.run_id();
         let report = origin.cascade.add_run(run.clone());
-        let agent = Arc::clone(agent);
         self.spawn_run(run, report, RunInput { agent, session, message, bytes, cause, origin, ticket });
     }
 

@@ -5,6 +5,7 @@
 use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
 use crate::origin::Origin;
+use crate::registry::operation::operation_result;
 use crate::run::outgoing::FlowToolCall;
 use crate::state::EngineState;
 use crate::state::open_calls::{Arrival, OpenCall};
@@ -46,7 +47,8 @@ impl EngineState {
         if cascade.is_cut() {
             return fail(reply, LIMIT_REACHED);
         }
-        let open = OpenCall::new(agent, call.node, id, reply);
+        let result = call.operation.as_ref().map(|operation| operation.result.clone());
+        let open = OpenCall::new(agent, call.node, id, reply).with_result(result);
         self.open_calls.insert(call.call_id.clone(), open, self.live_runs.len());
         if !self.enqueue(&flow, to, message, &Origin::external(cascade), None)
             && let Some(open) = self.open_calls.remove(&call.call_id)
@@ -66,8 +68,9 @@ impl EngineState {
     ) -> bool {
         let id = &flow.flow.nodes[agent].id;
         let reason = match self.open_calls.take_reply(id, message) {
-            Arrival::Reply(reply) => {
-                let _ = reply.send(ToolOutcome::Returned(reply_result(message)));
+            Arrival::Reply(reply, property) => {
+                let result = reply_result(message, property.as_deref());
+                let _ = reply.send(ToolOutcome::Returned(result));
                 return true;
             }
             Arrival::StaleReply => "the call it answers is over",
@@ -95,16 +98,23 @@ fn call_message(id: &str, call: &ToolCall) -> Message {
         "idempotencyKey": call.idempotency_key,
     });
     let mut message = Message::new();
+    // Its place is the first; no operation may change it.
     message.insert("_msgid".to_owned(), Value::from(id));
-    message.insert("payload".to_owned(), Value::Object(call.input.clone()));
+    match &call.operation {
+        Some(operation) => message.extend(operation.msg.clone()),
+        None => {
+            message.insert("payload".to_owned(), Value::Object(call.input.clone()));
+        }
+    }
+    message.insert("_msgid".to_owned(), Value::from(id));
     message.insert("_agentCore".to_owned(), core);
     message
 }
 
-/// The result in a reply. A reply with an error came through a Catch node.
-fn reply_result(message: &Message) -> ToolResult {
+/// The result in a reply: a property of the message, or its payload. A reply with an error came through a Catch node.
+fn reply_result(message: &Message, property: Option<&str>) -> ToolResult {
     match message.get("error") {
-        None | Some(Value::Null) => ToolResult::ok(message.get("payload").cloned().unwrap_or_default()),
+        None | Some(Value::Null) => ToolResult::ok(operation_result(property.unwrap_or("payload"), message)),
         Some(error) => {
             let text = error.get("message").and_then(Value::as_str).or(error.as_str());
             ToolResult::failed(text.unwrap_or("the flow that is the tool failed"))

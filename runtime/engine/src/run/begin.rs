@@ -50,6 +50,7 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     let cause = cause.map(|cause| cause.key);
     let run = context.run.clone();
     let spec = Arc::clone(agent.compiled.spec());
+    let by = origin.cascade.principal();
     let at = ports.clock.now();
     let journal = ports.store.create(NewRun {
         run_id: run.clone(),
@@ -64,8 +65,7 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     let (own_agent, incoming) = (Arc::clone(&agent), Arc::clone(&message));
     let start = move || {
         // The fact gets a copy: a run that cannot be stored gives the message back.
-        let fact =
-            Fact::RunStarted { at, run_id: run, session, message: (*incoming).clone(), spec, by: None };
+        let fact = Fact::RunStarted { at, run_id: run, session, message: (*incoming).clone(), spec, by };
         let classify = |call: &_| own_agent.effect_class(call);
         let step = recorder.start(&own_agent.plan, ParentRun::default(), fact, &classify);
         step.map(|step| (recorder, step)).map_err(|error| Some(cannot_continue(&error)))

@@ -6,7 +6,8 @@
 use super::budget::calls_over_budget;
 use super::computations::Computations;
 use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_slot, wait_for_stop};
-use super::effects::{EffectContext, FactBatch, OwnedContext, call_not_made, perform};
+use super::effect_context::EffectContext;
+use super::effects::{FactBatch, OwnedContext, call_not_made, perform};
 use super::exit::{RunExit, cannot_continue};
 use super::measure::{ActiveRun, end_span, record_run_end, run_span};
 use super::outgoing::{ModelResponse, Outgoing};
@@ -211,7 +212,15 @@ impl RunDriver {
             let Some(effect) = effects.pop() else { return self.exit_without_effect() };
             let class = self.class_of(&effect);
             let is_at_most_once = class == Some(EffectClass::AtMostOnce);
-            let fact = match (refused, self.requested_suspend()) {
+            let suspend = self.requested_suspend();
+            let (refused, _permit) = match (refused, suspend.is_none() || is_at_most_once) {
+                (None, true) => match self.admit(&effect) {
+                    Ok(permit) => (None, permit),
+                    Err(fact) => (Some(fact), None),
+                },
+                (refused, _) => (refused, None),
+            };
+            let fact = match (refused, suspend) {
                 (Some(refused), _) => refused,
                 // The call was certainly not made. Without this fact a person would have to answer that.
                 (None, Some(Control::SuspendNow)) if is_at_most_once => {

@@ -1,12 +1,15 @@
 //! Performs one effect and returns its fact.
 
+use super::call_tool::call_tool;
+use super::effect_context::{EffectContext, outcome_fact};
 use super::measure::EffectMeter;
-use super::outgoing::{Outgoing, call_flow_tool};
-use super::size::{cut_answer, recall_fact, reply_failure, result_problem};
+use super::outgoing::Outgoing;
+use super::size::{cut_answer, recall_fact, reply_failure};
 use super::stream::RunStream;
-use crate::flow::agent::{BuiltAgent, BuiltTool};
+use crate::flow::agent::{BuiltAgent, BuiltTool, ToolTarget};
 use crate::observe::FlowObserver;
 use crate::ports::Ports;
+use crate::registry::Permit;
 use futures::FutureExt as _;
 use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
@@ -24,19 +27,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::Instrument as _;
-
-/// What an effect of a run needs.
-#[derive(Clone, Copy)]
-pub(super) struct EffectContext<'a> {
-    pub(super) run: &'a RunId,
-    pub(super) agent: &'a BuiltAgent,
-    pub(super) ports: &'a Ports,
-    pub(super) observer: &'a FlowObserver,
-    pub(super) outgoing: &'a mpsc::Sender<Outgoing>,
-    pub(super) stream: Option<&'a RunStream>,
-    /// The time that the run has left.
-    pub(super) time_left: Duration,
-}
 
 /// Facts in the order in which they are fed, each with the class of the tool call that it answers.
 pub(super) type FactBatch = VecDeque<(Fact, Option<EffectClass>)>;
@@ -57,6 +47,7 @@ impl OwnedContext {
         self,
         effect: Effect,
         class: Option<EffectClass>,
+        _permit: Option<Permit>,
     ) -> (Fact, Option<EffectClass>) {
         let Self { run, agent, ports, observer, outgoing, stream, time_left } = &self;
         let (stream, time_left) = (stream.as_deref(), *time_left);
@@ -260,7 +251,7 @@ pub(super) async fn recover_outcome(
     ports: &Ports,
 ) -> Fact {
     let outcome = match agent.tool(call) {
-        Some(BuiltTool::Service(tool)) => {
+        Some(BuiltTool { target: ToolTarget::Service(tool), .. }) => {
             let limit = Duration::from_millis(call.timeout_ms);
             let recovery = AssertUnwindSafe(tool.recover_outcome(call)).catch_unwind();
             match tokio::time::timeout(limit, recovery).await {
@@ -270,54 +261,9 @@ pub(super) async fn recover_outcome(
         }
         _ => ToolOutcome::interrupted(),
     };
-    let mut fact = outcome_fact(id, outcome, agent, ports);
+    let mut fact = outcome_fact(id, (outcome, 1), agent, ports);
     scrub(&mut fact, &agent.scrubber);
     fact
-}
-
-fn outcome_fact(id: EffectId, outcome: ToolOutcome, agent: &BuiltAgent, ports: &Ports) -> Fact {
-    let at = ports.clock.now();
-    match outcome {
-        ToolOutcome::Returned(result) => {
-            // The model sees a failed call and can ask for less.
-            let result = match result_problem(&result, &agent.compiled.spec().limits) {
-                Some(problem) => ToolResult::failed(format!("the tool's result {problem}")),
-                None => result,
-            };
-            Fact::ToolReturned { at, effect: id, result, tries: 1 }
-        }
-        ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
-    }
-}
-
-async fn call_tool(id: EffectId, call: &ToolCall, context: EffectContext<'_>) -> Fact {
-    let EffectContext { agent, ports, outgoing, .. } = context;
-    let outcome = match agent.tool(call) {
-        None => ToolOutcome::Returned(ToolResult::failed("the tool is gone")),
-        Some(tool) => {
-            let limit = Duration::from_millis(call.timeout_ms);
-            let result = async {
-                match tool {
-                    BuiltTool::Service(tool) => tool.call(call).await,
-                    BuiltTool::Flow => {
-                        call_flow_tool(&agent.compiled.spec().agent.node_id, call, outgoing).await
-                    }
-                }
-            };
-            let outcome =
-                tokio::time::timeout(limit, result).await.unwrap_or_else(|_| ToolOutcome::Unknown {
-                    reason: format!("the tool did not answer within {} ms", call.timeout_ms),
-                });
-            match (outcome, agent.effect_class(call)) {
-                // These calls may be repeated, so an unknown outcome is an ordinary failure.
-                (ToolOutcome::Unknown { reason }, EffectClass::Read | EffectClass::Idempotent) => {
-                    ToolOutcome::Returned(ToolResult::failed(reason))
-                }
-                (outcome, _) => outcome,
-            }
-        }
-    };
-    outcome_fact(id, outcome, agent, ports)
 }
 
 /// The fact that a call of a run that ends is not made again. Its text is stored in journals.

@@ -5,7 +5,7 @@
 use crate::flow::agent::BuiltAgent;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, Ending};
-use redflow_contract::fact::Fact;
+use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatMessage;
@@ -197,6 +197,9 @@ impl<'a> EffectMeter<'a> {
                 }
                 tracing::debug!(tool, success, took_ms = millis(took), "the tool returned");
                 meter.record(Measurement::ToolCall { tool, success, took });
+                if let Fact::ToolReturned { result: ToolResult { code: Some(code), .. }, .. } = fact {
+                    meter.record(Measurement::ToolRefused { tool, code: *code });
+                }
             }
             (EffectKind::Memory(action, written), fact) => {
                 let size = match fact {

@@ -2,11 +2,14 @@
 //!
 //! A run is a future. The task sees only its exit and the messages it sends.
 
+mod admit;
 pub(crate) mod begin;
 mod budget;
+mod call_tool;
 pub(crate) mod computations;
 pub(crate) mod control;
 pub(crate) mod drive;
+mod effect_context;
 mod effects;
 pub(crate) mod exit;
 pub(crate) mod measure;

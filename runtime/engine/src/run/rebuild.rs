@@ -4,16 +4,17 @@
 //! suspended.
 
 use crate::flow::BuiltFlow;
-use crate::flow::agent::{BuiltAgent, BuiltTool};
+use crate::flow::agent::{BuiltAgent, BuiltTool, ToolTarget};
 use crate::flow::build::{fallback_infos, flow_tool, join_models};
 use crate::ports::Ports;
+use crate::registry::bindings::{recorded_operation, recorded_tool};
 use redflow_contract::Message;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::edge::Role;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::NodeId;
-use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode};
+use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSpec};
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::REDACTED;
@@ -32,9 +33,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[derive(Default)]
 pub(crate) struct RebuiltAgents {
     compiled: Mutex<Vec<Arc<dyn Agent>>>,
-    /// Each with the flow that its secrets come from.
-    built: Mutex<Vec<(Weak<BuiltFlow>, Arc<BuiltAgent>)>>,
+    built: Mutex<Vec<RebuiltAgent>>,
 }
+
+/// An agent with the flow that its secrets come from, and the generation of the registry.
+type RebuiltAgent = (Weak<BuiltFlow>, u64, Arc<BuiltAgent>);
 
 /// Entries of each list of the cache.
 const MAX_CACHED: usize = 64;
@@ -80,14 +83,17 @@ impl RebuiltAgents {
         }
         let mut cached = self.built.lock().unwrap_or_else(PoisonError::into_inner);
         let of_flow = flow.map(Arc::downgrade).unwrap_or_default();
-        if let Some((_, agent)) = cached.iter().find(|(of, agent)| of.ptr_eq(&of_flow) && same(agent)) {
+        let generation = ports.registry.snapshot().generation();
+        let is_cached =
+            |(of, known, agent): &&RebuiltAgent| of.ptr_eq(&of_flow) && *known == generation && same(agent);
+        if let Some((.., agent)) = cached.iter().find(is_cached) {
             return Ok(Arc::clone(agent));
         }
         let build = || build_agent(flow.map(|flow| &**flow), plan, encoded, compiled, ports);
         let built =
             catch_unwind(AssertUnwindSafe(build)).map_err(|_| cannot_rebuild(&"a service crashed"))?;
         let agent = Arc::new(built.map_err(|error| cannot_rebuild(&error))?);
-        cache(&mut cached, (of_flow, Arc::clone(&agent)));
+        cache(&mut cached, (of_flow, generation, Arc::clone(&agent)));
         Ok(agent)
     }
 
@@ -110,6 +116,7 @@ impl RebuiltAgents {
             memory_session_id: None,
             tab: String::new(),
             stream_wired: false,
+            providers: None,
         }))
     }
 }
@@ -167,11 +174,28 @@ fn build_agent(
     };
     let planned = compiled.spec().tools.iter().map(|spec| planned(&spec.node));
     let planned = planned.collect::<Result<Vec<_>, _>>()?;
-    let tool = |planned: &&PlanNode| match lookup(&planned.node.type_name).role {
-        Role::Data => flow_tool(adapters, &planned.node, &ports.env),
-        _ => service(flow, planned, &adapters.tools, ports, &secrets).map(BuiltTool::Service),
+    let snapshot = ports.registry.snapshot();
+    secrets.borrow_mut().add_all(snapshot.secrets());
+    let tool = |(spec, planned): (&ToolSpec, &&PlanNode)| {
+        let target = match lookup(&planned.node.type_name).role {
+            Role::Data => flow_tool(adapters, &planned.node, &ports.env)?,
+            _ if spec.id.is_some() => {
+                let builders = &adapters.tool_providers;
+                let is_provider = builders.contains_key(planned.node.type_name.as_str());
+                let provider = is_provider.then(|| service(flow, planned, builders, ports, &secrets));
+                let provider = provider.transpose()?;
+                return Ok(recorded_tool(spec, &planned.node, &snapshot, provider.as_deref()));
+            }
+            _ => ToolTarget::Service(service(flow, planned, &adapters.tools, ports, &secrets)?),
+        };
+        Ok(match &spec.operation {
+            Some(_) => {
+                recorded_operation(spec, (planned, target), &snapshot, &compiled.spec().agent.instance)
+            }
+            None => BuiltTool::of_node(target),
+        })
     };
-    let tools = planned.iter().map(tool).collect::<Result<_, _>>()?;
+    let tools = compiled.spec().tools.iter().zip(&planned).map(tool).collect::<Result<_, BuildError>>()?;
     let tool_nodes = planned.iter().map(|planned| planned.node.clone()).collect();
     Ok(BuiltAgent {
         compiled: Arc::clone(compiled),
@@ -191,6 +215,7 @@ fn build_agent(
         stream_wired: flow
             .and_then(|flow| flow.agent(&plan.agent.node.id))
             .is_some_and(|agent| agent.stream_wired),
+        providers: None,
     })
 }
 

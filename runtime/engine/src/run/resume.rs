@@ -16,7 +16,7 @@ use futures::future::join_all;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary};
+use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary, Principal};
 use redflow_contract::node::EffectClass;
 use redflow_contract::plan::AgentPlan;
 use redflow_machine::{DifferenceKind, OpenEffect, ResumedRun, Status, Strategies, resume};
@@ -49,11 +49,17 @@ pub(crate) struct ResumeRequest {
     pub(crate) reply: Option<oneshot::Sender<Result<(), StoreError>>>,
 }
 
+/// The agent of a resumed run, and who started that run.
+pub(crate) struct ResumedAgent {
+    pub(crate) node: NodeSummary,
+    pub(crate) by: Option<Principal>,
+}
+
 /// Resumes a run and drives it. Returns its agent too, as soon as the journal is read.
 pub(crate) async fn resume_run(
     mut context: RunContext,
     request: ResumeRequest,
-) -> (Option<NodeSummary>, RunExit) {
+) -> (Option<ResumedAgent>, RunExit) {
     let ResumeRequest { intent, agent, flow, rebuilt, slots, reply } = request;
     // A run that only continues is not loaded before it has a slot: ten thousand can wait like this.
     let (slot, intent) = match intent {
@@ -132,7 +138,7 @@ pub(crate) async fn resume_run(
                     driver.open_stream(None);
                     let exit = match slot {
                         Some(slot) => driver.work(effects, slot).await,
-                        None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.id)).await,
+                        None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.node.id)).await,
                     };
                     return (Some(agent), exit);
                 }
@@ -180,7 +186,7 @@ async fn open(
     flow: Option<&Arc<BuiltFlow>>,
     rebuilt: &Arc<RebuiltAgents>,
     is_request: bool,
-) -> Result<(NodeSummary, OpenedRun), Option<StoreError>> {
+) -> Result<(ResumedAgent, OpenedRun), Option<StoreError>> {
     // Before the journal is loaded: ten thousand runs can wait here.
     let slot = context.computations.replay_slot(is_request).await.ok_or(None)?;
     let Some(stored) = context.ports.store.load(&context.run).await? else {
@@ -194,7 +200,8 @@ async fn open(
     };
     let (replayed, stored) = context.computations.replay(&context.run, slot, replay).await?;
     let ResumedRun { recorder, plan, open, mut unanswerable } = replayed?;
-    let agent = plan.agent.node.clone();
+    let by = recorder.machine().caller().by.cloned();
+    let agent = ResumedAgent { node: plan.agent.node.clone(), by };
     let is_over = matches!(recorder.machine().status(), Status::Finished(_));
     if is_over && stored.summary.delivered {
         return Err(Some(already_over()));

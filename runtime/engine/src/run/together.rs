@@ -121,7 +121,14 @@ impl RunDriver {
                     if class.is_some() {
                         failpoint("act.before");
                     }
-                    let performed = self.owned_context().perform(effect, class);
+                    let permit = match self.admit(&effect) {
+                        Ok(permit) => permit,
+                        Err(fact) => {
+                            facts.push_back((fact, class));
+                            continue;
+                        }
+                    };
+                    let performed = self.owned_context().perform(effect, class, permit);
                     in_flight.calls.push(performed.in_current_span().boxed());
                 }
             }

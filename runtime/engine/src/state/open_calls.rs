@@ -26,6 +26,8 @@ pub(crate) struct OpenCall {
     node: NodeId,
     message: String,
     reply: oneshot::Sender<ToolOutcome>,
+    /// The property of the reply that is the result, if it is not the payload.
+    result: Option<String>,
     /// Messages of the call that have not arrived yet.
     messages_in_flight: usize,
     error: Option<CallError>,
@@ -40,8 +42,8 @@ struct CallError {
 
 /// What a message that reached an agent is to the open calls.
 pub(crate) enum Arrival {
-    /// The reply to a call of that agent.
-    Reply(oneshot::Sender<ToolOutcome>),
+    /// The reply to a call of that agent, and the property that is its result, if it is not the payload.
+    Reply(oneshot::Sender<ToolOutcome>, Option<String>),
     /// The reply to a call that is over.
     StaleReply,
     NoReply,
@@ -54,7 +56,11 @@ impl OpenCall {
         message: String,
         reply: oneshot::Sender<ToolOutcome>,
     ) -> Self {
-        Self { agent, node, message, reply, messages_in_flight: 0, error: None }
+        Self { agent, node, message, reply, result: None, messages_in_flight: 0, error: None }
+    }
+
+    pub(crate) fn with_result(self, result: Option<String>) -> Self {
+        Self { result, ..self }
     }
 
     pub(crate) fn into_reply(self) -> oneshot::Sender<ToolOutcome> {
@@ -141,8 +147,8 @@ impl OpenCalls {
             let is_of_another = named.as_ref().is_some_and(|id| self.calls.contains_key(id));
             return if named.is_some() && !is_of_another { Arrival::StaleReply } else { Arrival::NoReply };
         };
-        let Some(OpenCall { reply, .. }) = self.remove(&id) else { return Arrival::NoReply };
-        if reply.is_closed() { Arrival::StaleReply } else { Arrival::Reply(reply) }
+        let Some(OpenCall { reply, result, .. }) = self.remove(&id) else { return Arrival::NoReply };
+        if reply.is_closed() { Arrival::StaleReply } else { Arrival::Reply(reply, result) }
     }
 }
 

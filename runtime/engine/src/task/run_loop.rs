@@ -71,6 +71,7 @@ impl EngineState {
         match command {
             Command::Start { start, cancel, reply } => {
                 let cascade = self.new_cascade(cancel, Some(reply));
+                cascade.set_principal(self.ports.principal.clone());
                 self.start(start, &Origin::external(cascade));
             }
             Command::StartAcknowledged(start) => self.accept_start(start),

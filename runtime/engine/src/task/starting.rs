@@ -50,6 +50,7 @@ impl EngineState {
         match chosen {
             Ok(start) => {
                 let cascade = self.new_cascade(cancel, Some(reports));
+                cascade.set_principal(order.by.clone().or_else(|| self.ports.principal.clone()));
                 self.start(start, &Origin::acknowledged(cascade, &order, reply));
             }
             Err(error) => {

@@ -50,6 +50,8 @@ async fn a_crowd_on_the_real_store() {
         source: Some("flow.json".into()),
         host: None,
         takes_requests: true,
+        registry: Arc::default(),
+        principal: None,
         env: process_env,
     };
     let limits = EngineLimits { max_active: crowd, max_active_per_agent: crowd, ..EngineLimits::default() };

@@ -93,6 +93,7 @@ pub(crate) fn check_flow(
         run_limits,
         run_budget,
         instance: InstanceId::local(),
+        has_operations: &|_| false,
         can_run: &|type_name| adapters.can_run(type_name),
         env: &process_env,
     };
@@ -116,6 +117,8 @@ fn ports(
         source: Some("flow.json".into()),
         host: None,
         takes_requests: true,
+        registry: Arc::default(),
+        principal: None,
         env: process_env,
     }
 }

@@ -116,6 +116,7 @@ fn event_line(event: &FlowEvent) -> String {
     match event {
         FlowEvent::Debug { node, value, .. } => format!("{}: {value}", node.id),
         FlowEvent::Deployed { revision, .. } => format!("deployed {revision}"),
+        FlowEvent::ToolInvoked { call } => format!("called {}", call.id),
         FlowEvent::Checked { revision, .. } => format!("checked {revision}"),
         FlowEvent::MemoryCleared { node } => format!("{} memory cleared", node.id),
         FlowEvent::NeedsNodeRed { node } => format!("{} needs Node-RED", node.id),

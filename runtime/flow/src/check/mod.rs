@@ -24,7 +24,7 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeSummary};
 use redflow_contract::json::size_of;
 use redflow_contract::limits::{FlowLimits, RunLimits};
-use redflow_contract::node::Budget;
+use redflow_contract::node::{Budget, OnUnknown};
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run_error::RunError;
 use schema::SchemaStore;
@@ -45,6 +45,8 @@ pub struct CheckOptions<'a> {
     pub instance: InstanceId,
     /// Whether this build can run a node type.
     pub can_run: &'a dyn Fn(&str) -> bool,
+    /// Whether nodes of a type have operations that agents call as tools.
+    pub has_operations: &'a dyn Fn(&str) -> bool,
     /// The process environment, as far as flows may see it.
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -106,8 +108,25 @@ pub struct ReadyAgent {
     pub memory: Option<NodeIx>,
     /// The tools that the model may call.
     pub tools: Vec<ReadyTool>,
+    /// The nodes that provide further tools, which are known as a run begins.
+    pub providers: Vec<ReadyProvider>,
+    /// The tools that the model may call: ids, names or patterns. None for all that are bound.
+    pub allowed_tools: Option<Vec<String>>,
     /// Its own `sessionId`; none if it has none.
     pub session_id: Option<String>,
+}
+
+/// A node that provides several tools.
+#[derive(Debug)]
+pub struct ReadyProvider {
+    /// The index of the node in the flow.
+    pub ix: NodeIx,
+    /// The tools of the registry that it binds; none if it provides tools of its own.
+    pub ids: Option<Vec<String>>,
+    /// The name that its tools begin with instead of its type; none if it has none.
+    pub tool_name: Option<String>,
+    /// What happens if the outcome of a call is unknown.
+    pub on_unknown: OnUnknown,
 }
 
 /// A tool of an agent that can run.
@@ -135,6 +154,7 @@ pub struct ReadyTool {
 ///     run_budget: Default::default(),
 ///     instance: InstanceId::local(),
 ///     can_run: &|type_name| ["agent-core", "calculator-tool"].contains(&type_name),
+///     has_operations: &|_| false,
 ///     env: &|_| None,
 /// };
 /// // An agent with a tool, but without a model.

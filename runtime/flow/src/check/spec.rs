@@ -131,14 +131,18 @@ impl Checker<'_> {
         };
         let memory = bound.memories.first().copied();
         let mut by_name: HashMap<String, NodeIx> = HashMap::new();
-        for tool in bound.tools.iter().copied() {
+        let (providers, own): (Vec<NodeIx>, Vec<NodeIx>) =
+            bound.tools.iter().partition(|tool| self.is_provider(**tool));
+        let providers = providers.into_iter().map(|provider| self.read_provider(provider));
+        let providers = providers.collect::<Result<Vec<_>, _>>()?;
+        for tool in own.iter().copied() {
             by_name.insert(self.tool_info(tool)?.name.clone(), tool);
         }
         let (mut tools, mut ready_tools) = (Vec::new(), Vec::new());
-        let allowed: Vec<NodeIx> = match config.allowed_tools {
+        let allowed: Vec<NodeIx> = match &config.allowed_tools {
             Some(names) => names.iter().filter_map(|(_, name)| by_name.get(name).copied()).collect(),
             // An AI Agent may call every tool that it binds.
-            None => bound.tools.clone(),
+            None => own,
         };
         for tool in allowed {
             let info = self.tool_info(tool)?;
@@ -194,6 +198,10 @@ impl Checker<'_> {
             stream_wired: bound.stream_wired,
             memory,
             tools: ready_tools,
+            providers,
+            allowed_tools: config
+                .allowed_tools
+                .map(|names| names.into_iter().map(|(_, name)| name).collect()),
             session_id: config.session_id,
         }))
     }

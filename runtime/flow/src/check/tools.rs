@@ -1,10 +1,10 @@
 //! Checks tools: their names, their schemas, and whether the agent allows them.
 
-use super::Checker;
 use super::bindings::Bindings;
 use super::config::{AgentConfig, SecretReferences, whole_number};
 use super::schema::Violation;
 use super::texts::agent_port;
+use super::{Checker, ReadyProvider};
 use crate::graph::LimitExceeded;
 use crate::report::truncate;
 use crate::resolved::NodeIx;
@@ -13,7 +13,7 @@ use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::json::{JsonLimits, parse_exact, read_typed, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
-use redflow_contract::node::{EffectClass, FINAL_ANSWER, OnUnknown, ToolConfig};
+use redflow_contract::node::{self, EffectClass, FINAL_ANSWER, OnUnknown, RegistryToolConfig, ToolConfig};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -183,6 +183,7 @@ impl Checker<'_> {
         // A model confuses names that differ only in case, so they are the same name here.
         let mut without_case: HashMap<String, NodeIx> = HashMap::new();
         let mut open: HashSet<String> = HashSet::new();
+        let mut has_provider = false;
         for tool in bound.tools.iter().copied() {
             // A data node that never returns is probably not meant as a tool, so its name and schema do not
             // matter.
@@ -191,6 +192,11 @@ impl Checker<'_> {
                 self.never_returns(agent, port, tool);
                 let raw = self.flow.raw(tool);
                 open.extend(raw.text("toolName").or(raw.text("name")).map(str::to_owned));
+                continue;
+            }
+            // The tools of a provider are known as a run begins, and with them their names.
+            if self.is_provider(tool) {
+                has_provider = true;
                 continue;
             }
             let info = self.tool_info(tool)?;
@@ -212,7 +218,7 @@ impl Checker<'_> {
         connected.sort_unstable();
         connected.truncate(LISTED_TOOLS);
         for (place, name) in allowed_tools {
-            if !names.contains(name) && !open.contains(name) {
+            if !has_provider && !names.contains(name) && !open.contains(name) {
                 self.not_connected(agent, *place, name, &connected);
             }
         }
@@ -223,6 +229,30 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a node provides several tools.
+    pub(super) fn is_provider(&self, ix: NodeIx) -> bool {
+        let type_name = &self.flow.raw(ix).type_name;
+        let is_data = self.flow.nodes[ix].kind.role == Role::Data;
+        node::find(type_name).provider || (is_data && (self.options.has_operations)(type_name))
+    }
+
+    /// Reads a node that provides several tools.
+    pub(super) fn read_provider(&mut self, ix: NodeIx) -> Result<ReadyProvider, LimitExceeded> {
+        let own = self.resolved(ix, &["ids", "toolName", "onUnknown"], SecretReferences::Reject)?;
+        let value = Value::Object(own);
+        let is_registry = node::find(&self.flow.raw(ix).type_name)
+            .property_sets
+            .iter()
+            .any(|set| set.schema == RegistryToolConfig::SET.schema);
+        let name = value.get("toolName").and_then(Value::as_str).filter(|name| !name.is_empty());
+        Ok(ReadyProvider {
+            ix,
+            ids: is_registry.then(|| typed(&value, "ids").unwrap_or_default()),
+            tool_name: name.map(str::to_owned),
+            on_unknown: typed(&value, "onUnknown").unwrap_or_default(),
+        })
     }
 
     /// A model gives an answer with a schema by calling `final_answer`, so no other tool may have that name.

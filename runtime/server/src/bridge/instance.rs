@@ -15,7 +15,8 @@ use redflow_contract::api::{AgentState, ApiError};
 use redflow_contract::bridge::{BridgeMessage, InstanceState};
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::event::FlowEvent;
-use redflow_contract::id::{InstanceId, NodeId};
+use redflow_contract::id::{InstanceId, NodeId, Principal};
+use redflow_contract::manifest::NodeTools;
 use redflow_engine::{Engine, Ports};
 use redflow_flow::RawFlow;
 use redflow_ports::{Credentials, EventSink as _, RunReader, RunStore};
@@ -72,6 +73,8 @@ impl Instance {
             source: Some(Arc::from(format!("node-red:{id}"))),
             host: Some(Arc::new(NodeRedHost { session: Arc::clone(&session) })),
             takes_requests: false,
+            registry: Arc::clone(&flow_builder.registry),
+            principal: Some(Principal::from(format!("node-red:{id}"))),
             meter: Arc::clone(meter),
             env: flow_builder.env,
         };
@@ -124,9 +127,12 @@ impl Instance {
         revision: String,
         flows: Vec<Value>,
         credentials: BTreeMap<NodeId, BTreeMap<String, String>>,
+        node_tools: NodeTools,
     ) -> BridgeMessage {
         let mut recovered = self.recovered.lock().await;
         let flow_builder = self.flow_builder.clone();
+        // Before the check, which asks which node types have operations.
+        flow_builder.registry.set_node_tools(&self.id, node_tools);
         let prepare = move || {
             let raw = RawFlow::from_value(Value::Array(flows), &flow_builder.settings.flow_limits)
                 .map_err(Problem::flow_refused)?;

@@ -234,8 +234,8 @@ impl BridgeSocket {
             // sidecar.
             BridgeRequest::Flows { .. } | BridgeRequest::Start { .. }
                 if self.peer.app.stop.is_cancelled() => {}
-            BridgeRequest::Flows { seq, revision, flows, credentials, .. } => {
-                let reply = self.instance.deploy(revision, flows, credentials).await;
+            BridgeRequest::Flows { seq, revision, flows, credentials, node_tools } => {
+                let reply = self.instance.deploy(revision, flows, credentials, node_tools).await;
                 // A full outbox drops the reply. Then nothing else is sent either.
                 let _ = session.send(&reply, Kind::Plain);
                 session.mark_processed(self.epoch, seq);

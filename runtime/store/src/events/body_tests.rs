@@ -109,7 +109,7 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
             duration_ms: 5,
             preview,
             code: None,
-            tries: 1,
+            tries: None,
         })
     };
     let answered = |preview| {

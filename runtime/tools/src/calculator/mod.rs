@@ -64,6 +64,7 @@ mod tests {
             timeout_ms: 1,
             agent: "a".into(),
             declared: None,
+            operation: None,
         };
         let mut future = Calculator.call(&call);
         let Poll::Ready(ToolOutcome::Returned(result)) =

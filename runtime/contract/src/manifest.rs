@@ -1,9 +1,9 @@
 //! The manifest of tools: `tools.yaml` or `tools.json` in the data directory.
 
-use super::ToolRetry;
 use crate::Message;
 use crate::node::EffectClass;
 use crate::policy::{PolicyRule, RoleMembers};
+use crate::tool::ToolRetry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

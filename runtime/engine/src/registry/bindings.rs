@@ -1,0 +1,327 @@
+//! The tools that an agent gets from providers. They are resolved as a run begins.
+
+use super::operation::operation_call;
+use super::{RefusedTool, Registry, RegistrySnapshot};
+use crate::flow::agent::{
+    BoundProvider, BuiltAgent, BuiltTool, ProviderBindings, ProviderSource, ToolDefinition, ToolTarget,
+};
+use crate::report::error_outside_run;
+use redflow_contract::code::{RunErrorCode, ToolCode};
+use redflow_contract::effect::ToolCall;
+use redflow_contract::id::{InstanceId, NodeSummary};
+use redflow_contract::manifest::NodeOperation;
+use redflow_contract::plan::{AgentSpec, PlanNode, ToolSpec};
+use redflow_contract::run_error::RunError;
+use redflow_contract::scrub::Scrubber;
+use redflow_contract::tool::{MAX_AGENT_TOOLS, ToolEntry, ToolRetry, matches_tool};
+use redflow_machine::{Strategies, ValueSchema};
+use redflow_ports::{ProvidedTool, REGISTRY_TOOL, ToolProvider};
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+
+/// A tool that an agent may get.
+struct Candidate<'a> {
+    provider: &'a BoundProvider,
+    entry: Arc<ToolEntry>,
+    target: ToolTarget,
+    operation: Option<(&'a str, &'a NodeOperation)>,
+}
+
+/// A tool in all its forms: for the machine, for calls and for observers.
+type ResolvedTool = (ToolSpec, BuiltTool, NodeSummary);
+
+impl ProviderBindings {
+    fn generations(&self, snapshot: &RegistrySnapshot) -> Vec<u64> {
+        let own = self.providers.iter().filter_map(|provider| match &provider.source {
+            ProviderSource::Provider(provider) => Some(provider.generation()),
+            ProviderSource::Registry { .. } | ProviderSource::Node { .. } => None,
+        });
+        std::iter::once(snapshot.generation()).chain(own).collect()
+    }
+}
+
+impl BuiltAgent {
+    /// The agent with the tools that its providers have now. An agent without providers is itself.
+    pub(crate) fn resolve(
+        self: &Arc<Self>,
+        registry: &Registry,
+        strategies: &Strategies,
+    ) -> Result<Arc<Self>, RunError> {
+        let Some(bindings) = &self.providers else { return Ok(Arc::clone(self)) };
+        let snapshot = registry.snapshot();
+        let generations = bindings.generations(&snapshot);
+        let mut resolved = bindings.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, agent)) = resolved.as_ref().filter(|(known, _)| *known == generations) {
+            return agent.clone();
+        }
+        let agent = self.with_tools(bindings, &snapshot, strategies);
+        *resolved = Some((generations, agent.clone()));
+        agent
+    }
+
+    fn with_tools(
+        &self,
+        bindings: &ProviderBindings,
+        snapshot: &RegistrySnapshot,
+        strategies: &Strategies,
+    ) -> Result<Arc<Self>, RunError> {
+        let base = self.compiled.spec();
+        let candidates = find_candidates(bindings, snapshot, base)?;
+        let chosen = self.choose(bindings, candidates)?;
+        check_names(&chosen)?;
+        let (mut specs, mut tools, mut tool_nodes) = (Vec::new(), Vec::new(), Vec::new());
+        for (spec, tool, node) in chosen {
+            specs.push(spec);
+            tools.push(tool);
+            tool_nodes.push(node);
+        }
+        let spec = Arc::new(AgentSpec { tools: specs, ..AgentSpec::clone(base) });
+        let compiled = strategies.compile(&spec).map_err(|error| config_invalid(error.to_string()))?;
+        let mut scrubber = Scrubber::clone(&self.scrubber);
+        scrubber.add_all(snapshot.secrets());
+        Ok(Arc::new(Self {
+            compiled,
+            plan: self.plan.clone(),
+            model: Arc::clone(&self.model),
+            fallback_models: self.fallback_models.clone(),
+            model_node: self.model_node.clone(),
+            memory: self.memory.clone(),
+            tools,
+            tool_nodes,
+            scrubber: Arc::new(scrubber),
+            session_id: self.session_id.clone(),
+            memory_session_id: self.memory_session_id.clone(),
+            tab: self.tab.clone(),
+            stream_wired: self.stream_wired,
+            providers: None,
+        }))
+    }
+
+    /// The tools that the model may call: in the order of `allowedTools`, else the agent's own first.
+    fn choose(
+        &self,
+        bindings: &ProviderBindings,
+        candidates: Vec<Candidate<'_>>,
+    ) -> Result<Vec<ResolvedTool>, RunError> {
+        let own = |index: usize| -> Option<ResolvedTool> {
+            let spec = self.compiled.spec().tools.get(index)?;
+            Some((spec.clone(), self.tools.get(index)?.clone(), self.tool_nodes.get(index)?.clone()))
+        };
+        let count = self.compiled.spec().tools.len();
+        let Some(allowed) = &bindings.allowed else {
+            let mut all: Vec<ResolvedTool> = (0..count).filter_map(own).collect();
+            for candidate in candidates {
+                all.push(candidate.resolve()?);
+            }
+            return Ok(all);
+        };
+        let mut chosen = Vec::new();
+        let mut rest: Vec<Option<Candidate<'_>>> = candidates.into_iter().map(Some).collect();
+        for pattern in allowed {
+            let named = self.compiled.spec().tools.iter().position(|tool| tool.name == *pattern);
+            if let Some(tool) = named.and_then(own) {
+                chosen.push(tool);
+                continue;
+            }
+            let mut found = pattern.ends_with('*');
+            for slot in &mut rest {
+                let matches = |candidate: &mut Candidate<'_>| {
+                    matches_tool(pattern, &candidate.entry.id, &candidate.entry.name)
+                };
+                if let Some(candidate) = slot.take_if(matches) {
+                    found = true;
+                    chosen.push(candidate.resolve()?);
+                }
+            }
+            let is_chosen =
+                |(spec, ..): &ResolvedTool| spec.name == *pattern || spec.id.as_deref() == Some(pattern);
+            if !found && !chosen.iter().any(is_chosen) {
+                return Err(unavailable(&format!(
+                    "`allowedTools` names `{pattern}`, but the agent's providers have no such tool."
+                )));
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+impl Candidate<'_> {
+    fn resolve(self) -> Result<ResolvedTool, RunError> {
+        let Candidate { provider, entry, target, operation } = self;
+        let definition = ToolDefinition::new(&entry, operation.map(|(_, operation)| operation))?;
+        let spec = ToolSpec {
+            effect: entry.effect,
+            timeout_ms: entry.timeout_ms,
+            on_unknown: provider.on_unknown,
+            id: Some(entry.id.clone()),
+            operation: operation.map(|(name, _)| name.to_owned()),
+            digest: Some(entry.digest),
+            output_schema: entry.output_schema.clone(),
+            retry: Some(entry.retry).filter(|retry| *retry != ToolRetry::default()),
+            ..ToolSpec::of_node(
+                entry.name.clone(),
+                entry.description.clone(),
+                entry.input_schema.clone(),
+                provider.node.id.clone(),
+            )
+        };
+        let tool = BuiltTool { target, definition: Some(Arc::new(definition)) };
+        Ok((spec, tool, provider.node.clone()))
+    }
+}
+
+impl ToolDefinition {
+    /// Compiles the schema of the output.
+    pub(crate) fn new(entry: &Arc<ToolEntry>, operation: Option<&NodeOperation>) -> Result<Self, RunError> {
+        let output_schema = entry.output_schema.as_ref().map(ValueSchema::compile).transpose();
+        let output_schema = output_schema.map_err(|reason| {
+            config_invalid(format!("The output schema of the tool `{}` cannot be used: {reason}.", entry.id))
+        })?;
+        Ok(Self { entry: Arc::clone(entry), operation: operation.cloned(), output_schema })
+    }
+
+    /// The call as the tool gets it: with the message of its node, if it is an operation.
+    pub(crate) fn prepare(&self, call: &ToolCall) -> Option<ToolCall> {
+        let operation = self.operation.as_ref()?;
+        let operation = Some(Arc::new(operation_call(operation, &call.input)));
+        Some(ToolCall { operation, ..call.clone() })
+    }
+}
+
+/// All tools of an agent's providers, in the order of its wires; those of one provider by id.
+fn find_candidates<'a>(
+    bindings: &'a ProviderBindings,
+    snapshot: &'a RegistrySnapshot,
+    spec: &AgentSpec,
+) -> Result<Vec<Candidate<'a>>, RunError> {
+    let mut found = Vec::new();
+    for provider in &bindings.providers {
+        let candidate = |tool: &ProvidedTool| {
+            let target = ToolTarget::Service(Arc::clone(&tool.tool));
+            Candidate { provider, entry: Arc::clone(&tool.entry), target, operation: None }
+        };
+        match &provider.source {
+            ProviderSource::Registry { ids } => {
+                let mut known = HashSet::new();
+                for pattern in ids {
+                    let tools = matching(snapshot, pattern);
+                    if tools.is_empty() && !pattern.ends_with('*') {
+                        return Err(unavailable(&format!("The registry has no tool `{pattern}`.")));
+                    }
+                    let new = tools.into_iter().filter(|tool| known.insert(tool.entry.id.as_str()));
+                    found.extend(new.map(candidate));
+                }
+            }
+            ProviderSource::Node { target, tool_name } => {
+                let type_name = provider.node.type_name.as_str();
+                let operations = snapshot.operations(&spec.agent.instance, type_name);
+                for (name, operation) in operations.into_iter().flatten() {
+                    let prefix = tool_name.as_deref().unwrap_or(type_name);
+                    let entry = super::entry_of_operation(type_name, name, operation, prefix);
+                    found.push(Candidate {
+                        provider,
+                        entry: Arc::new(entry),
+                        target: target.clone(),
+                        operation: Some((name, operation)),
+                    });
+                }
+            }
+            ProviderSource::Provider(own) => found.extend(own.tools().iter().map(candidate)),
+        }
+    }
+    Ok(found)
+}
+
+/// The tools that a pattern names, by id.
+fn matching<'a>(snapshot: &'a RegistrySnapshot, pattern: &str) -> Vec<&'a ProvidedTool> {
+    let tools = snapshot.tools();
+    match pattern.strip_suffix('*') {
+        Some(prefix) => {
+            let first = tools.partition_point(|tool| tool.entry.id.as_str() < prefix);
+            tools[first..].iter().take_while(|tool| tool.entry.id.starts_with(prefix)).collect()
+        }
+        None => {
+            let by_name = || tools.iter().find(|tool| tool.entry.name == pattern);
+            snapshot.tool(pattern).or_else(by_name).into_iter().collect()
+        }
+    }
+}
+
+/// A tool of a recorded run, as its provider has it now. If it is gone or has changed, its calls fail.
+pub(crate) fn recorded_tool(
+    spec: &ToolSpec,
+    node: &NodeSummary,
+    snapshot: &RegistrySnapshot,
+    provider: Option<&dyn ToolProvider>,
+) -> BuiltTool {
+    let id = spec.id.as_deref().unwrap_or_default();
+    let of_provider = || provider?.tools().into_iter().find(|tool| tool.entry.id == id);
+    let found = if node.type_name == REGISTRY_TOOL { snapshot.tool(id).cloned() } else { of_provider() };
+    let found = found.map(|tool| (tool.entry, ToolTarget::Service(tool.tool)));
+    recorded(spec, found, None)
+}
+
+/// An operation of a recorded run, as the registry has it now. If it is gone or has changed, its calls fail.
+pub(crate) fn recorded_operation(
+    spec: &ToolSpec,
+    (planned, target): (&PlanNode, ToolTarget),
+    snapshot: &RegistrySnapshot,
+    instance: &InstanceId,
+) -> BuiltTool {
+    let (type_name, name) = (planned.node.type_name.as_str(), spec.operation.as_deref().unwrap_or_default());
+    let operation = snapshot.operations(instance, type_name).and_then(|operations| operations.get(name));
+    let entry = operation.map(|operation| super::entry_of_operation(type_name, name, operation, type_name));
+    recorded(spec, entry.map(|entry| (Arc::new(entry), target)), operation)
+}
+
+fn recorded(
+    spec: &ToolSpec,
+    found: Option<(Arc<ToolEntry>, ToolTarget)>,
+    operation: Option<&NodeOperation>,
+) -> BuiltTool {
+    let id = spec.id.as_deref().unwrap_or_default();
+    let refuse = |code, text| BuiltTool::of_node(ToolTarget::Service(Arc::new(RefusedTool::new(code, text))));
+    let Some((entry, target)) = found else {
+        let text = format!("The tool `{id}` is no longer there.");
+        return refuse(ToolCode::ToolUnavailable, text);
+    };
+    let definition =
+        ToolDefinition::new(&entry, operation).ok().filter(|_| spec.digest == Some(entry.digest));
+    match definition {
+        Some(definition) => BuiltTool { target, definition: Some(Arc::new(definition)) },
+        None => {
+            let text = format!("The tool `{id}` has changed since the run began.");
+            refuse(ToolCode::ToolChanged, text)
+        }
+    }
+}
+
+/// A model confuses names that differ only in case, so they are the same name here.
+fn check_names(tools: &[ResolvedTool]) -> Result<(), RunError> {
+    if tools.len() > MAX_AGENT_TOOLS {
+        let count = tools.len();
+        return Err(config_invalid(format!(
+            "The agent has {count} tools; at most {MAX_AGENT_TOOLS} are allowed. Name fewer in `allowedTools` or in \
+             the `ids` of its registry-tool."
+        )));
+    }
+    let mut names = HashSet::new();
+    let double = tools.iter().find(|(spec, ..)| !names.insert(spec.name.to_ascii_lowercase()));
+    match double {
+        Some((spec, ..)) => Err(config_invalid(format!(
+            "Two tools of the agent are called `{}`. Set another `toolName` on the node of one of them, or leave one \
+             out of `allowedTools`.",
+            spec.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn unavailable(text: &str) -> RunError {
+    let hint = "See `redflow tools list`.";
+    error_outside_run(RunErrorCode::ToolUnavailable, format!("{text} {hint}"))
+}
+
+fn config_invalid(text: String) -> RunError {
+    error_outside_run(RunErrorCode::ConfigInvalid, text)
+}

@@ -1,0 +1,81 @@
+//! Makes the entries of the registry from definitions.
+
+use redflow_contract::digest::Digest;
+use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
+use redflow_contract::manifest::{HttpMethod, ManifestTool, NodeOperation};
+use redflow_contract::node::EffectClass;
+use redflow_contract::tool::{
+    NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolState, id_part, provider_name,
+};
+use serde_json::Value;
+
+/// The entry of a tool of the manifest, or of one that was registered at run time.
+#[must_use]
+pub fn entry_of_manifest_tool(tool: &ManifestTool, provider: &str) -> ToolEntry {
+    let secrets = tool.credential.iter().map(|credential| credential.env().to_owned()).collect();
+    ToolEntry {
+        id: tool.id.clone(),
+        name: provider_name(&tool.id),
+        origin: ToolOrigin::Manifest,
+        provider: provider.to_owned(),
+        title: tool.title.clone().unwrap_or_default(),
+        description: tool.description.clone(),
+        input_schema: Some(Value::Object(tool.input_schema.clone())),
+        output_schema: tool.output_schema.clone().map(Value::Object),
+        effect: tool.effect.or_else(|| Some(tool.method.unwrap_or(HttpMethod::Get).effect())),
+        timeout_ms: tool.timeout_ms.unwrap_or(DEFAULT_TOOL_TIMEOUT_MS),
+        retry: tool.retry.unwrap_or_default(),
+        permissions: ToolPermissions {
+            network: NetworkPermission::Hosts,
+            secrets,
+            ..ToolPermissions::default()
+        },
+        digest: Digest::of(&serde_json::to_vec(tool).unwrap_or_default()),
+        state: ToolState::Ready,
+        reason: None,
+        instance: None,
+    }
+}
+
+/// The entry of an operation of a node. Its name begins with `prefix`, the type or the tool name of the node.
+#[must_use]
+pub fn entry_of_operation(
+    type_name: &str,
+    operation_name: &str,
+    operation: &NodeOperation,
+    prefix: &str,
+) -> ToolEntry {
+    ToolEntry {
+        id: format!("{}.{operation_name}", id_part(type_name)),
+        name: provider_name(&format!("{}.{operation_name}", id_part(prefix))),
+        origin: ToolOrigin::Node,
+        provider: type_name.to_owned(),
+        title: String::new(),
+        description: operation.description.clone(),
+        input_schema: Some(Value::Object(operation.input_schema.clone())),
+        output_schema: operation.output_schema.clone().map(Value::Object),
+        effect: operation.effect.or(Some(EffectClass::AtMostOnce)),
+        timeout_ms: operation.timeout.unwrap_or(DEFAULT_TOOL_TIMEOUT_MS),
+        retry: operation.retry.unwrap_or_default(),
+        permissions: ToolPermissions::default(),
+        digest: Digest::of(&serde_json::to_vec(operation).unwrap_or_default()),
+        state: ToolState::Ready,
+        reason: None,
+        instance: None,
+    }
+}
+
+/// The id of a tool that is a node of its own.
+pub(crate) fn tool_id(node_type: &str, tool_name: &str, is_flow: bool) -> String {
+    let origin = if is_flow || node_type == "flow-tool" { "flow" } else { "builtin" };
+    format!("{origin}.{tool_name}")
+}
+
+/// What a tool needs that is a node of its own.
+pub(crate) fn tool_permissions(node_type: &str) -> ToolPermissions {
+    let network = match node_type {
+        "http-request-tool" => NetworkPermission::Public,
+        _ => NetworkPermission::None,
+    };
+    ToolPermissions { network, ..ToolPermissions::default() }
+}

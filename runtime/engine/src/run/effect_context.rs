@@ -1,0 +1,47 @@
+//! What the calls of services share: what they need, and the fact of a tool's outcome.
+
+use super::outgoing::Outgoing;
+use super::size::result_problem;
+use super::stream::RunStream;
+use crate::flow::agent::BuiltAgent;
+use crate::observe::FlowObserver;
+use crate::ports::Ports;
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::{EffectId, RunId};
+use redflow_ports::ToolOutcome;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What an effect of a run needs.
+#[derive(Clone, Copy)]
+pub(super) struct EffectContext<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) agent: &'a BuiltAgent,
+    pub(super) ports: &'a Ports,
+    pub(super) observer: &'a FlowObserver,
+    pub(super) outgoing: &'a mpsc::Sender<Outgoing>,
+    pub(super) stream: Option<&'a RunStream>,
+    /// The time that the run has left.
+    pub(super) time_left: Duration,
+}
+
+/// The fact of an outcome after these tries.
+pub(super) fn outcome_fact(
+    id: EffectId,
+    (outcome, tries): (ToolOutcome, u32),
+    agent: &BuiltAgent,
+    ports: &Ports,
+) -> Fact {
+    let at = ports.clock.now();
+    match outcome {
+        ToolOutcome::Returned(result) => {
+            // The model sees a failed call and can ask for less.
+            let result = match result_problem(&result, &agent.compiled.spec().limits) {
+                Some(problem) => ToolResult::failed(format!("the tool's result {problem}")),
+                None => result,
+            };
+            Fact::ToolReturned { at, effect: id, result, tries }
+        }
+        ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
+    }
+}
