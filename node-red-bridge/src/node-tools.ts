@@ -3,6 +3,7 @@
 
 import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { OperationList } from "./admin-api";
 import { clip } from "./failure";
 import { isRecord } from "./record";
 import type { Red } from "./red";
@@ -36,7 +37,7 @@ const NAME_LENGTH = 100;
  */
 export function readNodeTools(
   RED: Red,
-  types: ReadonlySet<string>,
+  types: Pick<ReadonlySet<string>, "has">,
   warn: (text: string) => void,
   limits = NODE_TOOLS_LIMITS,
 ): NodeTools {
@@ -72,6 +73,19 @@ export function readNodeTools(
     }
   }
   return Object.fromEntries(tools);
+}
+
+/** The names and effects of the operations of all installed types, for the editor. */
+export function listOperations(RED: Red): OperationList {
+  const tools = readNodeTools(RED, { has: () => true }, () => undefined);
+  const rows = Object.entries(tools).map(([type, operations]) => {
+    const names = Object.entries(operations).map(([name, definition]) => {
+      const effect = isRecord(definition) ? definition["effect"] : undefined;
+      return { name, effect: typeof effect === "string" ? effect : "" };
+    });
+    return [type, names] as const;
+  });
+  return { operations: Object.fromEntries(rows) };
 }
 
 /** The installed modules in the order of their names; none if Node-RED does not list them. */

@@ -373,6 +373,11 @@ test("the rules return a sentence for an invalid value", () => {
     [shared.address("https://a:b@c", address), "It must not contain a user or a password: everyone who can read the flow can read them."],
     [shared.address("https://c/v1?api-version=1", address), true],
     [shared.address("https://c/v1?api_key=1", address), "It must not contain a key: enter it in the field for the key."],
+    [shared.toolIds(["weather.current", "search.*", "*", "one"], { name }), true],
+    ...[["a b"], ["a..b"], ["*.a"], ["é"], ["a".repeat(129)], Array(101).fill("a.b")].map((value) => [
+      shared.toolIds(value, { name }),
+      'It must be 1 to 100 ids of tools, such as ["weather.current", "search.*"].',
+    ]),
     [shared.hostPorts("nas.lan:8123, 192.168.0.0/16:80,[fd12::1]:80", { name, most: 3 }), true],
     [shared.hostPorts("a:1,b:2,c:3,", { name, most: 2 }), "It may name at most 2 hosts."],
     [shared.hostPorts(" ", { name, most: 2, optional: true }), true],

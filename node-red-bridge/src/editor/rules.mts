@@ -2,6 +2,7 @@
 // of a user or an imported flow: Node-RED shows some of these sentences as HTML.
 
 import { text } from "./text.mjs";
+import { isToolPattern } from "./tool-ids.mjs";
 
 /** True, or a sentence about the problem in the user's language. */
 export type Verdict = true | string;
@@ -249,6 +250,19 @@ export function list(value: unknown, rule: Rule): Verdict {
     return notJson(problem, name);
   }
   return Array.isArray(value) && value.length > 0 ? true : text("fields.list", { name });
+}
+
+/** The most ids of tools in one list. */
+const MAX_TOOL_IDS = 100;
+
+/** Whether a value is a JSON list of ids and patterns of tools. */
+export function toolIds(value: unknown, rule: Rule): Verdict {
+  const verdict = list(value, rule);
+  if (verdict !== true || !Array.isArray(value)) {
+    return verdict;
+  }
+  const areIds = value.length <= MAX_TOOL_IDS && value.every((id) => typeof id === "string" && isToolPattern(id));
+  return areIds ? true : text("fields.toolIds", { name: rule.name, most: MAX_TOOL_IDS });
 }
 
 const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning"];

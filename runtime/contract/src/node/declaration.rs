@@ -420,12 +420,14 @@ pub(super) const fn choice(value: &'static str, text: &'static str) -> Choice {
 
 /// What a JSON value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "camelCase"))]
 pub enum JsonShape {
     /// An object.
     Object,
     /// A list with at least one entry.
     List,
+    /// A list of ids and patterns of tools, with at least one entry.
+    ToolIds,
     /// The capabilities of a model.
     Capabilities,
 }
