@@ -118,7 +118,8 @@ impl Scrubber {
         }
     }
 
-    fn value(&self, value: &mut Value) {
+    /// Removes the secrets from a value.
+    pub fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),

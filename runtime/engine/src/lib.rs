@@ -20,6 +20,7 @@
 mod cascade;
 mod clock;
 mod flow;
+mod invoke;
 mod observe;
 mod origin;
 mod ports;
@@ -32,9 +33,10 @@ mod state;
 mod task;
 
 pub use clock::SystemClock;
-pub use flow::BuiltFlow;
 pub use flow::agent::BuiltAgent;
 pub use flow::build::build_flow;
+pub use flow::{BuiltFlow, FlowTool};
+pub use invoke::{InvokeError, ToolRequest};
 pub use ports::{EngineLimits, Ports};
 pub use registry::{Definitions, Registry, RegistrySnapshot, entry_of_manifest_tool, entry_of_operation};
 pub use report::{RunEnd, RunReport};

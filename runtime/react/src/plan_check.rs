@@ -2,7 +2,8 @@
 
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node::StopCondition;
-use redflow_contract::plan::{AgentPlan, AgentSpec};
+use redflow_contract::plan::{AgentPlan, AgentSpec, ToolSpec};
+use redflow_contract::tool::matches_tool;
 use redflow_machine::plan_check::{Setting, find_contradiction, is_number};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -19,10 +20,24 @@ pub(crate) fn contradiction(plan: &AgentPlan, spec: &AgentSpec) -> Option<&'stat
     find_contradiction(plan, spec, &settings)
 }
 
+/// Whether the spec has the tools that the property names, in their order. Tools of providers are named by patterns,
+/// too: then each tool has a pattern, and each exact name a tool.
 fn same_tools(value: &Value, spec: &AgentSpec) -> bool {
     let mut known = HashSet::new();
     let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
-    value.is_array() && names.filter(|name| known.insert(*name)).eq(spec.tools.iter().map(|tool| &tool.name))
+    let names: Vec<&str> = names.filter(|name| known.insert(*name)).collect();
+    if !value.is_array() || names.iter().eq(spec.tools.iter().map(|tool| &tool.name)) {
+        return value.is_array();
+    }
+    let is_named = |name: &str, tool: &ToolSpec| match &tool.id {
+        Some(id) => matches_tool(name, id, &tool.name),
+        None => name == tool.name,
+    };
+    let has_provider =
+        names.iter().any(|name| name.ends_with('*')) || spec.tools.iter().any(|tool| tool.id.is_some());
+    has_provider
+        && spec.tools.iter().all(|tool| names.iter().any(|name| is_named(name, tool)))
+        && names.iter().all(|name| name.ends_with('*') || spec.tools.iter().any(|tool| is_named(name, tool)))
 }
 
 fn same_conditions(value: &Value, spec: &AgentSpec) -> bool {

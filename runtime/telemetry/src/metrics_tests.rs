@@ -2,7 +2,7 @@ use super::Metrics;
 use crate::metric::{Metric, MetricKind, has_values_from_flows};
 use crate::series::{MAX_SETS, MAX_VALUE_CHARS, SPARE_SETS};
 use pretty_assertions::assert_eq;
-use redflow_contract::code::RunErrorCode;
+use redflow_contract::code::{RunErrorCode, ToolCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
 use redflow_ports::{Measurement, MemoryAction, Meter as _};
@@ -45,6 +45,7 @@ fn all_measurements() -> Metrics {
             took: TOOK,
         },
         Measurement::ModelRetry { provider: "openai", failed: RunErrorCode::RateLimit },
+        Measurement::ToolRefused { tool: "calculator", code: ToolCode::ToolDenied },
         Measurement::ToolCall { tool: "calculator", success: true, took: TOOK },
         Measurement::ToolCall { tool: "calculator", success: false, took: TOOK },
         Measurement::MemoryCall {

@@ -13,11 +13,21 @@ use redflow_contract::edge::{PortKind, Role};
 use redflow_contract::id::NodeId;
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
+use redflow_contract::tool::ToolEntry;
 use redflow_flow::{NodeIx, ResolvedFlow};
-use redflow_ports::FlowNode;
+use redflow_ports::{FlowNode, Tool};
 use schedule::Schedule;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// A tool that is a node of a flow.
+#[derive(Clone)]
+pub struct FlowTool {
+    /// What the registry shows of it.
+    pub entry: Arc<ToolEntry>,
+    /// Makes its calls; none for a flow that is used as a tool.
+    pub tool: Option<Arc<dyn Tool>>,
+}
 
 /// A flow whose nodes are built; `Engine::deploy` takes one.
 pub struct BuiltFlow {
@@ -81,6 +91,22 @@ impl BuiltFlow {
             self.flow.nodes[*ix].kind.role == Role::Chat && matches!(self.nodes[*ix], BuiltNode::Native(_))
         };
         (0..self.nodes.len()).filter(is_chat).map(|ix| &self.flow.nodes[ix].id)
+    }
+
+    /// The tools of its agents that are nodes of their own, sorted by id. A flow tool is called only by its agents,
+    /// so it has no receiver here.
+    #[must_use]
+    pub fn tools(&self) -> Vec<FlowTool> {
+        let agents = self.nodes.iter().filter_map(|node| match node {
+            BuiltNode::Agent(agent) => Some(agent),
+            _ => None,
+        });
+        let mut tools: Vec<FlowTool> = agents.flat_map(|agent| agent.own_tools()).collect();
+        tools.sort_by(|one, other| {
+            (&one.entry.id, &one.entry.provider).cmp(&(&other.entry.id, &other.entry.provider))
+        });
+        tools.dedup_by(|one, other| one.entry.provider == other.entry.provider);
+        tools
     }
 
     /// Whether the flow has this agent, refused or not.

@@ -240,10 +240,7 @@ fn matching<'a>(snapshot: &'a RegistrySnapshot, pattern: &str) -> Vec<&'a Provid
             let first = tools.partition_point(|tool| tool.entry.id.as_str() < prefix);
             tools[first..].iter().take_while(|tool| tool.entry.id.starts_with(prefix)).collect()
         }
-        None => {
-            let by_name = || tools.iter().find(|tool| tool.entry.name == pattern);
-            snapshot.tool(pattern).or_else(by_name).into_iter().collect()
-        }
+        None => snapshot.find(pattern).into_iter().collect(),
     }
 }
 

@@ -1,13 +1,18 @@
 //! Makes the entries of the registry from definitions.
 
+use crate::flow::FlowTool;
+use crate::flow::agent::{BuiltAgent, BuiltTool, ToolTarget};
 use redflow_contract::digest::Digest;
+use redflow_contract::id::{InstanceId, NodeSummary};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::manifest::{HttpMethod, ManifestTool, NodeOperation};
 use redflow_contract::node::EffectClass;
+use redflow_contract::plan::ToolSpec;
 use redflow_contract::tool::{
-    NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolState, id_part, provider_name,
+    NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolRetry, ToolState, id_part, provider_name,
 };
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The entry of a tool of the manifest, or of one that was registered at run time.
 #[must_use]
@@ -78,4 +83,43 @@ pub(crate) fn tool_permissions(node_type: &str) -> ToolPermissions {
         _ => NetworkPermission::None,
     };
     ToolPermissions { network, ..ToolPermissions::default() }
+}
+
+impl BuiltAgent {
+    /// The tools of the agent that are nodes of their own.
+    pub(crate) fn own_tools(&self) -> Vec<FlowTool> {
+        let specs = self.compiled.spec().tools.iter().filter(|spec| spec.id.is_none());
+        let parts = specs.zip(&self.tools).zip(&self.tool_nodes);
+        parts
+            .map(|((spec, tool), node)| own_tool(spec, tool, node, &self.compiled.spec().agent.instance))
+            .collect()
+    }
+}
+
+fn own_tool(spec: &ToolSpec, tool: &BuiltTool, node: &NodeSummary, instance: &InstanceId) -> FlowTool {
+    let id = tool_id(&node.type_name, &spec.name, tool.is_flow());
+    let is_flow = id.starts_with("flow.");
+    let entry = ToolEntry {
+        id,
+        name: spec.name.clone(),
+        origin: if is_flow { ToolOrigin::Flow } else { ToolOrigin::Builtin },
+        provider: node.id.to_string(),
+        title: node.name.clone(),
+        description: spec.description.clone(),
+        input_schema: spec.input_schema.clone(),
+        output_schema: None,
+        effect: spec.effect,
+        timeout_ms: spec.timeout_ms,
+        retry: ToolRetry::default(),
+        permissions: tool_permissions(&node.type_name),
+        digest: Digest::of(&serde_json::to_vec(spec).unwrap_or_default()),
+        state: ToolState::Ready,
+        reason: None,
+        instance: Some(instance.clone()).filter(|instance| *instance != InstanceId::local()),
+    };
+    let tool = match &tool.target {
+        ToolTarget::Service(tool) if !is_flow => Some(Arc::clone(tool)),
+        _ => None,
+    };
+    FlowTool { entry: Arc::new(entry), tool }
 }

@@ -4,6 +4,7 @@
 //! is a new snapshot with a new generation. A run keeps the tools of the generation that it began with.
 
 mod admission;
+pub(crate) mod attempts;
 pub(crate) mod bindings;
 mod entry;
 pub(crate) mod operation;
@@ -160,6 +161,13 @@ impl RegistrySnapshot {
     #[must_use]
     pub fn tools(&self) -> &[ProvidedTool] {
         &self.tools
+    }
+
+    /// Finds a tool by its id or its name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&ProvidedTool> {
+        let by_name = || self.tools.iter().find(|tool| tool.entry.name == name);
+        self.tool(name).or_else(by_name)
     }
 
     /// The operations of a node type in a Node-RED, by name.

@@ -61,7 +61,7 @@ pub(super) fn recall_fact(
 }
 
 /// What makes a tool result too large, as the end of a sentence.
-pub(super) fn result_problem(result: &ToolResult, limits: &RunLimits) -> Option<String> {
+pub(crate) fn result_problem(result: &ToolResult, limits: &RunLimits) -> Option<String> {
     let levels = to_usize(limits.max_value_depth);
     if !result.output.as_ref().is_none_or(|output| nests_within(output, levels)) {
         return Some(format!("nests deeper than {levels} levels"));
