@@ -79,8 +79,11 @@ pub(crate) struct ProviderBindings {
     /// The tools that the model may call; none for all.
     pub(crate) allowed: Option<Vec<String>>,
     /// The last resolution, with the generations it was made of.
-    pub(crate) resolved: Mutex<Option<(Vec<u64>, Result<Arc<BuiltAgent>, RunError>)>>,
+    pub(crate) resolved: Mutex<Option<ResolvedAgent>>,
 }
+
+/// The generations of the providers, and the agent with their tools or the reason why there is none.
+pub(crate) type ResolvedAgent = (Vec<u64>, Result<Arc<BuiltAgent>, RunError>);
 
 /// A node that provides tools.
 pub(crate) struct BoundProvider {

@@ -11,7 +11,7 @@ use redflow_ports::Measurement;
 
 impl RunDriver {
     /// Admits an effect, or gives the fact of a call that is not made. Only tool calls need a permit.
-    pub(super) fn admit(&self, effect: &Effect) -> Result<Option<Permit>, Fact> {
+    pub(super) fn admit(&self, effect: &Effect) -> Result<Option<Permit>, Box<Fact>> {
         let Effect::CallTool { id, call } = effect else { return Ok(None) };
         let snapshot = self.ports.registry.snapshot();
         if snapshot.policy().is_empty() {
@@ -24,7 +24,7 @@ impl RunDriver {
             if let Some(code) = result.code {
                 self.ports.meter.record(Measurement::ToolRefused { tool: &call.tool, code });
             }
-            Fact::ToolReturned { at: now, effect: *id, result, tries: 0 }
+            Box::new(Fact::ToolReturned { at: now, effect: *id, result, tries: 0 })
         })
     }
 

@@ -216,7 +216,7 @@ impl RunDriver {
             let (refused, _permit) = match (refused, suspend.is_none() || is_at_most_once) {
                 (None, true) => match self.admit(&effect) {
                     Ok(permit) => (None, permit),
-                    Err(fact) => (Some(fact), None),
+                    Err(fact) => (Some(*fact), None),
                 },
                 (refused, _) => (refused, None),
             };

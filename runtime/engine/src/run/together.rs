@@ -124,7 +124,7 @@ impl RunDriver {
                     let permit = match self.admit(&effect) {
                         Ok(permit) => permit,
                         Err(fact) => {
-                            facts.push_back((fact, class));
+                            facts.push_back((*fact, class));
                             continue;
                         }
                     };

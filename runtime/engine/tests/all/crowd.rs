@@ -35,7 +35,13 @@ async fn a_crowd_on_the_real_store() {
     ]);
     let recorder = doubles::set_recorder(EventRecorder::new(0).without_run_events());
     let (adapters, folder) = (Arc::new(adapters()), tempfile::tempdir().unwrap());
-    let checked = check_flow(&flow, RunLimits::default(), Budget::default(), &adapters);
+    let checked = check_flow(
+        &flow,
+        RunLimits::default(),
+        Budget::default(),
+        &adapters,
+        &redflow_engine::Registry::default(),
+    );
     let node = |id: &str| checked.flow.find(id).unwrap();
     let (alive, dead) = (node("a"), node("b"));
     let store = Arc::new(Store::open(folder.path()).unwrap());

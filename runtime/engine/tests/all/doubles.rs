@@ -12,12 +12,13 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::ChatMessage;
 use redflow_models::ScriptedModel;
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, FlowNode, Memory, ModelInfo, ModelRequest, NodeConfig,
-    NodeContext, NodeOutput, Tool, ToolOutcome,
+    Adapters, BoxFuture, BuildError, ChatModel, FlowNode, ManifestToolConfig, Memory, ModelInfo,
+    ModelRequest, NodeConfig, NodeContext, NodeOutput, Tool, ToolOutcome,
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -92,6 +93,8 @@ pub(crate) fn register(adapters: &mut Adapters) {
         .insert("model.streaming", Arc::new(|config| Ok(Arc::new(StreamingModel::build(config)?))));
     adapters.tools.insert("tool.double", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
     adapters.tools.insert("tool.counting", Arc::new(|config| Ok(Arc::new(CountingTool::build(config)))));
+    adapters.manifest_tool =
+        Some(Arc::new(|config| Ok(Arc::new(Double::of_manifest(config)?) as Arc<dyn Tool>)));
     adapters.nodes.insert("node.double", Arc::new(|config| Ok(Box::new(NodeDouble::build(config)))));
     adapters.memories.insert("buffer-memory", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
 }
@@ -151,6 +154,7 @@ struct Double {
     recorder: Arc<EventRecorder>,
     id: String,
     props: Message,
+    calls: AtomicU64,
 }
 
 impl Double {
@@ -159,7 +163,21 @@ impl Double {
         let id = config.node.id.to_string();
         let secret = config.props.get("apiKey").map(|key| format!(" with {key}")).unwrap_or_default();
         recorder.record(format!("built {id}{secret}"));
-        Self { recorder, id, props: config.props.clone() }
+        Self { recorder, id, props: config.props.clone(), calls: AtomicU64::new(0) }
+    }
+
+    /// A tool of the manifest. Its `body` has the properties.
+    fn of_manifest(config: ManifestToolConfig<'_>) -> Result<Self, String> {
+        let props = config.tool.body.clone().unwrap_or(json!({"result": null}));
+        if let Some(reason) = props.get("cannotBuild").and_then(Value::as_str) {
+            return Err(reason.to_owned());
+        }
+        if let Some(secret) = props.get("secret").and_then(Value::as_str) {
+            (config.on_secret)(secret);
+        }
+        let recorder = RECORDER.with_borrow(|recorder| Arc::clone(recorder.as_ref().unwrap()));
+        let props = props.as_object().unwrap().clone();
+        Ok(Self { recorder, id: config.tool.id.clone(), props, calls: AtomicU64::new(0) })
     }
 
     /// Records a call; never returns if the property `hangs` names it.
@@ -280,6 +298,10 @@ impl Tool for Double {
             };
             self.record_call("tool", format!(" {}{key}", Value::Object(call.input.clone()))).await;
             let text = |property: &str| self.props.get(property).and_then(Value::as_str).map(str::to_owned);
+            let number = self.calls.fetch_add(1, Ordering::Relaxed);
+            if self.props.get("failsTimes").and_then(Value::as_u64).is_some_and(|times| number < times) {
+                return ToolOutcome::Returned(ToolResult::failed("not yet"));
+            }
             match (text("unknown"), text("error")) {
                 (Some(reason), _) => ToolOutcome::Unknown { reason },
                 (None, Some(error)) => ToolOutcome::Returned(ToolResult::failed(error)),

@@ -7,12 +7,12 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::flow::Profile;
-use redflow_contract::id::InstanceId;
+use redflow_contract::id::{InstanceId, Principal};
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::Budget;
 use redflow_engine::{
-    BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartKey, StartOrder,
-    StartOutcome, build_flow,
+    BuiltFlow, Engine, EngineLimits, Ports, Registry, RunEnd, RunReport, Start, StartError, StartKey,
+    StartOrder, StartOutcome, build_flow,
 };
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, Verdict, check_bytes};
 use redflow_machine::{DifferenceKind, Strategies, Strategy, replay};
@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) watches_runs: bool,
     /// The strategy of all agents; none for that of their node.
     pub(crate) strategy: Option<Arc<dyn Strategy>>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) principal: Option<Principal>,
 }
 
 impl Default for Setup {
@@ -44,6 +46,8 @@ impl Default for Setup {
             fault: Fault::None,
             watches_runs: true,
             strategy: None,
+            registry: Arc::default(),
+            principal: None,
         }
     }
 }
@@ -64,6 +68,7 @@ pub(crate) struct EngineTest {
     pub(crate) cancel: CancellationToken,
     adapters: Arc<Adapters>,
     strategies: Strategies,
+    pub(crate) registry: Arc<Registry>,
 }
 
 /// The process environment of all tests.
@@ -86,14 +91,16 @@ pub(crate) fn check_flow(
     run_limits: RunLimits,
     run_budget: Budget,
     adapters: &Adapters,
+    registry: &Registry,
 ) -> CheckedFlow {
+    let instance = InstanceId::local();
     let options = CheckOptions {
         profile: Profile::Strict,
         limits: FlowLimits::default(),
         run_limits,
         run_budget,
         instance: InstanceId::local(),
-        has_operations: &|_| false,
+        has_operations: &|type_name| registry.snapshot().operations(&instance, type_name).is_some(),
         can_run: &|type_name| adapters.can_run(type_name),
         env: &process_env,
     };
@@ -135,7 +142,8 @@ impl Setup {
         let recorder = doubles::set_recorder(recorder);
         store.set_recorder(&recorder);
         let adapters = Arc::new(adapters());
-        let mut checked = check_flow(flow, self.run_limits, self.run_budget, &adapters);
+        let registry = &self.registry;
+        let mut checked = check_flow(flow, self.run_limits, self.run_budget, &adapters, registry);
         let strategies = match &self.strategy {
             Some(strategy) => {
                 set_strategy(&mut checked, strategy.name());
@@ -145,7 +153,11 @@ impl Setup {
         };
         let nodes =
             checked.flow.nodes.iter().enumerate().map(|(ix, node)| (node.id.to_string(), ix)).collect();
-        let ports = ports(&recorder, store, &adapters, &strategies);
+        let ports = Ports {
+            registry: Arc::clone(registry),
+            principal: self.principal.clone(),
+            ..ports(&recorder, store, &adapters, &strategies)
+        };
         let built = build_flow(checked, &adapters, &strategies, &process_env);
         let engine = Engine::new(Some(built), ports, self.limits);
         EngineTest {
@@ -156,6 +168,7 @@ impl Setup {
             cancel: CancellationToken::new(),
             adapters,
             strategies,
+            registry: Arc::clone(&self.registry),
         }
     }
 }
@@ -172,7 +185,8 @@ fn set_strategy(checked: &mut CheckedFlow, name: &str) {
 /// Builds a flow for a deploy.
 pub(crate) fn build(flow: &Value) -> BuiltFlow {
     let adapters = adapters();
-    let checked = check_flow(flow, RunLimits::default(), Budget::default(), &adapters);
+    let registry = Registry::default();
+    let checked = check_flow(flow, RunLimits::default(), Budget::default(), &adapters, &registry);
     build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env)
 }
 

@@ -30,6 +30,7 @@ mod queues;
 mod recorder;
 mod recovery;
 mod refusals;
+mod registry;
 mod replays;
 mod requests;
 mod run_events;

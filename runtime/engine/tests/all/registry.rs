@@ -1,0 +1,559 @@
+//! Tools of the registry: binding, policy, tries, schemas, and what happens when they change.
+
+use crate::kit::{
+    EngineTest, Setup, agent, agent_with_tool, debug, ends, final_answer, inject, model, model_double, node,
+    only_message, order, tool_call, with,
+};
+use pretty_assertions::assert_eq;
+use redflow_contract::event::RunEventKind;
+use redflow_contract::fact::Fact;
+use redflow_contract::id::{InstanceId, Principal, RunId};
+use redflow_contract::limits::RunLimits;
+use redflow_contract::manifest::{Manifest, ManifestTool, NodeTools};
+use redflow_contract::policy::Policy;
+use redflow_contract::scrub::Scrubber;
+use redflow_contract::tool::{MAX_AGENT_TOOLS, ToolState};
+use redflow_engine::{Definitions, InvokeError, Registry, ToolRequest};
+use redflow_ports::NoMeter;
+use serde_json::{Value, json};
+
+/// A tool of the manifest that behaves as its body says.
+fn tool(id: &str, extra: Value) -> Value {
+    let known = json!({
+        "id": id, "kind": "http", "description": format!("Does {id}."), "url": "https://example.org/",
+        "inputSchema": {"type": "object"}, "body": {"result": {"ok": true}},
+    });
+    with(known, extra)
+}
+
+fn manifest(tools: &[Value]) -> Manifest {
+    serde_json::from_value(json!({"tools": tools})).unwrap()
+}
+
+/// Replaces the manifest of a registry.
+fn define(registry: &Registry, manifest: &Manifest) {
+    define_with(registry, manifest, &[]);
+}
+
+fn define_with(registry: &Registry, manifest: &Manifest, registered: &[ManifestTool]) {
+    let adapters = crate::kit::adapters();
+    registry.define(Definitions {
+        manifest,
+        registered,
+        policy: Policy::new(&manifest.policy, &manifest.roles).unwrap(),
+        build: adapters.manifest_tool.as_ref(),
+        env: &|_| None,
+    });
+}
+
+/// An engine whose manifest has these tools. The doubles need a recorder, so the manifest comes after the engine.
+fn start(flow: &Value, manifest: &Manifest) -> EngineTest {
+    let setup = Setup::default();
+    let test = setup.start_engine(flow);
+    define(&test.registry, manifest);
+    test
+}
+
+/// An agent with a `registry-tool` that calls these tools one after the other.
+fn flow(ids: Value, calls: &[(&str, Value)]) -> Value {
+    let mut replies: Vec<Value> = calls.iter().map(|(tool, input)| tool_call(tool, input.clone())).collect();
+    replies.push(final_answer("done"));
+    json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["d"]), json!({"allowedTools": ["*"], "maxIterations": 20})),
+        model("m", Value::Array(replies)),
+        with(node("t", "registry-tool", json!([])), json!({"ids": ids})),
+        debug("d", "payload"),
+    ])
+}
+
+/// The tool calls of the only run.
+async fn calls(test: &EngineTest) -> Vec<Value> {
+    let message = only_message(&test.fire().await);
+    assert_eq!(message["payload"], "done", "{message:#}");
+    message["envelope"]["tools"]["history"].as_array().unwrap().clone()
+}
+
+fn codes(test: &EngineTest) -> Vec<String> {
+    let events = test.recorder.run_events().into_iter();
+    let code = events.filter_map(|event| match event.event {
+        RunEventKind::ToolReturned { code, success, tries, .. } => {
+            let code = code.map_or(if success { "ok" } else { "failed" }, |code| code.as_str());
+            Some(format!("{code} {}", tries.unwrap_or(1)))
+        }
+        _ => None,
+    });
+    code.collect()
+}
+
+/// The first fact of a run.
+fn first_fact(test: &EngineTest, run: &str) -> Value {
+    let journal = test.store.journal(&RunId::from(run));
+    let started = journal.lines().find(|line| line.contains("\"run_started\"")).unwrap();
+    let line: Value = serde_json::from_str(started).unwrap();
+    line["record"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_calls_a_tool_of_the_manifest_by_its_provider_name() {
+    let flow = flow(json!(["weather.current"]), &[("weather__current", json!({"city": "Graz"}))]);
+    let weather = tool("weather.current", json!({"body": {"result": {"temperature": 21}}}));
+    let test = start(&flow, &manifest(&[weather, tool("weather.other", json!({}))]));
+    let history = calls(&test).await;
+    assert_eq!(history[0]["output"], json!({"temperature": 21}));
+    let fact = first_fact(&test, "run-1");
+    let tools = fact["fact"]["spec"]["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1, "only what the node names");
+    assert_eq!(
+        (&tools[0]["id"], &tools[0]["name"], &tools[0]["node"]),
+        (&json!("weather.current"), &json!("weather__current"), &json!("t"))
+    );
+    assert_eq!(
+        (&tools[0]["effect"], tools[0]["digest"].as_str().unwrap().len() > 40),
+        (&json!("read"), true)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn patterns_are_resolved_as_a_run_begins_and_a_run_keeps_its_tools() {
+    let flow = flow(json!(["a.*"]), &[("a__one", json!({}))]);
+    let names = |test: &EngineTest, run: &str| -> Vec<String> {
+        let fact = first_fact(test, run);
+        let tools = fact["fact"]["spec"]["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let test = start(&flow, &manifest(&[tool("a.one", json!({})), tool("b.two", json!({}))]));
+    calls(&test).await;
+    define(&test.registry, &manifest(&[tool("a.one", json!({})), tool("a.zero", json!({}))]));
+    calls(&test).await;
+    assert_eq!(
+        (names(&test, "run-1"), names(&test, "run-2")),
+        (vec!["a__one".to_owned()], vec!["a__one".to_owned(), "a__zero".to_owned()])
+    );
+    // The tool is gone, and the pattern finds nothing: no error, but the model cannot call it.
+    define(&test.registry, &manifest(&[]));
+    assert_eq!(ends(&test.fire().await), ["run-3 a failed TOOL_NOT_ALLOWED"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_changes_under_a_run_stays_the_same_for_it() {
+    let replies = json!([tool_call("a__one", json!({})), final_answer("done")]);
+    let flow = json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &[]), json!({"allowedTools": ["a.one"]})),
+        model("m", replies),
+        with(node("t", "registry-tool", json!([])), json!({"ids": ["a.*"]})),
+    ]);
+    let test =
+        start(&flow, &manifest(&[tool("a.one", json!({"body": {"hangs": "tool", "ownEffect": "read"}}))]));
+    let fire = test.fire_unchecked();
+    tokio::pin!(fire);
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(1), fire.as_mut()).await;
+    assert!(waited.is_err(), "the call hangs");
+    define(&test.registry, &manifest(&[tool("a.one", json!({"body": {"result": "new"}}))]));
+    let message = only_message(&fire.await);
+    let call = &message["envelope"]["tools"]["history"][0];
+    assert_eq!(call["error"], "the tool did not answer within 30000 ms");
+    assert_eq!(test.recorder.calls().iter().filter(|line| line.starts_with("tool a.one")).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_exact_name_ends_the_run_before_it_begins() {
+    let rows = [
+        (json!(["no.such"]), json!(["*"]), "The registry has no tool `no.such`. See `redflow tools list`."),
+        (
+            json!(["a.*"]),
+            json!(["a.one", "a.missing"]),
+            "`allowedTools` names `a.missing`, but the agent's providers have no such tool. See `redflow tools list`.",
+        ),
+    ];
+    for (ids, allowed, text) in rows {
+        let mut flow = flow(ids, &[]);
+        flow[1]["allowedTools"] = allowed;
+        let test = start(&flow, &manifest(&[tool("a.one", json!({}))]));
+        let reports = test.fire().await;
+        assert_eq!(ends(&reports), ["run-1 a refused TOOL_UNAVAILABLE"]);
+        assert_eq!(only_message(&reports)["payload"]["message"], text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_collide_and_too_many_tools_are_refused() {
+    // Both ids have the name `a__b__c`.
+    let colliding = [tool("a.b__c", json!({})), tool("a__b.c", json!({}))];
+    let test = start(&flow(json!(["*"]), &[]), &manifest(&colliding));
+    let reports = test.fire().await;
+    assert_eq!(ends(&reports), ["run-1 a refused CONFIG_INVALID"]);
+    let text = only_message(&reports)["payload"]["message"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("Two tools of the agent are called `a__b__c`."), "{text}");
+    let many =
+        |count: usize| -> Vec<Value> { (0..count).map(|n| tool(&format!("n.t{n}"), json!({}))).collect() };
+    define(&test.registry, &manifest(&many(MAX_AGENT_TOOLS)));
+    assert_eq!(ends(&test.fire().await), ["run-2 a completed"]);
+    define(&test.registry, &manifest(&many(MAX_AGENT_TOOLS + 1)));
+    assert_eq!(ends(&test.fire().await), ["run-3 a refused CONFIG_INVALID"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_cannot_be_built_is_blocked_and_its_calls_say_why() {
+    let blocked = tool("a.one", json!({"body": {"cannotBuild": "the variable KEY is not set"}}));
+    let test = start(&flow(json!(["a.one"]), &[("a__one", json!({}))]), &manifest(&[blocked]));
+    let history = calls(&test).await;
+    assert_eq!(history[0]["error"], "The tool `a.one` cannot be used: the variable KEY is not set.");
+    assert_eq!(codes(&test), ["TOOL_UNAVAILABLE 1"]);
+    let entries = test.registry.snapshot().entries();
+    assert_eq!(
+        (entries[0].state, entries[0].reason.as_deref()),
+        (ToolState::Blocked, Some("the variable KEY is not set"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_tried_again_only_if_they_may_be() {
+    // (properties, what comes of the call)
+    let retry = json!({"max": 2, "backoffMs": 10});
+    let rows = [
+        (json!({"retry": retry, "body": {"failsTimes": 2, "result": 1}}), "ok 3"),
+        (json!({"retry": retry, "body": {"failsTimes": 9, "result": 1}}), "failed 3"),
+        (json!({"retry": retry, "method": "PUT", "body": {"unknown": "lost"}}), "failed 3"),
+        (json!({"retry": retry, "method": "POST", "body": {"failsTimes": 2, "result": 1}}), "failed 1"),
+        (json!({"body": {"failsTimes": 1, "result": 1}}), "failed 1"),
+        (json!({"retry": retry, "timeoutMs": 5, "body": {"failsTimes": 9}}), "failed 1"),
+    ];
+    for (extra, expected) in rows {
+        let test = start(
+            &flow(json!(["a.one"]), &[("a__one", json!({}))]),
+            &manifest(&[tool("a.one", extra.clone())]),
+        );
+        calls(&test).await;
+        assert_eq!(codes(&test), [expected], "{extra}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_output_that_breaks_the_schema_is_not_given_to_the_model() {
+    let schema = json!({"type": "object", "required": ["temperature"]});
+    for (result, expected) in
+        [(json!({"temperature": 1}), "ok 1"), (json!({"html": "<p>"}), "TOOL_OUTPUT_INVALID 1")]
+    {
+        let weather = tool("a.one", json!({"outputSchema": schema, "body": {"result": result}}));
+        let test = start(&flow(json!(["a.one"]), &[("a__one", json!({}))]), &manifest(&[weather]));
+        let history = calls(&test).await;
+        assert_eq!(codes(&test), [expected]);
+        if expected != "ok 1" {
+            let text = "The call was made, but its output breaks the tool's schema. At `/temperature`, the value is \
+                        missing (rule `required`).";
+            assert_eq!((&history[0]["error"], &history[0]["output"]), (&json!(text), &Value::Null));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_the_manifest_do_not_reach_a_journal() {
+    let secret = "k-12345678901234567890";
+    let leaking = tool("a.one", json!({"body": {"secret": secret, "result": {"echo": secret}}}));
+    let test = start(&flow(json!(["a.one"]), &[("a__one", json!({}))]), &manifest(&[leaking]));
+    let history = calls(&test).await;
+    assert_ne!(history[0]["output"]["echo"], secret);
+    assert!(!test.store.journal(&RunId::from("run-1")).contains(secret));
+}
+
+/// A policy about the tools of one agent, and the codes of two calls under it.
+async fn codes_under(policy: Value, roles: Value, principal: Option<&str>) -> Vec<String> {
+    let setup = Setup { principal: principal.map(Principal::from), ..Setup::default() };
+    let calls = [("a__one", json!({})), ("a__two", json!({})), ("a__one", json!({}))];
+    let test = setup.start_engine(&flow(json!(["a.*"]), &calls));
+    let tools = [tool("a.one", json!({})), tool("a.two", json!({"method": "POST"}))];
+    let manifest = serde_json::from_value(json!({"tools": tools, "policy": policy, "roles": roles})).unwrap();
+    define(&test.registry, &manifest);
+    let _ = test.fire().await;
+    codes(&test).into_iter().map(|code| code[..code.len() - 2].to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_policy_allows_asks_denies_and_limits_in_every_dimension() {
+    const OK: &str = "ok";
+    const NO: &str = "TOOL_DENIED";
+    const LATER: &str = "TOOL_RATE_LIMITED";
+    let roles =
+        json!({"staff": {"tokens": ["ci"]}, "robots": {"agents": ["a"]}, "plants": {"instances": ["local"]}});
+    let rows = [
+        (json!([]), [OK, OK, OK]),
+        (json!([{"deny": ["a.one"]}]), [NO, OK, NO]),
+        (json!([{"deny": ["a__two"]}]), [OK, NO, OK]),
+        (json!([{"deny": ["a.*"]}]), [NO, NO, NO]),
+        (json!([{"ask": ["a.two"]}]), [OK, NO, OK]),
+        (json!([{"deny": ["*"], "agents": ["a"]}]), [NO, NO, NO]),
+        (json!([{"deny": ["*"], "agents": ["another"]}]), [OK, OK, OK]),
+        (json!([{"deny": ["*"], "nodes": ["t"]}]), [NO, NO, NO]),
+        (json!([{"deny": ["*"], "nodes": ["registry-tool"]}]), [NO, NO, NO]),
+        (json!([{"deny": ["*"], "nodes": ["x"]}]), [OK, OK, OK]),
+        (json!([{"deny": ["*"], "servers": ["github"]}]), [OK, OK, OK]),
+        (json!([{"deny": ["*"], "effect": ["at_most_once"]}]), [OK, NO, OK]),
+        (json!([{"deny": ["*"], "permissions": ["network.hosts"]}]), [NO, NO, NO]),
+        (json!([{"deny": ["*"], "permissions": ["process"]}]), [OK, OK, OK]),
+        (json!([{"deny": ["*"], "roles": ["staff"]}]), [NO, NO, NO]),
+        (json!([{"deny": ["*"], "roles": ["robots"]}]), [NO, NO, NO]),
+        (json!([{"deny": ["*"], "roles": ["plants"]}]), [NO, NO, NO]),
+        (json!([{"allow": ["a.two"], "agents": ["another"]}]), [OK, NO, OK]),
+        (json!([{"allow": ["a.two"], "roles": ["staff"]}]), [OK, OK, OK]),
+        (json!([{"limit": ["a.one"], "rate": "1/h"}]), [OK, OK, LATER]),
+        (json!([{"limit": ["*"], "per": "agent", "rate": "2/h"}]), [OK, OK, LATER]),
+        (json!([{"limit": ["*"], "per": "session", "rate": "2/h"}]), [OK, OK, LATER]),
+        (json!([{"limit": ["*"], "per": "principal", "rate": "1/h"}]), [OK, LATER, LATER]),
+        (json!([{"limit": ["*"], "concurrent": 1}]), [OK, OK, OK]),
+    ];
+    for (policy, expected) in rows {
+        let found = codes_under(policy.clone(), roles.clone(), Some("token:ci")).await;
+        assert_eq!(found, expected, "{policy}");
+    }
+    let staff = json!([{"allow": ["*"], "roles": ["staff"]}]);
+    assert_eq!(codes_under(staff, roles, Some("token:guest")).await, [NO, NO, NO]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_is_never_made_and_the_run_goes_on() {
+    let test = start(
+        &flow(json!(["a.one"]), &[("a__one", json!({}))]),
+        &serde_json::from_value(json!({
+            "tools": [tool("a.one", json!({"method": "POST"}))], "policy": [{"deny": ["a.one"]}],
+        }))
+        .unwrap(),
+    );
+    let history = calls(&test).await;
+    assert_eq!(history[0]["error"], "The policy does not allow this call of `a.one` (rule 1).");
+    assert!(
+        test.recorder.calls().iter().all(|line| !line.starts_with("tool")),
+        "{:?}",
+        test.recorder.calls()
+    );
+    assert_eq!(codes(&test), ["TOOL_DENIED 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_holds_for_tools_that_are_nodes_too() {
+    let flow = json!([
+        inject(&["a"]),
+        agent("a", "m", &["d"]),
+        model("m", json!([tool_call("calculator", json!({"expression": "1+1"})), final_answer("done")])),
+        crate::kit::calculator(),
+        debug("d", "payload"),
+    ]);
+    for pattern in ["builtin.calculator", "calculator", "builtin.*"] {
+        let manifest = serde_json::from_value(json!({"policy": [{"deny": [pattern]}]})).unwrap();
+        let test = start(&flow, &manifest);
+        calls(&test).await;
+        assert_eq!(codes(&test), ["TOOL_DENIED 0"], "{pattern}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_at_the_same_time_share_a_limit_and_give_their_place_back() {
+    let replies = json!([
+        {"toolCalls": [{"name": "a__one", "arguments": {"n": 1}}, {"name": "a__one", "arguments": {"n": 2}}]},
+        {"toolCalls": [{"name": "a__one", "arguments": {"n": 3}}]},
+        "done",
+    ]);
+    let flow = json!([
+        inject(&["a"]),
+        with(node("a", "ai-agent", json!([[], []])), json!({"model": "m", "tools": ["t"]})),
+        model("m", replies),
+        with(node("t", "registry-tool", json!([])), json!({"ids": ["a.*"]})),
+    ]);
+    let manifest = serde_json::from_value(json!({
+        "tools": [tool("a.one", json!({}))], "policy": [{"limit": ["a.one"], "concurrent": 1}],
+    }));
+    let test = start(&flow, &manifest.unwrap());
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    let mut found = codes(&test);
+    found.sort();
+    assert_eq!(found, ["TOOL_RATE_LIMITED 0", "ok 1", "ok 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_principal_is_in_the_first_fact_and_goes_along_the_cascade() {
+    let flow = json!([
+        inject(&["a"]),
+        with(agent("a", "m", &["b"]), json!({})),
+        with(agent("b", "m2", &[]), json!({})),
+        model("m", json!([final_answer("on")])),
+        model("m2", json!([final_answer("done")])),
+        crate::kit::calculator(),
+    ]);
+    let setup = Setup { principal: Some("cli".into()), ..Setup::default() };
+    let test = setup.start_engine(&flow);
+    test.fire().await;
+    let mut start = order(Some("a"), Some(json!("go")), None);
+    start.by = Some("token:ci".into());
+    test.start(start).await.unwrap().reports.await.unwrap();
+    let by = |run: &str| first_fact(&test, run)["fact"]["by"].clone();
+    assert_eq!(
+        ["run-1", "run-2", "run-3", "run-4"].map(by),
+        [json!("cli"), json!("cli"), json!("token:ci"), json!("token:ci")]
+    );
+}
+
+/// A node with two operations, wired back to its agent.
+fn node_flow(calls: &[(&str, Value)]) -> Value {
+    let mut replies: Vec<Value> = calls.iter().map(|(tool, input)| tool_call(tool, input.clone())).collect();
+    replies.push(final_answer("done"));
+    json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["d"]), json!({"allowedTools": ["node-double.*"]})),
+        model("m", Value::Array(replies)),
+        node("t", "node.double", json!([["a"]])),
+        debug("d", "payload"),
+    ])
+}
+
+fn operations() -> NodeTools {
+    let operation =
+        |extra: Value| with(json!({"description": "d", "inputSchema": {"type": "object"}}), extra);
+    serde_json::from_value(json!({"node.double": {
+        "create": operation(json!({"msg": {"payload": {"record": "{{input.name}}"}, "topic": "create"}, "result": "payload.record"})),
+        "list": operation(json!({"effect": "read", "msg": {"topic": "list"}, "result": "topic"})),
+    }}))
+    .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations_of_a_node_are_tools() {
+    let setup = Setup::default();
+    setup.registry.set_node_tools(&InstanceId::local(), operations());
+    let flow =
+        node_flow(&[("node-double__create", json!({"name": "Ada"})), ("node-double__list", json!({}))]);
+    let test = setup.start_engine(&flow);
+    let history = calls(&test).await;
+    assert_eq!((&history[0]["output"], &history[1]["output"]), (&json!("Ada"), &json!("list")));
+    let sent: Value = serde_json::from_str(test.recorder.calls()[0].strip_prefix("node ").unwrap()).unwrap();
+    assert_eq!((&sent["payload"], &sent["topic"]), (&json!({"record": "Ada"}), &json!("create")));
+    assert_eq!(sent["_agentCore"]["tool"], "node-double__create");
+    let fact = first_fact(&test, "run-1");
+    let tools = &fact["fact"]["spec"]["tools"];
+    assert_eq!((&tools[0]["id"], &tools[0]["operation"]), (&json!("node-double.create"), &json!("create")));
+    assert_eq!((&tools[0]["effect"], &tools[1]["effect"]), (&json!("at_most_once"), &json!("read")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_manifest_replaces_the_operations_of_a_package() {
+    let setup = Setup::default();
+    setup.registry.set_node_tools(&InstanceId::local(), operations());
+    let test = setup.start_engine(&node_flow(&[("node-double__list", json!({}))]));
+    let mut nodes = operations();
+    nodes.get_mut("node.double").unwrap().get_mut("list").unwrap().msg =
+        json!({"topic": "mine"}).as_object().cloned();
+    define(&test.registry, &Manifest { nodes, ..Manifest::default() });
+    assert_eq!(calls(&test).await[0]["output"], "mine");
+    let entries = test.registry.snapshot().entries();
+    let entries: Vec<_> = entries.iter().map(|entry| (entry.id.as_str(), entry.instance.is_some())).collect();
+    assert_eq!(entries, [("node-double.create", false), ("node-double.list", false)]);
+}
+
+/// Runs until the first tool call hangs, crashes, changes the manifest, and resumes.
+async fn after_a_crash(first: &Manifest, second: &Manifest) -> (Vec<String>, Value) {
+    let flow = json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["d"]), json!({"allowedTools": ["a.one"]})),
+        model_double("m", json!([tool_call("a__one", json!({})), final_answer("done")]), json!({})),
+        with(node("t", "registry-tool", json!([])), json!({"ids": ["a.*"]})),
+        debug("d", "payload"),
+    ]);
+    let test = start(&flow, first);
+    let store = test.crash_after(1, crate::kit::Buffered::Survives).await;
+    let setup = Setup::default();
+    let test = setup.restart(&flow, &store);
+    define(&test.registry, second);
+    let reports = test.recover().await;
+    let message = only_message(&reports);
+    (ends(&reports), message["envelope"]["tools"]["history"][0].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_run_calls_only_the_tool_that_it_began_with() {
+    let hangs = json!({"hangs": "tool", "ownEffect": "read", "result": "made"});
+    let first = manifest(&[tool("a.one", json!({"body": hangs}))]);
+    let (ended, call) = after_a_crash(&first, &first).await;
+    assert_eq!((ended, &call["output"]), (vec!["run-1 a completed".to_owned()], &json!("made")));
+    let changed = manifest(&[tool("a.one", json!({"body": hangs, "url": "https://example.net/"}))]);
+    let (ended, call) = after_a_crash(&first, &changed).await;
+    assert_eq!(ended, ["run-1 a completed"]);
+    assert_eq!(call["error"], "The tool `a.one` has changed since the run began.");
+    let (ended, call) = after_a_crash(&first, &manifest(&[])).await;
+    assert_eq!(ended, ["run-1 a completed"]);
+    assert_eq!(call["error"], "The tool `a.one` is no longer there.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_can_be_called_outside_a_run() {
+    let test = start(&flow(json!(["*"]), &[]), &manifest(&[]));
+    let schema = json!({"type": "object", "required": ["city"]});
+    let tools = [
+        tool("a.ok", json!({"inputSchema": schema})),
+        tool("a.denied", json!({})),
+        tool("a.never", json!({"body": {"hangs": "tool"}})),
+        tool("a.panics", json!({"body": {"panics": "tool"}})),
+        tool("a.lost", json!({"method": "POST", "body": {"unknown": "the line broke"}})),
+        tool("a.large", json!({"body": {"result": "x".repeat(2_000_000)}})),
+    ];
+    let manifest =
+        serde_json::from_value(json!({"tools": tools, "policy": [{"deny": ["a.denied"]}]})).unwrap();
+    define(&test.registry, &manifest);
+    let call = async |id: &str, input: Value| {
+        let snapshot = test.registry.snapshot();
+        let request = ToolRequest {
+            tool: snapshot.find(id).unwrap(),
+            input: input.as_object().unwrap().clone(),
+            by: Some("token:main".into()),
+            limits: &RunLimits::default(),
+            scrubber: &Scrubber::default(),
+        };
+        test.registry.invoke(request, &*test.recorder, &NoMeter).await
+    };
+    let made = call("a.ok", json!({"city": "Graz"})).await.unwrap();
+    assert_eq!((made.success, &made.output, made.tries), (true, &Some(json!({"ok": true})), 1));
+    assert_eq!((made.by.as_ref().unwrap().as_str(), made.tool.as_str()), ("token:main", "a__ok"));
+    let wrong = call("a.ok", json!({})).await;
+    assert_eq!(
+        wrong,
+        Err(InvokeError::InputInvalid("At `/city`, the value is missing (rule `required`).".to_owned()))
+    );
+    let failures = [
+        ("a.denied", 0, "The policy does not allow this call of `a.denied` (rule 1)."),
+        ("a.never", 1, "the tool did not answer within 30000 ms"),
+        ("a.panics", 1, "the tool crashed while it was asked"),
+        ("a.lost", 1, "It is unknown whether the call took effect: the line broke."),
+        ("a.large", 1, "the tool's result has 2000028 bytes; the limit is 262144"),
+    ];
+    for (id, tries, text) in failures {
+        let made = call(id, json!({})).await.unwrap();
+        assert_eq!((made.success, made.tries, made.error.as_deref()), (false, tries, Some(text)), "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_of_the_manifest_replaces_a_registered_one() {
+    let test = start(&flow(json!(["*"]), &[]), &manifest(&[]));
+    let registered: Vec<ManifestTool> =
+        vec![serde_json::from_value(tool("a.one", json!({"title": "mine"}))).unwrap()];
+    define_with(&test.registry, &manifest(&[]), &registered);
+    let entry = |registry: &Registry| registry.snapshot().tool("a.one").unwrap().entry.clone();
+    assert_eq!(
+        (entry(&test.registry).provider.as_str(), entry(&test.registry).title.as_str()),
+        ("registered", "mine")
+    );
+    define_with(&test.registry, &manifest(&[tool("a.one", json!({"title": "theirs"}))]), &registered);
+    assert_eq!(
+        (entry(&test.registry).provider.as_str(), entry(&test.registry).title.as_str()),
+        ("manifest", "theirs")
+    );
+}
+
+/// The journal says how often a tool was tried, and old journals do not.
+#[test]
+fn a_fact_without_tries_is_one_try() {
+    let fact =
+        json!({"type": "tool_returned", "at": 1, "effect": 2, "result": {"success": true, "output": 1}});
+    let read: Fact = serde_json::from_value(fact.clone()).unwrap();
+    assert!(matches!(read, Fact::ToolReturned { tries: 1, .. }));
+    assert_eq!(serde_json::to_value(&read).unwrap(), fact);
+}
