@@ -320,6 +320,7 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "FLOW_TOO_DEEP":
     case "FLOW_SHAPE_UNKNOWN":
     case "DUPLICATE_KEY":
+    case "MANIFEST_INVALID":
       return "file";
     case "DUPLICATE_ID":
     case "SUBFLOW_CYCLE":

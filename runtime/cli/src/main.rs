@@ -31,7 +31,7 @@ mod times;
 #[cfg(feature = "faults")]
 mod witness;
 
-use args::{Arguments, Command, ConfigCommand, ConfigOptions};
+use args::{Arguments, Command, ConfigCommand, ConfigOptions, ToolsCommand, ToolsOptions};
 use clap::{CommandFactory as _, Parser as _};
 use config::Settings;
 use context::AppContext;
@@ -55,12 +55,16 @@ fn run(arguments: &Arguments) -> CommandResult {
         Command::Serve(options) => configured(&|context| commands::serve(options, context)),
         Command::Runs(options) => configured(&|context| commands::runs(options, context)),
         Command::Models(options) => configured(&|context| commands::models(options, context)),
+        Command::Egress(options) => configured(&|context| commands::egress(options, context)),
         Command::Replay(options) => configured(&|context| commands::replay(options, context)),
         Command::Backup(options) => configured(&|context| commands::backup(options, context)),
         Command::Token(options) => configured(&|context| commands::token(options, context)),
         Command::Credentials(options) => configured(&|context| commands::credentials(options, context)),
         Command::Config(ConfigOptions { command: ConfigCommand::Show(options) }) => {
             configured(&|context| Ok(commands::show_config(options, &context.settings)))
+        }
+        Command::Tools(ToolsOptions { command: ToolsCommand::Check(options) }) => {
+            Ok(commands::check_manifest(options))
         }
         Command::Import(options) => commands::import(options),
         Command::Export(options) => commands::export(options),

@@ -126,6 +126,7 @@ codes! {
         SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
         SecretInFlow "SECRET_IN_FLOW" Severity::Warning, "A key or password is written in the flow file.";
         DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
+        ManifestInvalid "MANIFEST_INVALID" Severity::Error, "The manifest of tools is not valid.";
         NeedsNodeRed "NEEDS_NODE_RED" Severity::Info, "This build cannot run the node; Node-RED can.";
     } class Severity
 }
@@ -224,7 +225,7 @@ codes! {
         NodeNotStartable "NODE_NOT_STARTABLE" 422, "The node cannot be started like this.";
         IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" 409, "An earlier start with this key asked for something else.";
         ChatNotConnected "CHAT_NOT_CONNECTED" 409, "The chat node is not wired to an agent.";
-        StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI has no room for this.";
+        StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI, or of registered tools, has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";
         EventsGone "EVENTS_GONE" 410, "The events after the cursor are no longer kept.";
         ReaderTooSlow "READER_TOO_SLOW" 408, "The reader did not take its events in time.";

@@ -7,7 +7,7 @@ use crate::{
     replay, run, run_error, stream, tally, tool, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
-use node::source::{schema, typescript as declaration};
+use node::source::{schema, typescript as declaration, written_schema};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -250,7 +250,7 @@ pub fn schemas() -> Vec<GeneratedFile> {
         whole::<model_test::ModelTest>("model-test"),
         whole::<plan::AgentPlan>("agent-plan"),
         whole::<plan::AgentSpec>("agent-spec"),
-        whole::<manifest::Manifest>("tool-manifest"),
+        file("tool-manifest", &written_schema::<manifest::Manifest>()),
         whole::<tool::ToolEntry>("tool-entry"),
         whole::<flow::FlowNode>("flow-node"),
     ];

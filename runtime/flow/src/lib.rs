@@ -21,6 +21,7 @@ mod credentials;
 mod diff;
 mod env;
 mod graph;
+mod manifest;
 mod raw;
 mod redflow_format;
 mod report;
@@ -33,6 +34,7 @@ pub use check::{
 };
 pub use diff::differences;
 pub use env::{ProcessSecrets, resolve_process_env};
+pub use manifest::{MAX_MANIFEST_PROBLEMS, check_manifest, check_node_tools, check_tool};
 pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};
 pub use resolve::resolve_flow;

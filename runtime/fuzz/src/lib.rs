@@ -1,5 +1,5 @@
-//! Fuzzers for everything that reads what strangers send: flows, schemas, model answers, journals, and the
-//! bodies and frames of a real sidecar.
+//! Fuzzers for everything that reads what strangers send: flows, schemas, model answers, journals,
+//! addresses, and the bodies and frames of a real sidecar.
 //!
 //! Each target changes its seeds at random and looks at the outcome of each input. A panic, a wrong answer or
 //! a hang is a finding, and its input is kept in `cases/`. The tests run all kept cases again. The same seed

@@ -6,7 +6,7 @@
 //! | `flow_node` | ordinary Node-RED nodes that this build runs |
 //! | `adapters` | the builder for each node type |
 //! | `run_store`, `run_reader` | stored runs: written by the engine, read by everyone else |
-//! | `event_log`, `flow_store`, `chat_store`, `ui_storage` | what else a sidecar stores |
+//! | `event_log`, `flow_store`, `manifest_store`, `chat_store`, `ui_storage` | what else a sidecar stores |
 //! | `event_sink`, `flow_step`, `meter` | what observers and metrics receive |
 //! | `host` | the Node-RED that owns the flow around the agents |
 //! | `clock`, `failpoint` | time, ids, and places where a test stops the process |
@@ -27,6 +27,7 @@ mod flow_step;
 mod flow_store;
 mod future;
 mod host;
+mod manifest_store;
 mod memory;
 mod meter;
 mod model;
@@ -49,6 +50,7 @@ pub use flow_step::{FlowStep, ServiceCall, StartId, StepOutcome};
 pub use flow_store::{Credentials, FileStoreError, FlowStore, StoredFlow};
 pub use future::BoxFuture;
 pub use host::{AgentMessage, Host};
+pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredTool};
 pub use memory::Memory;
 pub use meter::{Measurement, MemoryAction, Meter, NoMeter};
 pub use model::{ChatModel, DeltaObserver, ModelInfo, ModelRequest};

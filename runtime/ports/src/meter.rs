@@ -97,6 +97,11 @@ pub enum Measurement<'a> {
         /// Why.
         code: ToolCode,
     },
+    /// A request of a tool to an address that others may choose was answered, refused or failed.
+    EgressRequest {
+        /// `answered`, the rule that refused it, or how it failed.
+        verdict: &'a str,
+    },
     /// A memory operation ended.
     MemoryCall {
         /// The operation.

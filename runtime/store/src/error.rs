@@ -283,8 +283,8 @@ pub(crate) fn ui_storage_unreadable(file: &Path, key: &Path, reason: &str) -> Fi
     }
 }
 
-/// The UI storage would pass a limit; `limit` is a sentence without its full stop.
-pub(crate) fn ui_storage_full(limit: &str) -> FileStoreError {
+/// A storage would pass a limit; `limit` is a sentence without its full stop.
+pub(crate) fn storage_full(limit: &str) -> FileStoreError {
     FileStoreError {
         code: ProblemCode::Api(ApiCode::StorageFull),
         message: format!("The storage has no room for this: {limit}. Nothing was stored."),

@@ -1,5 +1,5 @@
 //! Stores runs and their events: in a SQLite database in a data directory, or in memory. Also stores the
-//! active flow as a file, with its credentials encrypted in a second file.
+//! active flow as a file, with its credentials encrypted in a second file, and the manifest of tools.
 //!
 //! Owns the data directory, its lock and its tables. Never reads the meaning of a journal line: the crates
 //! that write and read journals do that.
@@ -32,6 +32,8 @@ pub use backup::BackupReport;
 pub use chats::memory::MemoryChatStore;
 pub use events::log::EventLogSettings;
 pub use files::flow_file::FlowFile;
+pub use files::manifest_files::{MAX_TOOL_BYTES, ManifestFiles};
+pub use files::manifest_text::{MAX_MANIFEST_BYTES, MAX_MANIFEST_DEPTH, ManifestFormat, parse_manifest};
 pub use files::node_red_file::{
     ExistingFile, MAX_NODE_RED_BYTES, NodeRedCredentials, decode_node_red, encode_node_red, place_node_red,
 };

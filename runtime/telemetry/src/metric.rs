@@ -14,6 +14,7 @@ pub(crate) enum Metric {
     ToolCalls,
     ToolCallDuration,
     ToolsRefused,
+    EgressRequests,
     MemoryCalls,
     MemoryCallDuration,
     MemoryMessages,
@@ -60,6 +61,7 @@ impl Metric {
         Self::ToolCalls,
         Self::ToolCallDuration,
         Self::ToolsRefused,
+        Self::EgressRequests,
         Self::MemoryCalls,
         Self::MemoryCallDuration,
         Self::MemoryMessages,
@@ -142,6 +144,12 @@ impl Metric {
                 Counter,
                 &["tool", "code"],
                 "Tool calls that the runtime refused or ended",
+            ),
+            Self::EgressRequests => (
+                "redflow_egress_total",
+                Counter,
+                &["verdict"],
+                "Requests of tools: answered, refused by a rule, or failed",
             ),
             Self::MemoryCalls => {
                 ("redflow_memory_calls_total", Counter, &["action", "success"], "Memory calls")

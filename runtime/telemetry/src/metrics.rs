@@ -160,6 +160,7 @@ impl Meter for Metrics {
             Measurement::ToolRefused { tool, code } => {
                 self.count(Metric::ToolsRefused, &[tool, code.as_str()], 1);
             }
+            Measurement::EgressRequest { verdict } => self.count(Metric::EgressRequests, &[verdict], 1),
             Measurement::MemoryCall { action, size, success, took } => {
                 let action = action.as_str();
                 self.count(Metric::MemoryCalls, &[action, bool_label(success)], 1);

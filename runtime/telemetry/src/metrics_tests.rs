@@ -48,6 +48,8 @@ fn all_measurements() -> Metrics {
         Measurement::ToolRefused { tool: "calculator", code: ToolCode::ToolDenied },
         Measurement::ToolCall { tool: "calculator", success: true, took: TOOK },
         Measurement::ToolCall { tool: "calculator", success: false, took: TOOK },
+        Measurement::EgressRequest { verdict: "answered" },
+        Measurement::EgressRequest { verdict: "address" },
         Measurement::MemoryCall {
             action: MemoryAction::Recall,
             size: Some((3, 900)),

@@ -1,6 +1,7 @@
 //! The command line: all commands, with the arguments of the small ones.
 
 mod credentials;
+mod egress;
 mod exchange;
 mod flows;
 mod models;
@@ -8,11 +9,13 @@ mod run;
 mod runs;
 mod serve;
 mod shared;
+mod tools;
 
 pub(crate) use credentials::{
     CredentialsCommand, CredentialsExportOptions, CredentialsImportOptions, CredentialsOptions,
     CredentialsTarget,
 };
+pub(crate) use egress::{EgressCommand, EgressOptions};
 pub(crate) use exchange::{ExportOptions, ImportOptions, Shape};
 pub(crate) use flows::{DiffOptions, FlowsCommand, FlowsOptions, PullOptions, PushOptions};
 pub(crate) use models::{ModelTestOptions, ModelsCommand, ModelsOptions};
@@ -26,6 +29,7 @@ pub(crate) use serve::{
     TokenOptions,
 };
 pub(crate) use shared::{DataOption, ProfileName, SidecarOption};
+pub(crate) use tools::{CheckManifestOptions, ToolsCommand, ToolsOptions};
 
 use crate::config::{Flags, LogDefault};
 use clap::{Args, Parser, Subcommand};
@@ -69,6 +73,10 @@ pub(crate) enum Command {
     Runs(RunsOptions),
     /// Test a model: its address, its key and its answer
     Models(ModelsOptions),
+    /// Test which addresses tools may reach
+    Egress(EgressOptions),
+    /// Check a manifest of tools
+    Tools(ToolsOptions),
     /// Replay a journal and compare every effect with the recorded one
     Replay(ReplayOptions),
     /// Copy all runs into one file, even while a process uses them
@@ -160,6 +168,7 @@ impl Arguments {
                 data: options.data.data.clone(),
                 profile: profile(options.profile),
                 url: options.sidecar.url.clone(),
+                allow_private: options.private.allow_private.clone(),
                 logs: if options.quiet { LogDefault::Quiet } else { LogDefault::WithTimeline },
                 ..flags
             },
@@ -173,6 +182,7 @@ impl Arguments {
                 profile: profile(options.profile),
                 redflow_ui: options.redflow_ui.clone(),
                 node_red: options.node_red.clone(),
+                allow_private: options.private.allow_private.clone(),
                 logs: LogDefault::Service,
                 ..flags
             },
@@ -191,8 +201,13 @@ impl Arguments {
                 Flags { data: target.data.data.clone(), flows: target.flows.clone(), ..flags }
             }
             Command::Flows(options) => Flags { node_red: options.node_red().cloned(), ..flags },
-            Command::Models(_) | Command::Explain(_) | Command::Schema(_) | Command::Types(_) => flags,
-            Command::Import(_) | Command::Export(_) | Command::Completions { .. } => flags,
+            Command::Egress(EgressOptions { command: EgressCommand::Test(options) }) => {
+                Flags { allow_private: options.private.allow_private.clone(), ..flags }
+            }
+            Command::Models(_) | Command::Tools(_) | Command::Explain(_) | Command::Schema(_) => flags,
+            Command::Types(_) | Command::Import(_) | Command::Export(_) | Command::Completions { .. } => {
+                flags
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The arguments of `redflow run`.
 
-use super::shared::{DataOption, PROFILE_HELP, ProfileName, SidecarOption};
+use super::shared::{DataOption, PROFILE_HELP, PrivateOption, ProfileName, SidecarOption};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -52,6 +52,8 @@ pub(crate) struct RunOptions {
     /// Write metrics to a file when the command ends, in the text format of Prometheus
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub(crate) metrics: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) private: PrivateOption,
     /// Hide the timeline
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -1,6 +1,6 @@
 //! The arguments of `redflow serve`, `redflow config` and `redflow token`.
 
-use super::shared::{DATA_HELP, DataOption, PROFILE_HELP, ProfileName};
+use super::shared::{DATA_HELP, DataOption, PROFILE_HELP, PrivateOption, ProfileName};
 use clap::{Args, Subcommand, ValueEnum};
 use redflow_contract::api::Scope;
 use std::path::PathBuf;
@@ -55,6 +55,8 @@ pub(crate) struct ServeOptions {
     pub(crate) data: DataOption,
     #[arg(long, value_enum, help = PROFILE_HELP)]
     pub(crate) profile: Option<ProfileName>,
+    #[command(flatten)]
+    pub(crate) private: PrivateOption,
     /// Store no runs, no events and no deploys: they end with the process
     #[arg(long)]
     pub(crate) ephemeral: bool,

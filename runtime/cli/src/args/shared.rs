@@ -33,6 +33,14 @@ pub(crate) struct SidecarOption {
     pub(crate) token_file: Option<PathBuf>,
 }
 
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PrivateOption {
+    /// A host of your own network that tools may reach, such as nas.lan:8123, 192.168.1.5:80 or 10.0.0.0/8:443; can be
+    /// repeated. Default: REDFLOW_EGRESS_PRIVATE, separated by commas, or the configuration, else none
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) allow_private: Vec<String>,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ProfileName {
     /// Require every property that the schema of Agent Core requires

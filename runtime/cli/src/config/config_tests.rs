@@ -130,6 +130,8 @@ fn every_key_of_the_file_is_read() {
          max_deliveries = 6\n\
          [run_budget]\ntokens = 1000\ncost = 0.5\nmodel_calls = 3\ntool_calls = 0\n\
          [http]\nproxy = \"http://u:p@proxy:3128\"\nconnect_timeout_ms = 5\n\
+         [egress]\nschemes = [\"https\"]\nports = [443, 8443]\nallow = [\"*.example.org\"]\n\
+         deny = [\"secret.example.org\"]\nprivate = [\"nas.lan:8123\"]\nproxy = \"\"\nmax_body_bytes = 4096\n\
          [prices.\"gpt-5*\"]\ninput = 1\noutput = 2.5\ncached = 0.1\n\
          [memory]\nmax_sessions = 7\nmax_bytes = 8\n[log]\nlevel = \"debug\"\nformat = \"json\"\nredact = \"secrets\"\n",
         &[],
@@ -158,6 +160,15 @@ fn every_key_of_the_file_is_read() {
     assert_eq!(settings.run_budget, budget);
     assert_eq!(settings.http.connect_timeout.as_millis(), 5);
     assert_eq!(settings.http.proxy.as_ref().and_then(url::Url::port), Some(3128));
+    let egress = redflow_egress::Egress::new(settings.egress.clone());
+    let refused_by = |url: &str| egress.judge(url).err().map(|refusal| refusal.rule.as_str());
+    assert_eq!(refused_by("https://a.example.org:8443/"), None);
+    assert_eq!(refused_by("http://nas.lan:8123/"), None);
+    assert_eq!(refused_by("http://a.example.org/"), Some("scheme"));
+    assert_eq!(refused_by("https://a.example.org:80/"), Some("port"));
+    assert_eq!(refused_by("https://example.net/"), Some("name"));
+    assert_eq!(refused_by("https://secret.example.org/"), Some("name"));
+    assert_eq!(settings.egress.max_body_bytes(), 4096);
     assert_eq!((settings.memory.max_sessions, settings.memory.max_bytes), (7, 8));
     assert!((settings.prices["gpt-5*"].output - 2.5).abs() < 1e-9);
     assert_eq!(settings.log.format.value, LogFormat::Json);
@@ -192,9 +203,9 @@ fn an_unknown_key_is_reported_with_the_known_ones() {
         ),
         (
             "[htp]\nproxy = 1\n",
-            "is wrong in line 1: unknown field `htp`, expected one of `http`, `limits`, `log`, `memory`, `prices`, `run_budget`, `server`",
+            "is wrong in line 1: unknown field `htp`, expected one of `egress`, `http`, `limits`, `log`, `memory`, `prices`, `run_budget`, `server`",
         ),
-        ("\n\nlisten = 1\n", "is wrong in line 3: unknown field `listen`, expected one of `http`"),
+        ("\n\nlisten = 1\n", "is wrong in line 3: unknown field `listen`, expected one of `egress`"),
         (
             "[server]\ntoken = \"s3cret-0123456789\"\n",
             "is wrong in line 2: unknown field `token`, expected one of `listen`",
@@ -254,6 +265,19 @@ fn a_wrong_value_is_reported_with_the_allowed_ones() {
         ("[server]\ndrain_ms = 1979-05-27", "must be a whole number"),
         ("[limits]\nmax_active = 0", "must be a whole number from 1 to 100000000"),
         ("[memory]\nmax_sessions = true", "must be a whole number"),
+        ("[egress]\nschemes = [\"ftp\"]", "only `https` and `http` are known"),
+        ("[egress]\nports = [0]", "must be a list of ports from 1 to 65535"),
+        ("[egress]\nports = 443", "must be a list of ports"),
+        ("[egress]\nallow = [\"a.example\", \"https://s3cret-0123456789\"]", "entry 2: "),
+        ("[egress]\ndeny = 1", "must be a list of at most 1000 texts"),
+        (
+            "[egress]\nprivate = [\"s3cret-0123456789\"]",
+            "entry 1: the port is missing; write HOST:PORT, such as",
+        ),
+        ("[egress]\nprivate = [\"169.254.0.0/16:80\"]", "can only be allowed one by one"),
+        ("[egress]\nproxy = \"s3cret-0123456789\"", "must be an address such as"),
+        ("[egress]\nproxy = \"http://s3cret-0123456789@proxy/path\"", "more than a host and a port"),
+        ("[egress]\nmax_body_bytes = 0", "must be a whole number from 1024 to 1073741824"),
         ("[prices.x]\ninput = 1", "missing field `output`"),
         ("[prices.x]\ninput = nan\noutput = 1", "must be a number from 0 to 1e9"),
         ("[prices.x]\ninput = 1\noutput = -1", "must be a number from 0 to 1e9"),
@@ -278,6 +302,11 @@ fn a_wrong_variable_or_flag_is_named() {
         assert_eq!(found, [format!("the variable {name} is wrong: it must {expected}")], "{value}");
     };
     env("REDFLOW_LISTEN", "s3cret", "be an IP address and a port, such as 127.0.0.1:1881 or [::1]:1881");
+    let found = problems("", &[("REDFLOW_EGRESS_PRIVATE", "nas.lan:80,s3cret")], Flags::default());
+    assert!(
+        found[0].starts_with("the variable REDFLOW_EGRESS_PRIVATE is wrong: entry 2: the port"),
+        "{found:?}"
+    );
     env("REDFLOW_PROFILE", "s3cret", "be \"strict\" or \"redflow\"");
     env("REDFLOW_TOKEN", "short s3cret", "be 16 to 512 visible ASCII characters");
     env("REDFLOW_URL", "s3cret", "be an address such as http://127.0.0.1:1881");
@@ -401,4 +430,33 @@ fn the_redflow_ui_requires_a_loopback_address() {
         let flags = Flags { redflow_ui: ui.clone(), listen: Some(listen.to_owned()), ..Flags::default() };
         assert_eq!(problems("", &[], flags), [""; 0], "{listen}");
     }
+}
+
+#[test]
+fn private_hosts_come_from_flags_the_environment_or_the_file() {
+    let file = "[egress]\nprivate = [\"file.lan:1\"]";
+    let env = [("REDFLOW_EGRESS_PRIVATE", "env.lan:2, env.lan:3")];
+    let flags = || Flags {
+        allow_private: vec!["flag.lan:4".to_owned(), "flag.lan:5".to_owned()],
+        ..Flags::default()
+    };
+    let loaded = |file, env: &[_], flags| row(&load(file, env, flags).ok().unwrap(), "egress.private");
+    assert_eq!(loaded(file, &[], Flags::default()).0, serde_json::json!(["file.lan:1"]));
+    let (value, origin) = loaded(file, &env, Flags::default());
+    assert_eq!(
+        (value, origin.to_string()),
+        (serde_json::json!(["env.lan:2", "env.lan:3"]), env[0].0.to_owned())
+    );
+    let (value, origin) = loaded(file, &env, flags());
+    assert_eq!(value, serde_json::json!(["flag.lan:4", "flag.lan:5"]));
+    assert_eq!(origin.to_string(), "--allow-private");
+}
+
+#[test]
+fn the_password_of_the_proxy_for_tools_is_not_shown() {
+    let file = "[egress]\nproxy = \"http://me:s3cret-0123456789@proxy.example:3128\"";
+    let settings = load(file, &[], Flags::default()).ok().unwrap();
+    let (value, _) = row(&settings, "egress.proxy");
+    assert!(!value.to_string().contains(SECRET) && value.to_string().contains("proxy.example"), "{value}");
+    assert!(!format!("{:?}", settings.egress).contains(SECRET));
 }

@@ -3,6 +3,7 @@
 //! Owns the list of keys with their types and defaults. All problems are reported at once. No message quotes
 //! a value, because it may be a secret, such as the password of a proxy.
 
+mod egress;
 mod file;
 mod layers;
 mod values;
@@ -21,6 +22,7 @@ use redflow_access::tokens::{MAX_TOKEN_BYTES, MIN_TOKEN_BYTES};
 use redflow_contract::code::ApiCode;
 use redflow_contract::flow::Profile;
 use redflow_contract::node::Budget;
+use redflow_egress::EgressPolicy;
 use redflow_engine::EngineLimits;
 use redflow_memory::MemorySettings;
 use redflow_models::price::{Price, Prices};
@@ -60,6 +62,7 @@ pub(crate) struct Flags {
     pub(crate) redflow_ui: Option<String>,
     pub(crate) node_red: Option<String>,
     pub(crate) url: Option<String>,
+    pub(crate) allow_private: Vec<String>,
     /// The defaults of the log for this command.
     pub(crate) logs: LogDefault,
 }
@@ -83,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) run_budget: Budget,
     /// The HTTP client for model providers and sidecars.
     pub(crate) http: HttpSettings,
+    /// Which addresses tools may reach.
+    pub(crate) egress: EgressPolicy,
     /// The prices of a million tokens, by model.
     pub(crate) prices: Prices,
     /// The limits of memories inside the process.
@@ -184,6 +189,7 @@ impl Settings {
         let limits = limits(&mut layers);
         let run_budget = run_budget(&mut layers);
         let http = http(&mut layers);
+        let egress = egress::egress(&mut layers, flags, &http.extra_ca);
         let prices = prices(&mut layers);
         let memory = memory(&mut layers);
         let log = log(&mut layers, flags);
@@ -199,6 +205,7 @@ impl Settings {
             limits,
             run_budget,
             http,
+            egress,
             prices,
             memory,
             log,

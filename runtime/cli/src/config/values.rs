@@ -163,7 +163,7 @@ macro_rules! display_as_json {
     };
 }
 
-display_as_json! { String bool u32 u64 usize f64 Vec<String> SocketAddr Profile }
+display_as_json! { String bool u32 u64 usize f64 Vec<String> Vec<u16> SocketAddr Profile }
 
 impl<T: DisplayValue> DisplayValue for Option<T> {
     fn display_value(&self) -> Value {

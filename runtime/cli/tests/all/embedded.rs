@@ -78,7 +78,7 @@ fn version() {
     assert_eq!(redflow(["-V"]).run(), expected);
 }
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "check",
     "run",
     "import",
@@ -86,6 +86,7 @@ const COMMANDS: [&str; 16] = [
     "serve",
     "runs",
     "models",
+    "tools",
     "replay",
     "backup",
     "token",
@@ -123,6 +124,7 @@ fn help_of_commands_with_options() {
         insta::assert_snapshot!(format!("help-{name}"), redflow([name, "--help"]).run().stdout);
     }
     insta::assert_snapshot!("help-models-test", redflow(["models", "test", "--help"]).run().stdout);
+    insta::assert_snapshot!("help-tools-check", redflow(["tools", "check", "--help"]).run().stdout);
     for name in ["import", "export"] {
         let help = redflow(["credentials", name, "--help"]).run().stdout;
         insta::assert_snapshot!(format!("help-credentials-{name}"), help);

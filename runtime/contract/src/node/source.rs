@@ -32,3 +32,10 @@ pub fn schema<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     generator.into_root_schema_for::<T>().to_value()
 }
+
+/// The JSON Schema of a type that people write. Unlike [`schema`], it leaves out what has a default.
+#[must_use]
+pub fn written_schema<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+    generator.into_root_schema_for::<T>().to_value()
+}

@@ -6,7 +6,7 @@ mod collector;
 mod config;
 mod config_texts;
 mod flow_tools;
-mod schema;
+pub(crate) mod schema;
 mod spec;
 mod texts;
 mod tools;

@@ -52,7 +52,8 @@ impl SchemaStore {
     }
 }
 
-fn compile(schema: &Value) -> Result<(), String> {
+/// Checks that a tool's own schema is valid and costs little.
+pub(crate) fn compile(schema: &Value) -> Result<(), String> {
     UntrustedSchema::compile(schema, SchemaRules::Current).map(drop).map_err(|problem| match problem {
         SchemaProblem::Cost(reason) => reason.to_owned(),
         SchemaProblem::Invalid(error) => format!("it is not valid at `{}`", error.schema_path().as_str()),
@@ -98,7 +99,7 @@ fn read_violation(error: &ValidationError<'_>) -> Violation {
     Violation { pointer, rule: error.kind().keyword().to_owned(), expected, found }
 }
 
-fn type_names(kind: &TypeKind) -> String {
+pub(crate) fn type_names(kind: &TypeKind) -> String {
     let word = |t: JsonType| match t {
         JsonType::Array => "an array",
         JsonType::Boolean => "true or false",
@@ -133,7 +134,7 @@ fn known_alternatives(pointer: &str) -> &'static str {
 }
 
 /// A short plain value as JSON, or else the kind of the value.
-pub(super) fn display_value(value: &Value) -> String {
+pub(crate) fn display_value(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() <= 40 => value.to_string(),
         Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
@@ -141,7 +142,7 @@ pub(super) fn display_value(value: &Value) -> String {
     }
 }
 
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",

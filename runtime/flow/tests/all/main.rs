@@ -16,6 +16,7 @@ mod edges;
 mod env;
 mod flow_tools;
 mod kit;
+mod manifest;
 mod plan;
 mod redflow_flows;
 mod redflow_format;

@@ -1,6 +1,7 @@
 //! What is fuzzed.
 
 mod answer;
+mod egress;
 mod flow;
 mod journal;
 mod schema;
@@ -35,6 +36,7 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
         Arc::new(schema::ToolSchema),
         Arc::new(answer::ModelAnswers::new()),
         Arc::new(journal::JournalFile::new()),
+        Arc::new(egress::EgressAddress),
     ]
 }
 

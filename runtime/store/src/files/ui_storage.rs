@@ -30,16 +30,16 @@ static KIND: FileKind = FileKind {
 /// Serialises the values, if they are within the limits.
 fn serialize(items: &BTreeMap<String, Value>) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
     if items.len() > MAX_KEYS {
-        return Err(error::ui_storage_full(&format!("it holds at most {MAX_KEYS} values")));
+        return Err(error::storage_full(&format!("it holds at most {MAX_KEYS} values")));
     }
     if items.keys().any(|key| key.len() > MAX_KEY_BYTES) {
-        return Err(error::ui_storage_full(&format!("a key has at most {MAX_KEY_BYTES} bytes")));
+        return Err(error::storage_full(&format!("a key has at most {MAX_KEY_BYTES} bytes")));
     }
     let size = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |text| text.len());
     if items.values().any(|value| size(value) > MAX_VALUE_BYTES) {
-        return Err(error::ui_storage_full(&format!("a value has at most {MAX_VALUE_BYTES} bytes")));
+        return Err(error::storage_full(&format!("a value has at most {MAX_VALUE_BYTES} bytes")));
     }
-    let full = || error::ui_storage_full(&format!("all of it together has at most {MAX_BYTES} bytes"));
+    let full = || error::storage_full(&format!("all of it together has at most {MAX_BYTES} bytes"));
     let plain = serde_json::to_vec(items).map(Zeroizing::new).map_err(|_| full())?;
     if plain.len() > MAX_BYTES {
         return Err(full());
@@ -78,7 +78,7 @@ impl UiStorage for UiStorageFile {
         let plain = serialize(items)?;
         // JSON that is nested too deeply could be written, but never be read again.
         serde_json::from_slice::<BTreeMap<String, Value>>(&plain)
-            .map_err(|_| error::ui_storage_full("values are nested less deeply"))?;
+            .map_err(|_| error::storage_full("values are nested less deeply"))?;
         // A file that cannot be read is not overwritten.
         self.file.read()?;
         Directory::at(&self.data).and_then(|data| data.create()).map_err(error::to_file_error)?;

@@ -22,6 +22,7 @@ mod flow_kills;
 #[cfg(unix)]
 mod kills;
 mod kit;
+mod manifest;
 mod memory_store;
 #[cfg(unix)]
 mod processes;

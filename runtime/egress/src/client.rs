@@ -1,0 +1,320 @@
+//! One call from its address to its answer.
+
+use crate::address_text::AddressText;
+use crate::body::{BodyLimits, EgressBody, take_encoding};
+use crate::call_slots::{CallSlot, CallSlots};
+use crate::connector::{CONNECT_TIMEOUT, ConnectError, Connector, SentBytes};
+use crate::hop::{Hop, remove_parameter};
+use crate::redirect::Redirect;
+use crate::{
+    Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, Refusal, Resolve, Rule,
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
+use hyper_util::client::legacy::{Client, Error as ClientError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use secrecy::ExposeSecret;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// The largest head of an answer.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// The most headers of an answer.
+pub const MAX_HEADERS: usize = 100;
+
+/// How long a connection without a call stays open. Short, because a server may close it at any time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The client. Its clones share connections and bounds.
+///
+/// A connection was judged when it was made, and only requests to the same scheme, host and port use it again. So a new
+/// policy needs a new client.
+#[derive(Clone)]
+pub struct Egress {
+    policy: Arc<EgressPolicy>,
+    connector: Connector,
+    http: Client<Connector, Full<Bytes>>,
+    slots: CallSlots,
+}
+
+impl std::fmt::Debug for Egress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Egress").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// The head of an answer, and its body as a stream.
+pub struct EgressResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers. A body that was encoded has none that describe its encoded form.
+    pub headers: HeaderMap,
+    /// The address of the last hop, without the credential.
+    pub url: String,
+    /// The body.
+    pub body: EgressBody,
+}
+
+impl Egress {
+    /// A client with the network of this machine.
+    #[must_use]
+    pub fn new(policy: EgressPolicy) -> Self {
+        #[cfg(feature = "failpoints")]
+        if let Some(net) = crate::ScriptedNet::of_environment() {
+            let net = Arc::new(net);
+            return Self::with_net(policy, net.clone(), net);
+        }
+        Self::with_net(policy, Arc::new(crate::SystemResolver), Arc::new(crate::TcpDialler))
+    }
+
+    /// A client with another resolver and dialler.
+    #[must_use]
+    pub fn with_net(policy: EgressPolicy, resolver: Arc<dyn Resolve>, dialler: Arc<dyn Dial>) -> Self {
+        let policy = Arc::new(policy);
+        let connector = Connector::new(policy.clone(), resolver, dialler);
+        let http = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(crate::call_slots::MAX_CALLS_PER_HOST)
+            .retry_canceled_requests(false)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
+            .http1_max_headers(MAX_HEADERS)
+            .build(connector.clone());
+        Self { policy, connector, http, slots: CallSlots::new() }
+    }
+
+    /// The operator's policy.
+    #[must_use]
+    pub fn policy(&self) -> &EgressPolicy {
+        &self.policy
+    }
+
+    /// Applies the rules `text` to `name`, and `address` to an address in the text. Looks nothing up.
+    ///
+    /// # Errors
+    /// When a rule refuses it.
+    pub fn judge(&self, url: &str) -> Result<JudgedUrl, Refusal> {
+        let address = self.policy.judge(url)?;
+        Ok(self.judged(&address))
+    }
+
+    /// Applies all rules that come before a connection. Looks the name up, but dials nothing.
+    ///
+    /// # Errors
+    /// When a rule refuses it.
+    pub async fn test(&self, url: &str) -> Result<JudgedUrl, Refusal> {
+        let address = self.policy.judge(url)?;
+        let mut judged = self.judged(&address);
+        if self.policy.proxy.is_none() {
+            let lookup = self.connector.addresses(&address.host, address.port);
+            judged.addresses = match timeout(CONNECT_TIMEOUT, lookup).await {
+                Ok(Ok(addresses)) => addresses,
+                Ok(Err(ConnectError::Refused(refusal))) => return Err(refusal),
+                Ok(Err(ConnectError::Failed(_))) | Err(_) => {
+                    return Err(Refusal::new(Rule::Address, format!("{} cannot be looked up", address.host)));
+                }
+            };
+        }
+        Ok(judged)
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// # Errors
+    /// When a rule refuses it, or no answer comes.
+    pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
+        let now = Instant::now();
+        let deadline = now.checked_add(request.timeout).unwrap_or(now + Duration::from_secs(86400));
+        let mut hop = Hop::first(self.judge_hop(&request, &request.url)?, &request);
+        for followed in 0.. {
+            let (answer, slot) = self.send_hop(&request, &hop, deadline, followed > 0).await?;
+            let (mut head, incoming) = answer.into_parts();
+            if let Some(next) = self.next_hop(&request, &hop, &head, followed)? {
+                hop = next;
+                continue;
+            }
+            let is_gzip = take_encoding(&hop.method, head.status, &mut head.headers)?;
+            let max_bytes = request.max_body_bytes.min(self.policy.max_body_bytes);
+            let body = EgressBody::new(incoming, is_gzip, BodyLimits { max_bytes, deadline }, slot);
+            let url = String::from(hop.address.url);
+            return Ok(EgressResponse { status: head.status, headers: head.headers, url, body });
+        }
+        Err(EgressError::TimedOut { sent: true })
+    }
+
+    /// Judges the address of a hop, also by the hosts of the request.
+    fn judge_hop(&self, request: &EgressRequest, url: &str) -> Result<AddressText, Refusal> {
+        let address = self.policy.judge(url)?;
+        if let Some(hosts) = &request.hosts
+            && !hosts.iter().any(|pattern| pattern.matches(&address.host, address.port))
+        {
+            let reason = format!("{} is not one of the hosts that the flow names", address.host);
+            return Err(Refusal::new(Rule::Name, reason));
+        }
+        Ok(address)
+    }
+
+    async fn send_hop(
+        &self,
+        request: &EgressRequest,
+        hop: &Hop,
+        deadline: Instant,
+        is_redirected: bool,
+    ) -> Result<(Response<Incoming>, CallSlot), EgressError> {
+        let slot = timeout_at(deadline, self.slots.take(hop.address.host.to_string())).await;
+        let slot = slot.map_err(|_| EgressError::TimedOut { sent: is_redirected })?;
+        let mut hop_request = self.hop_request(request, hop)?;
+        let connection = capture_connection(&mut hop_request);
+        let is_sent = || is_redirected || is_begun(&connection);
+        match timeout_at(deadline, self.http.request(hop_request)).await {
+            Err(_) => Err(EgressError::TimedOut { sent: is_sent() }),
+            Ok(Err(error)) => Err(explain(&error, is_sent())),
+            Ok(Ok(answer)) => {
+                if let Some(sent) = answer.extensions().get::<SentBytes>() {
+                    sent.mark_answered();
+                }
+                // The buffer of hyper may take in more than its bound.
+                if head_bytes(answer.headers()) > MAX_HEAD_BYTES {
+                    return Err(EgressError::Failed { sent: true, reason: large_head() });
+                }
+                Ok((answer, slot))
+            }
+        }
+    }
+
+    fn hop_request(&self, request: &EgressRequest, hop: &Hop) -> Result<Request<Full<Bytes>>, Refusal> {
+        let unreadable = || Refusal::new(Rule::Text, "the address cannot be written into a request");
+        let mut headers = hop.headers(request);
+        let mut url = hop.address.url.clone();
+        if let Some(credential) = self.credential_of(request, hop) {
+            match credential {
+                EgressCredential::Header { name, value, .. } => {
+                    let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
+                        Refusal::new(Rule::Text, "the credential has a character that a header cannot have")
+                    })?;
+                    value.set_sensitive(true);
+                    headers.insert(name, value);
+                }
+                EgressCredential::Query { name, value, .. } => {
+                    remove_parameter(&mut url, name);
+                    url.query_pairs_mut().append_pair(name, value.expose_secret());
+                }
+            }
+        }
+        if let Some(proxy) = &self.policy.proxy
+            && let Some(authorization) = &proxy.authorization
+            && hop.address.scheme == "http"
+        {
+            headers.insert(http::header::PROXY_AUTHORIZATION, authorization.clone());
+        }
+        let body = if hop.keeps_body { request.body.clone() } else { Bytes::new() };
+        let mut built = Request::new(Full::new(body));
+        *built.method_mut() = hop.method.clone();
+        *built.uri_mut() = Uri::try_from(url.as_str()).map_err(|_| unreadable())?;
+        *built.headers_mut() = headers;
+        Ok(built)
+    }
+
+    /// The credential, if this hop may have it.
+    fn credential_of<'a>(&self, request: &'a EgressRequest, hop: &Hop) -> Option<&'a EgressCredential> {
+        let AddressText { scheme, host, port, .. } = &hop.address;
+        let is_safe = *scheme == "https" || self.policy.is_private(host, *port);
+        let credential = request.credential.as_ref().filter(|_| hop.is_first_origin && is_safe)?;
+        credential.hosts().iter().any(|pattern| pattern.matches(host, *port)).then_some(credential)
+    }
+
+    /// The hop that a redirect leads to. `None`: this is the answer.
+    fn next_hop(
+        &self,
+        request: &EgressRequest,
+        hop: &Hop,
+        head: &http::response::Parts,
+        followed: u32,
+    ) -> Result<Option<Hop>, Refusal> {
+        if request.max_redirects == 0 {
+            return Ok(None);
+        }
+        let redirect = Redirect::read(&hop.address, &hop.method, head.status, &head.headers)?;
+        let Some(redirect) = redirect else { return Ok(None) };
+        let mut address = self.judge_hop(request, &redirect.url).map_err(|refusal| {
+            let reason = format!("the answer is a redirect, and {}", refusal.reason);
+            Refusal { reason, ..refusal }
+        })?;
+        Redirect::check_scheme(&hop.address, &address)?;
+        if let Some(EgressCredential::Query { name, .. }) = &request.credential {
+            // A server may repeat the query. The credential is added again where it may go.
+            remove_parameter(&mut address.url, name);
+        }
+        let is_first_origin = hop.is_first_origin && hop.address.is_same_origin(&address);
+        let is_harmless = matches!(redirect.method, Method::GET | Method::HEAD)
+            && (!redirect.keeps_body || request.body.is_empty());
+        if !is_first_origin && !is_harmless {
+            return Ok(None);
+        }
+        if followed >= request.max_redirects {
+            let reason = format!("there are more than {} redirects", request.max_redirects);
+            return Err(Refusal::new(Rule::Redirect, reason));
+        }
+        let keeps_body = hop.keeps_body && redirect.keeps_body && is_first_origin;
+        Ok(Some(Hop { address, method: redirect.method, is_first_origin, keeps_body }))
+    }
+
+    fn judged(&self, address: &AddressText) -> JudgedUrl {
+        JudgedUrl {
+            scheme: address.scheme,
+            host: address.host.to_string(),
+            port: address.port,
+            is_private: self.policy.is_private(&address.host, address.port),
+            addresses: Vec::new(),
+        }
+    }
+}
+
+/// Whether a byte of the request left.
+fn is_begun(connection: &CaptureConnection) -> bool {
+    let mut extras = http::Extensions::new();
+    if let Some(connected) = connection.connection_metadata().as_ref() {
+        connected.get_extras(&mut extras);
+    }
+    extras.get::<SentBytes>().is_some_and(SentBytes::is_begun)
+}
+
+/// Explains an error without the library's text, which may hold an address.
+fn explain(error: &ClientError, sent: bool) -> EgressError {
+    let failed = |reason: &str| EgressError::Failed { sent, reason: reason.to_owned() };
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<ConnectError>() {
+            return match error {
+                ConnectError::Refused(refusal) => EgressError::Refused(refusal.clone()),
+                ConnectError::Failed(reason) => failed(reason),
+            };
+        }
+        if let Some(error) = error.downcast_ref::<hyper::Error>() {
+            // hyper has no other way to tell it apart in a client.
+            if error.to_string() == "message head is too large" {
+                return failed(&large_head());
+            }
+            if error.is_parse() {
+                return failed("the answer is not HTTP");
+            }
+        }
+        cause = error.source();
+    }
+    failed("the connection was lost before the answer")
+}
+
+/// The bytes of headers with their separators.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
+}
+
+fn large_head() -> String {
+    format!("the head of the answer has more than {MAX_HEAD_BYTES} bytes or {MAX_HEADERS} headers")
+}
