@@ -6,7 +6,7 @@ use crate::kit::node_red::{NodeRed, Setup};
 use crate::kit::release_line::ReleaseLine;
 use crate::kit::scene::{MODEL, Scene};
 use crate::kit::witness::completion;
-use crate::kit::{on_both_lines, on_the_newer_line};
+use crate::kit::{eventually, on_both_lines, on_the_newer_line};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ on_both_lines! {
 on_the_newer_line! {
     only_the_allowed_operations_are_tools
     an_error_of_the_node_fails_the_call
+    a_package_that_is_wrong_harms_no_other_tool
 }
 
 const NAME: &str = "node-red-contrib-ledger";
@@ -138,4 +139,24 @@ async fn an_error_of_the_node_fails_the_call(line: ReleaseLine) {
     assert_eq!(scene.ask().await["payload"], "It cannot.");
     let asked = scene.witness.wait_for_bodies(MODEL, 2).await;
     assert!(last_message(&asked[1]).contains("the ledger cannot burn"), "{:#}", asked[1]);
+}
+
+/// One operation has a wrong shape. It is reported; the other one and the other agent work.
+async fn a_package_that_is_wrong_harms_no_other_tool(line: ReleaseLine) {
+    let mut package = package();
+    package["redflow"]["tools"]["ledger"]["createRecord"] = json!({"describe": 5, "effect": "often"});
+    package["redflow"]["tools"]["inject"] = json!({"press": {}});
+    let scene = Scene::start_with(line, ledger(&package)).await;
+    scene.deploy(&flow(&scene, &["ledger.*"])).await;
+    script(&scene, &[tool_call("ledger__listRecords", json!({})), final_answer("Still here.")]);
+    assert_eq!(scene.ask().await["payload"], "Still here.");
+    for words in [
+        "`inject` in `redflow.tools` is not a type of this package",
+        "MANIFEST_INVALID: `redflow.tools` of a node package",
+    ] {
+        eventually(format!("{words} in the log"), async || {
+            (scene.node_red.count_log_lines(words) > 0).then_some(())
+        })
+        .await;
+    }
 }
