@@ -112,7 +112,7 @@ fn no_env(_: &str) -> Option<String> {
 pub(crate) fn shipped_adapters(models: ModelSettings) -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, models);
-    redflow_tools::register(&mut adapters);
+    redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_nodes::register(&mut adapters);
     adapters
 }

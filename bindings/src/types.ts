@@ -72,7 +72,7 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
@@ -811,6 +811,21 @@ estimated?: boolean, };
  * Texts at which a model stops: a list, or text with commas.
  */
 export type StopSequences = string | Array<string>;
+
+/**
+ * Texts: a list, or one text with commas.
+ */
+export type TextList = string | Array<string>;
+
+/**
+ * How an HTTP tool proves who it is.
+ */
+export type HttpAuthentication = "none" | "basic" | "header" | "bearer" | "apiKey";
+
+/**
+ * Where an HTTP tool sends its API key.
+ */
+export type ApiKeyPlace = "header" | "query";
 
 /**
  * One of OpenAI's two interfaces.
@@ -3598,8 +3613,9 @@ flows: Array<JsonValue>,
 credentials: { [key in NodeId]: { [key in string]: string } }, 
 /**
  * The operations of installed nodes, from the `package.json` of their packages.
+ * They are strangers' files: the sidecar leaves out what is wrong and says so.
  */
-nodeTools?: { [key in string]: { [key in string]: NodeOperation } }, } | { "type": "start", 
+nodeTools?: { [type: string]: { [operation: string]: NodeOperation } }, } | { "type": "start", 
 /**
  * The number of this message.
  */
@@ -4622,6 +4638,83 @@ timeout?: number,
 onUnknown?: OnUnknown, };
 
 /**
+ * The properties of `http-request-tool`.
+ */
+export type HttpRequestConfig = { 
+/**
+ * How the tool proves who it is. The model never sees the values. They go only to *Hosts*, by https, or by http where the operator has allowed that host and port.
+ */
+authentication?: HttpAuthentication, 
+/**
+ * The user, for *User and password*.
+ */
+user?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+password?: string, 
+/**
+ * The name of the header, for *Header*.
+ */
+headerName?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+headerValue?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+token?: string, 
+/**
+ * Where the API key is sent.
+ */
+apiKeyIn?: ApiKeyPlace, 
+/**
+ * The name of the header or of the query value with the API key. Empty for `X-Api-Key` and `api_key`.
+ */
+apiKeyName?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+apiKey?: string, 
+/**
+ * The hosts that the model may call, separated by commas: `api.example.org`, `*.example.org` for the names below it, `nas.lan:8123` for one port. Empty for every public host. Required with *Authentication*, because the model chooses the address.
+ */
+hosts?: TextList, 
+/**
+ * The methods that the model may use: `GET`, `POST`, `PUT`, `DELETE`. Empty for all four.
+ */
+methods?: TextList, 
+/**
+ * Headers of every request, as a JSON object of names and texts. The model cannot replace them. Keys belong into *Authentication*.
+ */
+headers: { [key: string]: string }, 
+/**
+ * The longest time of a call, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * Whether the tool follows redirects. Without it, the redirect is the result.
+ */
+followRedirects?: boolean, 
+/**
+ * The most redirects of one call, 0 to 20.
+ */
+maxRedirects?: number, 
+/**
+ * The most bytes of an answer that the model gets, up to 196608. A longer answer is cut off, and the result has its size and its SHA-256.
+ */
+maxBodyBytes?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: HttpRequestConfig, };
+
+/**
  * The properties of `registry-tool`.
  */
 export type RegistryToolConfig = { 
@@ -5080,7 +5173,8 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [
-      "node.tool"
+      "node.tool",
+      "node.http-request-tool"
     ],
     "tool": {
       "name": "http_request",

@@ -346,6 +346,7 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "TOOL_NAME_DUPLICATE":
     case "TOOL_NOT_CONNECTED":
     case "TOOL_CHAIN_OPEN":
+    case "CREDENTIAL_UNBOUND":
     case "TOOL_WITHOUT_SCHEMA":
     case "TOOL_CONNECTED_NOT_ALLOWED":
       return "tool";

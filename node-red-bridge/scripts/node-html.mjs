@@ -239,7 +239,7 @@ const RULES = {
   optional_flag: () => ["flag", {}],
   choice: ({ choices }) => ["choice", { of: choices.map(({ value }) => value).filter((value) => value !== "") }],
   json: ({ shape }) => [shape, {}],
-  stop_sequences: ({ most }) => ["stops", { most }],
+  texts: ({ most }) => ["stops", { most }],
   address: ({ example }) => ["address", { example }],
   redis_address: () => ["redisAddress", {}],
   host_ports: ({ most }) => ["hostPorts", { most }],

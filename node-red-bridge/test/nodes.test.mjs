@@ -540,6 +540,18 @@ test("every node validates its wires without a property in the flow", () => {
   }
 });
 
+test("a part of a dialog depends on values that its field can have", () => {
+  const parts = [];
+  for (const { type, properties } of declared) {
+    for (const [, name, values] of page(type).matchAll(/data-redflow-when="(\w+)=([^"]*)"/g)) {
+      parts.push(type);
+      const offered = properties.find((property) => property.name === name).choices.map(({ value }) => value);
+      assert.ok(values.split("|").some((value) => offered.includes(value)), `${type}: ${name}=${values}`);
+    }
+  }
+  assert.deepEqual(parts, Array(4).fill("http-request-tool"));
+});
+
 test("the examples use every node with its properties and no secret", () => {
   const used = new Set();
   const files = readdirSync(`${module}/examples`).filter((name) => name.endsWith(".json"));

@@ -35,6 +35,7 @@ const SCENARIOS = {
   "Spanish and German": languages.translations,
   "light and dark": languages.lightAndDark,
   "every dialog in another language": dialogs.everyDialog,
+  "a dialog has the fields of the chosen authentication": dialogs.partsByChoice,
   "the chat window": dialogs.chat,
   "shows untrusted texts as text": untrustedText.asText,
   "shows untrusted names as text": untrustedText.hugeNames,

@@ -27,7 +27,7 @@ pub(crate) fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, ModelSettings::default());
     redflow_memory::register(&mut adapters, MemorySettings::default());
-    redflow_tools::register(&mut adapters);
+    redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_nodes::register(&mut adapters);
     adapters
 }

@@ -21,6 +21,7 @@ mod deploys;
 mod editor_api;
 mod first_steps;
 mod flow_layouts;
+mod http_request_tool;
 mod interruptions;
 mod kit;
 mod kit_test;

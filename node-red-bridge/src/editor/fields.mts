@@ -113,7 +113,21 @@ export function prepareFields(node: EditorNode, prefix: string = PREFIX): void {
     }
     rememberValue(field);
   }
+  prepareParts(prefix);
   prepareProblems(node, prefix);
+}
+
+/** Shows a part of a dialog only while a field has one of some values, as in `data-redflow-when="mode=remote|other"`. */
+function prepareParts(prefix: string): void {
+  for (const part of document.querySelectorAll<HTMLElement>("[data-redflow-when]")) {
+    const [name = "", values = ""] = (part.dataset["redflowWhen"] ?? "").split("=");
+    const field = $(`#${prefix}-${name}`);
+    const show = (): void => {
+      part.hidden = !values.split("|").includes(String(field.val()));
+    };
+    field.on("change", show);
+    show();
+  }
 }
 
 /** Node-RED ticks a box for every text. The box of a variable is indeterminate until the user decides. */

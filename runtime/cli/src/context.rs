@@ -31,7 +31,7 @@ impl AppContext {
         let mut adapters = Adapters::default();
         redflow_models::register(&mut adapters, models);
         redflow_memory::register(&mut adapters, settings.memory);
-        redflow_tools::register(&mut adapters);
+        redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
         redflow_nodes::register(&mut adapters);
         #[cfg(feature = "faults")]
         crate::witness::register(&mut adapters);

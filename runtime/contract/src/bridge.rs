@@ -17,7 +17,6 @@ use crate::digest::Digest;
 use crate::effect::OperationCall;
 use crate::event::RunEvent;
 use crate::id::{CallId, EffectId, InstanceId, NodeId, RunId};
-use crate::manifest::NodeTools;
 use crate::node::EffectClass;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,9 +73,13 @@ pub enum BridgeRequest {
         /// The credentials of models, memories and tools, by node. The sidecar keeps them in memory only.
         credentials: BTreeMap<NodeId, BTreeMap<String, String>>,
         /// The operations of installed nodes, from the `package.json` of their packages.
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        #[cfg_attr(feature = "codegen", ts(as = "Option<NodeTools>", optional))]
-        node_tools: NodeTools,
+        /// They are strangers' files: the sidecar leaves out what is wrong and says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(
+            feature = "codegen",
+            ts(type = "{ [type: string]: { [operation: string]: NodeOperation } }", optional)
+        )]
+        node_tools: Option<Message>,
     },
     /// A message arrived at an agent.
     Start {

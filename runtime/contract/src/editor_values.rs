@@ -6,7 +6,8 @@ use crate::node::declaration::{Kind, NodeDeclaration, Property};
 use serde_json::{Map, Number, Value};
 
 /// Copies properties without empty fields, and turns the text of numbers and booleans into values. Touches
-/// only properties that the type declares. Renames `baseUrl` to `baseURL`.
+/// only properties that the type declares. Renames `baseUrl` to `baseURL`, and the kinds of authentication that the
+/// AI Agent nodes have.
 #[must_use]
 pub fn without_blanks(type_name: &str, props: &Map<String, Value>) -> Map<String, Value> {
     clean(node::find(type_name), props)
@@ -27,12 +28,23 @@ fn clean(node: &NodeDeclaration, props: &Map<String, Value>) -> Map<String, Valu
                 "false" => Value::Bool(false),
                 _ => value.clone(),
             },
+            (Some(_), Value::String(text)) if name == "authentication" => Value::from(authentication(text)),
             (Some(_), Value::Object(map)) if name == "options" => Value::Object(clean(node, map)),
             _ => value.clone(),
         };
         cleaned.entry(name).or_insert(value);
     }
     cleaned
+}
+
+/// The name of a kind of authentication, which the AI Agent nodes call by the name of its credentials.
+fn authentication(name: &str) -> &str {
+    match name {
+        "httpBasicAuth" => "basic",
+        "httpHeaderAuth" => "header",
+        "httpBearerAuth" => "bearer",
+        other => other,
+    }
 }
 
 fn declared(node: &NodeDeclaration, name: &str) -> Option<&'static Property> {
@@ -64,6 +76,10 @@ mod tests {
         // Properties that no schema knows stay.
         let props = json!({"temperature": "", "baseUrl": null});
         assert_eq!(json!(without_blanks("model.mine", props.as_object().unwrap())), props);
+        let props =
+            json!({"authentication": "httpBasicAuth", "options": {"authentication": "httpBearerAuth"}});
+        let expected = json!({"authentication": "basic", "options": {"authentication": "bearer"}});
+        assert_eq!(json!(without_blanks("http-request-tool", props.as_object().unwrap())), expected);
         let props = json!({"options": ""});
         assert_eq!(json!(without_blanks("redis-memory", props.as_object().unwrap())), json!({}));
     }

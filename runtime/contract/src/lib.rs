@@ -53,6 +53,7 @@ pub mod event;
 pub mod fact;
 pub mod flow;
 pub mod full_output;
+pub mod http_rules;
 pub mod id;
 pub mod journal;
 pub mod json;
@@ -75,6 +76,7 @@ pub mod scrub;
 pub mod secret;
 pub mod stream;
 pub mod tally;
+pub mod template;
 pub mod tool;
 pub mod transcript;
 

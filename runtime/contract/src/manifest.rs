@@ -110,6 +110,12 @@ impl HttpMethod {
         }
     }
 
+    /// Finds a method by its name, in small or capital letters.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(name))
+    }
+
     /// The effect class of such a request, unless a definition says otherwise.
     #[must_use]
     pub fn effect(self) -> EffectClass {

@@ -13,6 +13,7 @@
 mod agents;
 mod config;
 pub mod declaration;
+mod http_request;
 mod memories;
 mod model_properties;
 mod model_values;
@@ -30,6 +31,7 @@ pub use agents::{
     AgentBindingConfig, AiAgentConfig, CONVERSE_STRATEGY, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS,
     DEFAULT_STRATEGY, DEFAULT_SYSTEM_PROMPT, FINAL_ANSWER,
 };
+pub use http_request::{HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS};
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
 pub use model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};
 pub use models::{
@@ -40,7 +42,10 @@ pub use node_red::{
     InjectProperty, LinkConfig, SubflowConfig, SubflowPort, SubflowWire, TabConfig,
 };
 pub use tools::{RegistryToolConfig, ToolConfig};
-pub use values::{Budget, BudgetKind, EffectClass, OnUnknown, OutputFormat, StopCondition, ToolChoice};
+pub use values::{
+    ApiKeyPlace, Budget, BudgetKind, EffectClass, HttpAuthentication, OnUnknown, OutputFormat, StopCondition,
+    TextList, ToolChoice,
+};
 
 use declaration::{NodeDeclaration, PropertySet};
 
@@ -59,7 +64,7 @@ pub const NODES: &[NodeDeclaration] = &[
     memories::REDIS,
     memories::OTHER,
     tools::CALCULATOR,
-    tools::HTTP_REQUEST,
+    http_request::HTTP_REQUEST,
     tools::KNOWLEDGE_BASE,
     tools::FLOW_TOOL,
     tools::REGISTRY_TOOL,

@@ -55,8 +55,14 @@ const SECRET_ENDINGS: [&str; 13] = [
 ];
 
 /// Last two words of names that hold secrets.
-const SECRET_PAIRS: [(&str, &str); 5] =
-    [("connection", "string"), ("conn", "string"), ("connection", "str"), ("conn", "str"), ("key", "base")];
+const SECRET_PAIRS: [(&str, &str); 6] = [
+    ("connection", "string"),
+    ("conn", "string"),
+    ("connection", "str"),
+    ("conn", "str"),
+    ("key", "base"),
+    ("header", "value"),
+];
 
 /// Words before `URL` or `URI` in the name of an environment variable that holds an address with a password.
 const ADDRESSES_WITH_PASSWORD: [&str; 15] = [

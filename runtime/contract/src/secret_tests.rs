@@ -12,7 +12,7 @@ fn names_that_hold_secrets() {
         clientSecret secrets pwd dbPwd pass smtp_pass passwd passphrase auth basicAuth bearer cookie \
         cookies Set-Cookie authorization Proxy-Authorization openaiKey SSH_KEY signingKey x-api-key pin \
         userPIN SECRET_KEY_BASE secretKeyBase GITHUB_PAT pat SENTRY_DSN dsn CONNECTION_STRING connectionStrings \
-        AZURE_STORAGE_CONNECTION_STRING DB_CONN_STR SSH_PASSPHRASE TLS_PRIVATE_KEY AUTH_JWT AWS_CREDS";
+        AZURE_STORAGE_CONNECTION_STRING DB_CONN_STR SSH_PASSPHRASE TLS_PRIVATE_KEY AUTH_JWT AWS_CREDS headerValue";
     for name in secret.split_whitespace() {
         assert!(is_secret_name(name), "{name}");
     }

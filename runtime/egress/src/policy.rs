@@ -44,6 +44,15 @@ impl std::fmt::Debug for EgressPolicy {
     }
 }
 
+/// The policy of an operator who has set nothing.
+impl Default for EgressPolicy {
+    fn default() -> Self {
+        let EgressSettings { schemes, ports, max_body_bytes, .. } = EgressSettings::default();
+        let (allow, deny, private, extra_ca) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { schemes, ports, allow, deny, private, proxy: None, max_body_bytes, extra_ca }
+    }
+}
+
 /// An address that the rules allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedUrl {
@@ -57,15 +66,6 @@ pub struct JudgedUrl {
     pub is_private: bool,
     /// The addresses of the host. Empty if none was looked up.
     pub addresses: Vec<IpAddr>,
-}
-
-/// The policy of an operator who set nothing.
-impl Default for EgressPolicy {
-    fn default() -> Self {
-        let EgressSettings { schemes, ports, max_body_bytes, .. } = EgressSettings::default();
-        let (allow, deny, private, extra_ca) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { schemes, ports, allow, deny, private, proxy: None, max_body_bytes, extra_ca }
-    }
 }
 
 impl EgressPolicy {

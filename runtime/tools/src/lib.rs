@@ -1,13 +1,35 @@
 //! Tools that agents can call, one file or folder each.
 
 pub mod calculator;
+pub mod http;
 
-use redflow_ports::Adapters;
+use http::{HttpRequestTool, ManifestHttpTool};
+use redflow_egress::{Egress, EgressPolicy};
+use redflow_ports::{Adapters, ManifestToolConfig, NodeConfig};
 use std::sync::Arc;
 
+/// What tools share.
+#[derive(Clone)]
+pub struct ToolSettings {
+    /// The way to addresses that a model chooses.
+    pub egress: Egress,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self { egress: Egress::new(EgressPolicy::default()) }
+    }
+}
+
 /// Registers the builders of all tools of this crate by their node type.
-pub fn register(adapters: &mut Adapters) {
+pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));
+    let ToolSettings { egress } = settings;
+    let (own, manifest) = (egress.clone(), egress);
+    let http_request = move |config: NodeConfig<'_>| HttpRequestTool::build(config, &own);
+    adapters.tools.insert("http-request-tool", Arc::new(http_request));
+    let manifest_tool = move |config: ManifestToolConfig<'_>| ManifestHttpTool::build(config, &manifest);
+    adapters.manifest_tool = Some(Arc::new(manifest_tool));
 }
 
 #[cfg(test)]
@@ -21,7 +43,7 @@ mod tests {
     #[test]
     fn a_tool_does_what_its_declaration_says() {
         let mut adapters = Adapters::default();
-        super::register(&mut adapters);
+        super::register(&mut adapters, super::ToolSettings::default());
         for (type_name, build) in &adapters.tools {
             let node =
                 NodeSummary { id: "t".into(), type_name: (*type_name).to_owned(), name: String::new() };

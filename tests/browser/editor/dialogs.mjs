@@ -28,6 +28,7 @@ const INVALID_VALUES = {
   "redis-memory": ["port", "70000"],
   "calculator-tool": ["toolName", "two words"],
   "registry-tool": ["redflow-ids", "[\"two words\"]"],
+  "http-request-tool": ["maxRedirects", "21"],
   "flow-tool": ["timeout", "0"],
   "chat-node": ["maxHistory", "1001"],
 };
@@ -101,6 +102,23 @@ export async function everyDialog(fixture, t) {
     await editor.screenshot(`dialog-${type}`);
     await close(editor);
   }
+}
+
+/** The dialog of the HTTP tool has only the fields of the chosen authentication. */
+export async function partsByChoice(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, withRuntime(fixture, "08-http-tool"));
+  await editor.openById("rf08-http");
+  const row = (name) => editor.tray.locator(`#node-input-${name}`);
+  const rows = { none: [], basic: ["user", "password"], header: ["headerName", "headerValue"], bearer: ["token"], apiKey: ["apiKeyIn", "apiKeyName", "apiKey"] };
+  for (const choice of Object.keys(rows)) {
+    await row("authentication").selectOption(choice);
+    for (const [owner, names] of Object.entries(rows)) {
+      for (const name of names) {
+        assert.equal(await row(name).isVisible(), owner === choice, `${choice}: ${name}`);
+      }
+    }
+  }
+  await close(editor);
 }
 
 export async function chat(fixture, t) {

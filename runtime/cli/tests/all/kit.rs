@@ -54,7 +54,9 @@ fn call<'a>(binary: &Path, args: impl IntoIterator<Item = &'a str>) -> Call {
     for name in ["CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
         command.env_remove(name);
     }
-    for name in ["CONFIG", "LOG", "LISTEN", "FLOWS", "PROFILE", "TOKEN", "UI", "URL", "MEMORY_KEY"] {
+    for name in
+        ["CONFIG", "LOG", "LISTEN", "FLOWS", "PROFILE", "TOKEN", "UI", "URL", "MEMORY_KEY", "EGRESS_PRIVATE"]
+    {
         command.env_remove(format!("REDFLOW_{name}"));
     }
     // The tests must use no key and no Redis of the developer.

@@ -24,6 +24,7 @@ mod explain;
 #[cfg(feature = "faults")]
 mod faults;
 mod housekeeping;
+mod http_tool;
 mod input;
 mod journal;
 mod kit;

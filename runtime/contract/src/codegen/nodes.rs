@@ -178,7 +178,7 @@ fn value_of(property: &Property) -> String {
         Kind::Json { shape: JsonShape::List, .. } => "JSON list".into(),
         Kind::Json { shape: JsonShape::ToolIds, .. } => "list of ids and patterns of tools".into(),
         Kind::Json { .. } => "JSON object".into(),
-        Kind::StopSequences { most } => format!("at most {most} texts, with commas or as a list"),
+        Kind::Texts { most } => format!("at most {most} texts, with commas or as a list"),
         Kind::Address { .. } => "HTTP address".into(),
         Kind::RedisAddress => "Redis address".into(),
         Kind::HostPorts { most } => format!("at most {most} `HOST:PORT`, with commas"),

@@ -307,8 +307,8 @@ pub enum Kind {
         /// The height of the field in pixels, if it is not the usual one.
         height: Option<u32>,
     },
-    /// Texts at which a model stops, separated by commas.
-    StopSequences {
+    /// Texts, separated by commas or as a list.
+    Texts {
         /// The most texts.
         most: u32,
     },

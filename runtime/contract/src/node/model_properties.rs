@@ -63,7 +63,7 @@ pub(super) const SEED: Property =
     Property::new("seed", Kind::Whole(WHOLE), "Seed", "A whole number, for repeatable answers.").more();
 
 pub(super) const fn stop(most: u32, help: &'static str) -> Property {
-    Property::new("stop", Kind::StopSequences { most }, "Stop at", help).example(r"END, \n\n").more()
+    Property::new("stop", Kind::Texts { most }, "Stop at", help).example(r"END, \n\n").more()
 }
 
 pub(super) const STOP_4: Property =

@@ -11,7 +11,7 @@ use crate::edge::{PortKind, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-const fn palette(
+pub(super) const fn palette(
     label: &'static str,
     summary: &'static str,
     icon: &'static str,
@@ -51,7 +51,7 @@ const INPUT_SCHEMA: Property = Property::new(
 )
 .icon("code");
 
-const EFFECT: Property = Property::new(
+pub(super) const EFFECT: Property = Property::new(
     "effect",
     Kind::Choice {
         choices: &[
@@ -67,10 +67,10 @@ const EFFECT: Property = Property::new(
 )
 .icon("bolt");
 
-const TIMEOUT: Property =
+pub(super) const TIMEOUT: Property =
     Property::new("timeout", from(1), "Timeout (ms)", "The longest time of a call, in milliseconds.");
 
-const ON_UNKNOWN: Property = Property::new(
+pub(super) const ON_UNKNOWN: Property = Property::new(
     "onUnknown",
     Kind::Choice {
         choices: &[choice("wait", "The run waits for a person"), choice("fail", "The run fails")],
@@ -105,8 +105,8 @@ pub(super) enum ObjectOrText {
     Text(String),
 }
 
-/// The dialog of a tool whose type fixes its name and its input.
-const FIXED_TOOL: &[Property] = &[
+/// The first rows of a tool whose type fixes its name and its input.
+pub(super) const FIXED_TOOL: &[Property] = &[
     TOOL_NAME.kind(Kind::ToolName { or_node_name: false }).help(
         "The name that the model uses and that the agent's tab *Tools* lists. Empty for the name that the field shows.",
     ),
@@ -119,10 +119,10 @@ const FIXED_TOOL: &[Property] = &[
     .hint("asTool", "as the tool has it")
     .icon("align-left"),
     INPUT_SCHEMA.kept(),
-    EFFECT.kept(),
-    TIMEOUT.kept(),
-    ON_UNKNOWN.kept(),
 ];
+
+/// What a tool has without a field of its own.
+const KEPT: &[Property] = &[EFFECT.kept(), TIMEOUT.kept(), ON_UNKNOWN.kept()];
 
 pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
     .native()
@@ -136,14 +136,8 @@ pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
         "calculator",
         "Arithmetic for an agent: `+ - * / ^`, parentheses and decimals.",
         "redflow-calculator.svg",
-        &[FIXED_TOOL],
+        &[FIXED_TOOL, KEPT],
     ));
-
-pub(super) const HTTP_REQUEST: NodeDeclaration = tool("http-request-tool").tool(FixedTool {
-    name: "http_request",
-    description: "Makes one HTTP request and returns status, headers and body.",
-    input_schema: r#"{"type":"object","properties":{"url":{"type":"string"},"method":{"type":"string","enum":["GET","POST","PUT","DELETE"]},"headers":{"type":"object"},"body":{}},"required":["url","method"]}"#,
-});
 
 pub(super) const KNOWLEDGE_BASE: NodeDeclaration = tool("knowledge-base-tool").tool(FixedTool {
     name: "knowledge_base_search",

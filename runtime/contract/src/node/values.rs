@@ -144,3 +144,56 @@ pub enum OnUnknown {
     /// The run fails with `TOOL_OUTCOME_UNKNOWN`.
     Fail,
 }
+
+/// Texts: a list, or one text with commas.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum TextList {
+    /// Separated by commas.
+    Text(String),
+    /// Each text as it is.
+    List(Vec<String>),
+}
+
+impl TextList {
+    /// The texts without spaces around them. Leaves out empty ones.
+    #[must_use]
+    pub fn list(&self) -> Vec<&str> {
+        let all: Vec<&str> = match self {
+            Self::Text(text) => text.split(',').collect(),
+            Self::List(list) => list.iter().map(String::as_str).collect(),
+        };
+        all.into_iter().map(str::trim).filter(|text| !text.is_empty()).collect()
+    }
+}
+
+/// How an HTTP tool proves who it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum HttpAuthentication {
+    /// Not at all.
+    #[default]
+    None,
+    /// With a user and a password.
+    Basic,
+    /// With a header of any name.
+    Header,
+    /// With a token.
+    Bearer,
+    /// With a key in a header or in the query.
+    ApiKey,
+}
+
+/// Where an HTTP tool sends its API key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ApiKeyPlace {
+    /// In a header.
+    #[default]
+    Header,
+    /// In the query of the address.
+    Query,
+}

@@ -53,6 +53,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("node.change", include_str!("../../../../schemas/node.change.schema.json")),
     ("node.debug", include_str!("../../../../schemas/node.debug.schema.json")),
     ("node.group", include_str!("../../../../schemas/node.group.schema.json")),
+    ("node.http-request-tool", include_str!("../../../../schemas/node.http-request-tool.schema.json")),
     ("node.inject", include_str!("../../../../schemas/node.inject.schema.json")),
     ("node.link", include_str!("../../../../schemas/node.link.schema.json")),
     ("node.memory", include_str!("../../../../schemas/node.memory.schema.json")),

@@ -80,7 +80,7 @@ pub(crate) fn process_env(name: &str) -> Option<String> {
 pub(crate) fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
-    redflow_tools::register(&mut adapters);
+    redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_nodes::register(&mut adapters);
     doubles::register(&mut adapters);
     adapters

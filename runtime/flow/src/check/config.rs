@@ -97,6 +97,7 @@ impl Checker<'_> {
                         let type_name = &self.flow.raw(ix).type_name;
                         let config =
                             if role.is_service() { without_blanks(type_name, &config) } else { config };
+                        self.check_http_request(ix, &config);
                         let config = Value::Object(config);
                         for schema in schemas {
                             self.report_violations(ix, schema, &config, SecretReferences::Keep);
@@ -113,16 +114,20 @@ impl Checker<'_> {
     fn check_secrets(&mut self, ix: NodeIx) {
         let pointers: Vec<String> = secret_pointers(self.props(ix)).collect();
         for pointer in pointers {
-            self.diagnostics.push(DiagnosticCode::SecretInFlow, ix, None, || Diagnostic {
-                pointer: Some(pointer.clone()),
-                ..Diagnostic::new(
-                    DiagnosticCode::SecretInFlow,
-                    format!("a secret is written in the flow file, at `{pointer}`"),
-                    "Put it into the node's credentials, or write `${NAME}` and set that environment variable."
-                        .to_owned(),
-                )
-            });
+            self.secret_in_flow(ix, pointer);
         }
+    }
+
+    pub(super) fn secret_in_flow(&mut self, ix: NodeIx, pointer: String) {
+        self.diagnostics.push(DiagnosticCode::SecretInFlow, ix, None, || Diagnostic {
+            pointer: Some(pointer.clone()),
+            ..Diagnostic::new(
+                DiagnosticCode::SecretInFlow,
+                format!("a secret is written in the flow file, at `{pointer}`"),
+                "Put it into the node's credentials, or write `${NAME}` and set that environment variable."
+                    .to_owned(),
+            )
+        });
     }
 
     /// Checks tabs, groups and subflows. They never run, but their properties affect the nodes that do.

@@ -6,7 +6,9 @@ mod collector;
 mod config;
 mod config_texts;
 mod flow_tools;
+mod http_request;
 pub(crate) mod schema;
+
 mod spec;
 mod texts;
 mod tools;

@@ -121,7 +121,10 @@ pub(crate) fn type_names(kind: &TypeKind) -> String {
 
 /// Describes the alternatives of the generated `anyOf` rules.
 fn known_alternatives(pointer: &str) -> &'static str {
-    match pointer {
+    match pointer.strip_prefix("/options").unwrap_or(pointer) {
+        "/authentication" => "\"none\", \"basic\", \"header\", \"bearer\" or \"apiKey\"",
+        "/apiKeyIn" => "\"header\" or \"query\"",
+        "/hosts" | "/methods" => "a list of texts, or a text with commas",
         "/effect" => "\"read\", \"idempotent\" or \"at_most_once\"",
         "/toolChoice" => "\"auto\", \"required\" or \"none\"",
         "/outputFormat" => "\"text\", \"json\" or \"full\"",

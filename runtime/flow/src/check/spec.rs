@@ -221,6 +221,9 @@ fn refusal_error(code: RunErrorCode, message: String) -> RunError {
 fn is_config_code(code: DiagnosticCode) -> bool {
     matches!(
         code,
-        DiagnosticCode::ConfigInvalid | DiagnosticCode::ToolNameInvalid | DiagnosticCode::ToolNameDuplicate
+        DiagnosticCode::ConfigInvalid
+            | DiagnosticCode::ToolNameInvalid
+            | DiagnosticCode::ToolNameDuplicate
+            | DiagnosticCode::CredentialUnbound
     )
 }

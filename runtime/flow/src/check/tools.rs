@@ -11,6 +11,7 @@ use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
+use redflow_contract::editor_values::without_blanks;
 use redflow_contract::json::{JsonLimits, parse_exact, read_typed, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node::{self, EffectClass, FINAL_ANSWER, OnUnknown, RegistryToolConfig, ToolConfig};
@@ -67,7 +68,7 @@ impl Checker<'_> {
         let mut own = self.resolved(ix, &keys, SecretReferences::Reject)?;
         let node_name = own.remove("name");
         let fixed = self.flow.nodes[ix].kind.tool;
-        let value = Value::Object(own);
+        let value = Value::Object(without_blanks(&self.flow.raw(ix).type_name, &own));
         self.report_violations(ix, ToolConfig::SET.schema, &value, SecretReferences::Reject);
         let text = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let name = text("toolName")

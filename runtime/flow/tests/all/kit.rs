@@ -8,11 +8,12 @@ use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use serde_json::{Value, json};
 
 pub(crate) fn runs(type_name: &str) -> bool {
-    const NATIVE: [&str; 11] = [
+    const NATIVE: [&str; 12] = [
         "agent-core",
         "ai-agent",
         "scripted-model",
         "calculator-tool",
+        "http-request-tool",
         "inject",
         "debug",
         "comment",

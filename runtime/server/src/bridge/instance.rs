@@ -13,12 +13,11 @@ use crate::work_slots::WorkSlots;
 use redflow_contract::Message;
 use redflow_contract::api::{AgentState, ApiError};
 use redflow_contract::bridge::{BridgeMessage, InstanceState};
-use redflow_contract::diagnostic::CheckReport;
+use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{InstanceId, NodeId, Principal};
-use redflow_contract::manifest::NodeTools;
 use redflow_engine::{Engine, Ports};
-use redflow_flow::RawFlow;
+use redflow_flow::{RawFlow, check_node_tools};
 use redflow_ports::{Credentials, EventSink as _, RunReader, RunStore};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -127,11 +126,13 @@ impl Instance {
         revision: String,
         flows: Vec<Value>,
         credentials: BTreeMap<NodeId, BTreeMap<String, String>>,
-        node_tools: NodeTools,
+        node_tools: Option<Message>,
     ) -> BridgeMessage {
         let mut recovered = self.recovered.lock().await;
         let flow_builder = self.flow_builder.clone();
         // Before the check, which asks which node types have operations.
+        let (node_tools, problems) = check_node_tools(&Value::Object(node_tools.unwrap_or_default()));
+        self.report_node_tools(&problems);
         flow_builder.registry.set_node_tools(&self.id, node_tools);
         let prepare = move || {
             let raw = RawFlow::from_value(Value::Array(flows), &flow_builder.settings.flow_limits)
@@ -174,6 +175,21 @@ impl Instance {
         let (revision, refused) = (revision.to_owned(), saturated(refused.count()));
         let (agents, instance) = (saturated(agents.len()), Some(self.id.clone()));
         self.append_event(&FlowEvent::Deployed { revision, agents, refused, instance });
+    }
+
+    /// Logs what is wrong with the operations in the packages of Node-RED.
+    fn report_node_tools(&self, problems: &[Diagnostic]) {
+        for problem in problems.iter().take(MAX_LOGGED) {
+            let (instance, code) = (self.id.as_str(), problem.code.as_str());
+            let place = problem.pointer.as_deref().unwrap_or_default();
+            tracing::warn!(
+                instance,
+                code,
+                place,
+                "left out an operation of a node package: {}",
+                problem.message
+            );
+        }
     }
 
     pub(super) fn append_event(&self, event: &FlowEvent) {

@@ -383,7 +383,7 @@ async fn lists_the_node_types_of_this_build() {
         .map(|name| name.as_str().unwrap())
         .collect();
     assert_eq!(types.len(), types.iter().collect::<BTreeSet<_>>().len(), "{types:?}");
-    for never in ["function", "tab", "subflow", "http-request-tool", "model.*", "tool.*", "*"] {
+    for never in ["function", "tab", "subflow", "knowledge-base-tool", "model.*", "tool.*", "*"] {
         assert!(!types.contains(&never), "{never}");
     }
 }

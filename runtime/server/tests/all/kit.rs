@@ -158,7 +158,7 @@ impl Meter for ClosedSockets {
 fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
-    redflow_tools::register(&mut adapters);
+    redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_memory::register(&mut adapters, redflow_memory::MemorySettings::default());
     redflow_nodes::register(&mut adapters);
     adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(UnknownOutcomeTool))));

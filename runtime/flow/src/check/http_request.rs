@@ -1,0 +1,182 @@
+//! Checks `http-request-tool`: its hosts, methods and headers, and that its credentials are bound to hosts.
+
+use super::Checker;
+use super::config::whole_number;
+use super::schema::{Violation, display_value};
+use crate::resolved::NodeIx;
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::http_rules::{
+    check_host_pattern, is_header_name, is_header_value, is_transport_header,
+};
+use redflow_contract::json::push_pointer;
+use redflow_contract::manifest::HttpMethod;
+use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// The node type that is checked here.
+const HTTP_REQUEST_TOOL: &str = "http-request-tool";
+
+/// The most hosts of a node.
+const MAX_HOSTS: usize = 64;
+
+/// A property of the node, and where it stands.
+struct Located<'a> {
+    pointer: String,
+    value: &'a Value,
+}
+
+/// Finds a property, else the option of that name.
+fn locate<'a>(config: &'a Map<String, Value>, name: &str) -> Option<Located<'a>> {
+    let options = config.get("options").and_then(Value::as_object);
+    let own = config.get(name).map(|value| Located { pointer: format!("/{name}"), value });
+    own.or_else(|| Some(Located { pointer: format!("/options/{name}"), value: options?.get(name)? }))
+}
+
+impl Located<'_> {
+    /// The texts of a list, or of a text with commas, each with its pointer.
+    fn texts(&self) -> Vec<(String, &str)> {
+        let texts: Vec<(String, &str)> = match self.value {
+            Value::Array(list) => {
+                let at = |place: usize| format!("{}/{place}", self.pointer);
+                list.iter()
+                    .enumerate()
+                    .filter_map(|(place, text)| Some((at(place), text.as_str()?)))
+                    .collect()
+            }
+            Value::String(text) => text.split(',').map(|part| (self.pointer.clone(), part)).collect(),
+            _ => Vec::new(),
+        };
+        let trimmed = texts.into_iter().map(|(pointer, text)| (pointer, text.trim()));
+        trimmed.filter(|(_, text)| !text.is_empty()).collect()
+    }
+}
+
+fn violation(pointer: String, rule: &str, expected: &str, found: String) -> Violation {
+    Violation { pointer, rule: rule.to_owned(), expected: expected.to_owned(), found }
+}
+
+impl Checker<'_> {
+    /// Checks what the schema of `http-request-tool` cannot say. Leaves other types alone.
+    pub(super) fn check_http_request(&mut self, ix: NodeIx, config: &Map<String, Value>) {
+        if self.flow.raw(ix).type_name != HTTP_REQUEST_TOOL {
+            return;
+        }
+        let mut problems = Vec::new();
+        let hosts = locate(config, "hosts");
+        let hosts = hosts.as_ref().map(Located::texts).unwrap_or_default();
+        if let Some((pointer, _)) = hosts.get(MAX_HOSTS) {
+            let expected = format!("a list of at most {MAX_HOSTS} hosts");
+            problems.push(violation(pointer.clone(), "maxItems", &expected, hosts.len().to_string()));
+        }
+        for (pointer, host) in &hosts {
+            if let Err(reason) = check_host_pattern(host) {
+                let expected = "a host such as `api.example.org`, `*.example.org` or `nas.lan:8123`";
+                let found = format!("{}: {reason}", display_value(&Value::from(*host)));
+                problems.push(violation(pointer.clone(), "host", expected, found));
+            }
+        }
+        for (pointer, method) in locate(config, "methods").iter().flat_map(Located::texts) {
+            if HttpMethod::parse(method).is_none() {
+                let found = display_value(&Value::from(method));
+                problems.push(violation(pointer, "enum", "GET, POST, PUT or DELETE", found));
+            }
+        }
+        let credential = credential_header(config);
+        let own = credential.as_ref().map(|(_, name)| name.as_str());
+        if let Some((pointer, name)) = &credential
+            && let Err(found) = check_header_name(name)
+        {
+            problems.push(violation(pointer.clone(), "header", HEADER_NAME, found));
+        }
+        let headers = locate(config, "headers");
+        let headers = headers.iter().filter_map(|found| Some((&found.pointer, found.value.as_object()?)));
+        let mut secret_header = None;
+        for (pointer, headers) in headers {
+            for (at, (name, value)) in headers.iter().enumerate() {
+                let mut pointer = pointer.clone();
+                push_pointer(&mut pointer, name);
+                let mut earlier = headers.keys().take(at).map(String::as_str).chain(own);
+                if let Err(found) = check_header_name(name) {
+                    problems.push(violation(pointer, "header", HEADER_NAME, found));
+                } else if earlier.any(|earlier| earlier.eq_ignore_ascii_case(name)) {
+                    problems.push(violation(
+                        pointer,
+                        "header",
+                        "a header that is set once",
+                        "a second one".to_owned(),
+                    ));
+                } else if value.as_str().is_some_and(|value| !is_header_value(value)) {
+                    let expected = "a text of printable ASCII in one line";
+                    problems.push(violation(pointer, "header", expected, "other characters".to_owned()));
+                } else if is_secret_name(name) {
+                    if redact_property(name, value) == REDACTED {
+                        self.secret_in_flow(ix, pointer.clone());
+                    }
+                    secret_header.get_or_insert(pointer);
+                }
+            }
+        }
+        for problem in problems {
+            self.config_invalid(ix, problem, None);
+        }
+        let authentication = locate(config, "authentication").filter(|found| found.value != "none");
+        if let Some(pointer) = authentication.map(|found| found.pointer).or(secret_header)
+            && hosts.is_empty()
+        {
+            self.credential_unbound(ix, pointer);
+        }
+        // The option of that name, too.
+        let timeout = locate(config, "timeout").and_then(|found| whole_number(found.value));
+        if let (Some(timeout_ms), Some(info)) = (timeout, self.tools[ix].as_mut()) {
+            Arc::make_mut(info).timeout_ms = timeout_ms;
+        }
+    }
+
+    fn credential_unbound(&mut self, ix: NodeIx, pointer: String) {
+        self.diagnostics.push(DiagnosticCode::CredentialUnbound, ix, None, || Diagnostic {
+            pointer: Some(pointer),
+            expected: Some("a list `hosts`".to_owned()),
+            found: Some("no host".to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::CredentialUnbound,
+                "the model chooses the address, so the tool could send its credentials to any host"
+                    .to_owned(),
+                "Name the hosts that may get them in `hosts`, such as [\"api.example.org\"].".to_owned(),
+            )
+        });
+    }
+}
+
+const HEADER_NAME: &str = "the name of a header that the HTTP client does not set itself";
+
+fn check_header_name(name: &str) -> Result<(), String> {
+    if !is_header_name(name) {
+        return Err(format!("{}, which is no name", display_value(&Value::from(name))));
+    }
+    if is_transport_header(name) {
+        return Err(format!("`{name}`"));
+    }
+    Ok(())
+}
+
+/// The header that carries the credential, and the pointer to its name; none if no header does.
+fn credential_header(config: &Map<String, Value>) -> Option<(String, String)> {
+    let text = |name: &str| {
+        let stored = config.get("credentials").and_then(|all| all.get(name)).and_then(Value::as_str);
+        let stored = stored.map(|text| (format!("/credentials/{name}"), text.to_owned()));
+        stored.or_else(|| {
+            locate(config, name).and_then(|found| Some((found.pointer, found.value.as_str()?.to_owned())))
+        })
+    };
+    let authentication = locate(config, "authentication")?;
+    match authentication.value.as_str()? {
+        "basic" | "bearer" => Some((authentication.pointer, "authorization".to_owned())),
+        "header" => text("headerName"),
+        "apiKey" if text("apiKeyIn").is_none_or(|(_, place)| place == "header") => {
+            text("apiKeyName").or_else(|| Some((authentication.pointer, "x-api-key".to_owned())))
+        }
+        _ => None,
+    }
+}

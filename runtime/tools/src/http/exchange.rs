@@ -1,0 +1,78 @@
+//! Sends a request and makes the outcome of a call from its answer.
+
+use super::body::KeptBody;
+use http::{HeaderMap, StatusCode};
+use redflow_contract::code::ToolCode;
+use redflow_contract::effect::ToolCall;
+use redflow_contract::fact::ToolResult;
+use redflow_egress::{Egress, EgressError, EgressRequest};
+use redflow_ports::ToolOutcome;
+use std::time::Duration;
+
+/// How long before the engine's deadline a call gives up. The engine cannot know whether a byte was sent.
+const BEFORE_DEADLINE: Duration = Duration::from_millis(50);
+
+/// An answer, with as much of its body as is kept.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: KeptBody,
+}
+
+/// Sends a request and reads its answer. Keeps `keep` bytes of the body.
+///
+/// # Errors
+/// The outcome of a call without a whole answer.
+pub(crate) async fn exchange(
+    egress: &Egress,
+    request: EgressRequest,
+    keep: usize,
+) -> Result<Answer, ToolOutcome> {
+    let response = egress.send(request).await.map_err(|error| outcome_of(&error))?;
+    let (status, headers, mut incoming) = (response.status, response.headers, response.body);
+    let mut body = KeptBody::new(keep);
+    while let Some(chunk) = incoming.chunk().await.map_err(|error| answered(status, &error))? {
+        body.push(&chunk);
+    }
+    Ok(Answer { status, headers, body })
+}
+
+/// The time of a call, which ends before the engine's.
+pub(crate) fn timeout_of(call: &ToolCall) -> Duration {
+    let whole = Duration::from_millis(call.timeout_ms);
+    whole.saturating_sub(BEFORE_DEADLINE.min(whole / 10))
+}
+
+/// The outcome of a call that failed before anything was sent.
+pub(crate) fn failed(problem: impl Into<String>) -> ToolOutcome {
+    ToolOutcome::Returned(ToolResult::failed(problem))
+}
+
+/// The outcome of a call without an answer. If no byte was sent, it just failed.
+fn outcome_of(error: &EgressError) -> ToolOutcome {
+    match error {
+        EgressError::Refused(refusal) => {
+            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressRefused, refusal.to_string()))
+        }
+        EgressError::TooLarge { .. } => {
+            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressTooLarge, error.to_string()))
+        }
+        EgressError::Failed { sent: true, .. } | EgressError::TimedOut { sent: true } => {
+            ToolOutcome::Unknown { reason: format!("the request was sent, but {error}") }
+        }
+        EgressError::Failed { .. } | EgressError::TimedOut { .. } => {
+            failed(format!("nothing was sent: {error}"))
+        }
+    }
+}
+
+/// The outcome of a call whose answer has a body that cannot be read. The server has answered, so the call has
+/// happened.
+fn answered(status: StatusCode, error: &EgressError) -> ToolOutcome {
+    let text = format!("the server answered with status {}, but {error}", status.as_u16());
+    ToolOutcome::Returned(match error {
+        EgressError::Refused(_) => ToolResult::refused(ToolCode::EgressRefused, text),
+        EgressError::TooLarge { .. } => ToolResult::refused(ToolCode::EgressTooLarge, text),
+        EgressError::Failed { .. } | EgressError::TimedOut { .. } => ToolResult::failed(text),
+    })
+}
