@@ -43,8 +43,7 @@ export function describeTools(node: EditorNode, operations: Operations): Tool[] 
   if (own.length === 0 || catalogueEntry(node.type) !== undefined) {
     return [describeTool(node)];
   }
-  const prefix = typeof node["toolName"] === "string" && node["toolName"] !== "" ? node["toolName"] : node.type;
-  const start = prefix.replaceAll(/[^A-Za-z0-9_-]/g, "-");
+  const start = node.type.replaceAll(/[^A-Za-z0-9_-]/g, "-");
   const effectOf = (effect: string): Effect => (EFFECTS.includes(effect) ? (effect as Effect) : "at_most_once");
   return [provided(`${start}.*`), ...own.map(({ name, effect }) => provided(`${start}.${name}`, effectOf(effect)))];
 }
