@@ -10,8 +10,8 @@ import type { Target } from "./target";
 export interface ManagedSettings {
   binary: string;
   dataDir: string;
-  /** `HOST:PORT` of private hosts that tools may reach, separated by commas. */
-  privateHosts?: string;
+  /** The private hosts that tools may call: `HOST:PORT`, separated by commas. */
+  allowPrivate: string;
 }
 
 /** Delays in milliseconds. */
@@ -96,13 +96,10 @@ export class ManagedSidecar {
 
   private run(): void {
     const token = randomBytes(32).toString("hex");
+    const hosts = this.settings.allowPrivate.split(",").flatMap((host) => host.trim() || []);
     const args = ["serve", "--listen", "127.0.0.1:0", "--data", this.settings.dataDir, "--stop-with-stdin"];
-    for (const host of (this.settings.privateHosts ?? "").split(",").map((entry) => entry.trim())) {
-      if (host !== "") {
-        // One argument, so that a host can never be read as another flag.
-        args.push(`--allow-private=${host}`);
-      }
-    }
+    // With `=`, because a host that begins with `-` must not become another option.
+    args.push(...hosts.map((host) => `--allow-private=${host}`));
     const startedAt = Date.now();
     if (!canSearchPath(this.settings.binary)) {
       this.listener.onUnavailable(startProblem(this.settings.binary, { code: "ENOENT" }));

@@ -81,15 +81,15 @@ pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runti
         .hint("dataDir", "redflow, in Node-RED's user directory")
         .icon("folder-o"),
         Property::new(
-            "privateHosts",
-            LINE,
+            "allowPrivate",
+            Kind::HostPorts { most: 100 },
             "Private hosts",
-            "Hosts of your own network that tools may reach, each with its port, separated by commas, such as \
-             `nas.lan:8123, 192.168.1.5:80`. Tools reach no other private address.",
+            "Hosts of your own network that tools may call, each with its port, separated by commas: `nas.lan:8123`, \
+             `192.168.1.5:80`, `192.168.1.0/24:80`. The sidecar refuses all others.",
         )
         .example("nas.lan:8123")
-        .note("privateHosts", "Tools may reach these hosts of your own network, and no other private address.")
-        .icon("lock"),
+        .note("allowPrivate", "Tools call public addresses only, except these. Separate them by commas.")
+        .icon("shield"),
         Property::new(
             "queueSeconds",
             between(1, 86_400),
