@@ -4818,7 +4818,7 @@ hosts?: TextList,
  */
 methods?: TextList, 
 /**
- * Headers of every request, as a JSON object of names and texts. The model cannot replace them. Keys belong into *Authentication*.
+ * Headers of every request, as a JSON object of names and texts. The model cannot replace them. Keys belong in *Authentication*.
  */
 headers: { [key: string]: string }, 
 /**
