@@ -76,7 +76,8 @@ fn check_valid(manifest: &Manifest) -> Result<(), String> {
         return Err("a valid manifest is another one after it was written".to_owned());
     }
     for tool in &manifest.tools {
-        RequestTemplate::read(tool).map_err(|problems| format!("a valid tool cannot be built: {problems:?}"))?;
+        RequestTemplate::read(tool)
+            .map_err(|problems| format!("a valid tool cannot be built: {problems:?}"))?;
     }
     Policy::new(&manifest.policy, &manifest.roles)
         .map(drop)
