@@ -66,13 +66,15 @@ pub fn check_tool(value: &Value) -> Result<ManifestTool, Vec<Diagnostic>> {
 #[must_use]
 pub fn check_node_tools(value: &Value) -> (NodeTools, Vec<Diagnostic>) {
     let problems = find_problems(&json!({"nodes": value}));
+    let wrong = problems.places(3);
     let mut tools = NodeTools::new();
     for (type_name, operations) in value.as_object().into_iter().flatten() {
+        let node = pointer_to("/nodes", type_name);
         for (name, operation) in operations.as_object().into_iter().flatten() {
-            let pointer = pointer_to(&pointer_to("/nodes", type_name), name);
-            if !problems.is_affected(&pointer)
-                && let Ok(operation) = read_typed(operation.clone())
-            {
+            let pointer = pointer_to(&node, name);
+            // A problem of the whole is a problem of each part.
+            let is_wrong = ["", "/nodes", &node, &pointer].into_iter().any(|place| wrong.contains(place));
+            if !is_wrong && let Ok(operation) = read_typed(operation.clone()) {
                 tools.entry(type_name.clone()).or_default().insert(name.clone(), operation);
             }
         }
@@ -82,6 +84,12 @@ pub fn check_node_tools(value: &Value) -> (NodeTools, Vec<Diagnostic>) {
 
 fn find_problems(value: &Value) -> Problems {
     let mut problems = Problems::default();
+    let count = count_tools(value);
+    if count > MAX_MANIFEST_TOOLS {
+        let expected = format!("at most {MAX_MANIFEST_TOOLS} tools and operations");
+        problems.add("", &expected, &count.to_string(), "Remove some of them.");
+        return problems;
+    }
     shape::check(value, &mut problems);
     let mut ids = ToolIds::default();
     let tools = value.get("tools").and_then(Value::as_array);
@@ -108,24 +116,23 @@ fn find_problems(value: &Value) -> Problems {
             }
         }
     }
-    if ids.count > MAX_MANIFEST_TOOLS {
-        let expected = format!("at most {MAX_MANIFEST_TOOLS} tools and operations");
-        problems.add("", &expected, &format!("{}", ids.count), "Remove some of them.");
-    }
     check_policy(value, &mut problems);
     problems
 }
 
-/// The ids so far, by the name that models use. Models do not tell apart names that differ only by case.
-#[derive(Default)]
-struct ToolIds {
-    places: HashMap<String, String>,
-    count: usize,
+fn count_tools(value: &Value) -> usize {
+    let tools = value.get("tools").and_then(Value::as_array).map_or(0, Vec::len);
+    let nodes = value.get("nodes").and_then(Value::as_object).into_iter().flatten();
+    tools + nodes.filter_map(|(_, operations)| operations.as_object()).map(Message::len).sum::<usize>()
 }
+
+/// The ids so far, by the name that models use, with their places. Models do not tell apart names that differ only by
+/// case.
+#[derive(Default)]
+struct ToolIds(HashMap<String, String>);
 
 impl ToolIds {
     fn check(&mut self, problems: &mut Problems, pointer: &str, id: &str) {
-        self.count += 1;
         let found = format!("`{id}`");
         if !is_tool_id(id) {
             let expected = "an id such as `weather.current`: parts of letters, digits, `_` and `-`, joined by dots, up \
@@ -137,7 +144,7 @@ impl ToolIds {
             let expected = "an id that does not begin with `builtin.`, `flow.`, `agent.` or `mcp.`";
             problems.add(pointer, expected, &found, "Begin the id with another word.");
         }
-        match self.places.entry(provider_name(id).to_ascii_lowercase()) {
+        match self.0.entry(provider_name(id).to_ascii_lowercase()) {
             std::collections::hash_map::Entry::Vacant(place) => {
                 place.insert(pointer.to_owned());
             }

@@ -39,13 +39,18 @@ fn more(file: &str) -> &'static [&'static str] {
 fn every_example_is_in_the_table() {
     let entries = std::fs::read_dir(repository().join("examples")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let files = names.filter(|name| name.ends_with(".json"));
+    let (manifests, rest): (Vec<String>, Vec<String>) = names.partition(|name| name.ends_with(".yaml"));
+    let files: Vec<String> = rest.into_iter().filter(|name| name.ends_with(".json")).collect();
     let (live, files): (BTreeSet<String>, BTreeSet<String>) =
-        files.partition(|name| name.starts_with("live-"));
+        files.into_iter().partition(|name| name.starts_with("live-"));
     let listed: BTreeSet<String> = table().into_iter().map(|row| row.file).collect();
     assert_eq!(listed, files);
     assert!(listed.len() >= 6);
     let text = std::fs::read_to_string(repository().join("examples/README.md")).unwrap();
+    for name in manifests {
+        assert!(text.contains(&format!("[{name}]({name})")), "{name}");
+        assert_eq!(redflow(["tools", "check", &format!("examples/{name}")]).run().code, 0, "{name}");
+    }
     for name in live {
         assert!(text.contains(&format!("\n| [{name}]({name}) | ")), "{name}");
         let checked = redflow(["check", &format!("examples/{name}")]).run();

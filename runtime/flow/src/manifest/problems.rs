@@ -39,12 +39,10 @@ impl Problems {
         self.places.is_empty()
     }
 
-    /// Whether a problem is at this place, in it or around it.
-    pub(super) fn is_affected(&self, pointer: &str) -> bool {
-        let is_within = |inner: &str, outer: &str| {
-            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.places.iter().any(|place| is_within(place, pointer) || is_within(pointer, place))
+    /// The places of the problems, each cut after this number of steps.
+    pub(super) fn places(&self, steps: usize) -> HashSet<&str> {
+        let cut = |place: &str| place.match_indices('/').nth(steps).map_or(place.len(), |(end, _)| end);
+        self.places.iter().map(|place| place.get(..cut(place)).unwrap_or(place)).collect()
     }
 
     /// The problems with pointers that begin after this prefix.

@@ -470,6 +470,14 @@ fn a_wrong_operation_of_a_package_is_left_out() {
         assert_eq!((tools.len(), found.len()), (0, 1), "{nonsense}");
     }
     assert_eq!(check_node_tools(&json!({})), (Default::default(), vec![]));
+    let package = |operations: usize| {
+        let many: serde_json::Map<_, _> =
+            (0..operations).map(|n| (format!("o{n}"), json!({"x": 1}))).collect();
+        let (tools, found) = check_node_tools(&json!({"t": many}));
+        (tools.len(), found.len())
+    };
+    assert_eq!(package(MAX_MANIFEST_TOOLS), (0, MAX_MANIFEST_PROBLEMS + 1));
+    assert_eq!(package(100_000), (0, 1), "too many are not looked at");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
