@@ -18,6 +18,7 @@ on_both_lines! {
 on_the_newer_line! {
     the_sidecar_ends_when_node_red_is_killed
     reports_a_missing_binary
+    private_hosts_reach_the_sidecar
 }
 
 fn flow(witness: &Witness) -> Flow {
@@ -126,4 +127,34 @@ async fn reports_a_missing_binary(line: ReleaseLine) {
     node_red.admin.inject("ask").await;
     let caught = witness.wait_for_bodies("/caught", 1).await.remove(0);
     assert_eq!(caught["error"]["code"], "RUNTIME_UNREACHABLE", "{caught:#}");
+}
+
+/// The sidecar is started again with other private hosts, and refuses one that is none.
+async fn private_hosts_reach_the_sidecar(line: ReleaseLine) {
+    let witness = Witness::start().await;
+    let node_red = NodeRed::start(line).await;
+    witness.set_answers(MODEL, [completion(&final_answer("Of my own."))]);
+    let with = |hosts: &str| flow(&witness).change("runtime", json!({"allowPrivate": hosts}));
+    let options = async |id: u32| {
+        let command = std::fs::read(format!("/proc/{id}/cmdline")).unwrap();
+        let words: Vec<String> =
+            command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        words.into_iter().filter(|word| word.starts_with("--allow-private")).collect::<Vec<_>>()
+    };
+    node_red.deploy(&with("nas.lan:8123, [::1]:80").json()).await;
+    node_red.admin.inject("ask").await;
+    witness.wait_for_bodies("/results", 1).await;
+    let first = sidecar_of(&node_red).await;
+    assert_eq!(options(first).await, ["--allow-private=nas.lan:8123", "--allow-private=[::1]:80"]);
+    node_red.deploy(&with("").without_credentials().json()).await;
+    node_red.admin.inject("ask").await;
+    witness.wait_for_bodies("/results", 2).await;
+    let second = sidecar_of(&node_red).await;
+    assert_ne!(first, second);
+    assert!(options(second).await.is_empty());
+    node_red.deploy(&with("nas.lan").without_credentials().json()).await;
+    eventually("the reason in the log", async || {
+        (node_red.count_log_lines("the port is missing") > 0).then_some(())
+    })
+    .await;
 }
