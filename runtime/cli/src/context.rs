@@ -5,10 +5,12 @@ use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_egress::Egress;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use redflow_models::ModelSettings;
 use redflow_ports::{Adapters, Clock};
 use redflow_telemetry::Metrics;
+use redflow_tools::ToolSettings;
 use std::sync::Arc;
 
 /// The settings of this process and what is built from them. `main` builds it once and passes it to the
@@ -31,7 +33,8 @@ impl AppContext {
         let mut adapters = Adapters::default();
         redflow_models::register(&mut adapters, models);
         redflow_memory::register(&mut adapters, settings.memory);
-        redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
+        let egress = Egress::new(settings.egress.clone());
+        redflow_tools::register(&mut adapters, ToolSettings { egress });
         redflow_nodes::register(&mut adapters);
         #[cfg(feature = "faults")]
         crate::witness::register(&mut adapters);
