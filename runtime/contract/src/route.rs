@@ -2,6 +2,7 @@
 //! table.
 
 mod table;
+mod tool_rows;
 
 pub use table::ROUTES;
 

@@ -5,6 +5,7 @@ use crate::registry::attempts::{call_again, checked_outcome, timed_out};
 use crate::registry::{Permit, Registry};
 use crate::run::size::result_problem;
 use futures::FutureExt as _;
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
@@ -44,6 +45,17 @@ pub enum InvokeError {
     /// The definition of the tool cannot be used.
     #[error("{0}")]
     ToolInvalid(String),
+}
+
+impl InvokeError {
+    /// The code of the error.
+    #[must_use]
+    pub fn code(&self) -> RunErrorCode {
+        match self {
+            Self::InputInvalid(_) => RunErrorCode::ToolInputInvalid,
+            Self::ToolInvalid(_) => RunErrorCode::ConfigInvalid,
+        }
+    }
 }
 
 impl Registry {

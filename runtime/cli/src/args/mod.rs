@@ -206,9 +206,12 @@ impl Arguments {
             Command::Egress(EgressOptions { command: EgressCommand::Test(options) }) => {
                 Flags { allow_private: options.private.allow_private.clone(), ..flags }
             }
-            Command::Tools(options) => {
-                Flags { data: options.data.clone(), url: options.sidecar().url, ..flags }
-            }
+            Command::Tools(options) => Flags {
+                data: options.data.clone(),
+                url: options.sidecar().url,
+                allow_private: options.allow_private(),
+                ..flags
+            },
             Command::Models(_) | Command::Explain(_) | Command::Schema(_) => flags,
             Command::Types(_) | Command::Import(_) | Command::Export(_) | Command::Completions { .. } => {
                 flags

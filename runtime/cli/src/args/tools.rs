@@ -1,6 +1,6 @@
 //! The arguments of `redflow tools`.
 
-use super::shared::{DATA_HELP, SidecarOption, TOKEN_FILE_HELP, URL_HELP};
+use super::shared::{DATA_HELP, PrivateOption, SidecarOption, TOKEN_FILE_HELP, URL_HELP};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -31,6 +31,14 @@ pub(crate) struct ToolsOptions {
 }
 
 impl ToolsOptions {
+    /// The private hosts that a call may reach.
+    pub(crate) fn allow_private(&self) -> Vec<String> {
+        match &self.command {
+            ToolsCommand::Call(options) => options.private.allow_private.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The sidecar options, which can be anywhere on the command line.
     pub(crate) fn sidecar(&self) -> SidecarOption {
         SidecarOption { url: self.url.clone(), token_file: self.token_file.clone() }
@@ -73,6 +81,8 @@ pub(crate) struct CallToolOptions {
     /// The input as a JSON object, `@FILE`, or `-` for standard input
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) input: String,
+    #[command(flatten)]
+    pub(crate) private: PrivateOption,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,

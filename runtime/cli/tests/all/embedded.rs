@@ -124,6 +124,7 @@ fn help_of_commands_with_options() {
         insta::assert_snapshot!(format!("help-{name}"), redflow([name, "--help"]).run().stdout);
     }
     insta::assert_snapshot!("help-models-test", redflow(["models", "test", "--help"]).run().stdout);
+    insta::assert_snapshot!("help-tools", redflow(["tools", "--help"]).run().stdout);
     insta::assert_snapshot!("help-tools-check", redflow(["tools", "check", "--help"]).run().stdout);
     for name in ["import", "export"] {
         let help = redflow(["credentials", name, "--help"]).run().stdout;

@@ -52,5 +52,7 @@ mod sidecar;
 mod signals;
 mod start;
 mod token;
+#[cfg(unix)]
+mod tool_commands;
 mod tools;
 mod unreadable;

@@ -1,5 +1,6 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
+use super::tool_rows;
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
 use crate::api::Scope;
 
@@ -18,19 +19,6 @@ const EVENTS_QUERY: &[Query] = &[Query {
     name: "after",
     about: "Only events with a larger `seq`. In a stream, `Last-Event-ID` means the same.",
 }];
-
-const CALLS_QUERY: &[Query] = &[
-    Query { name: "limit", about: "The most calls on a page, from 1 to 200; 50 if absent." },
-    Query { name: "before", about: "Only calls that ended before: `next` of the previous page." },
-];
-
-const INSTANCE_QUERY: &[Query] =
-    &[Query { name: "instance", about: "The Node-RED that has the agent; `local` if absent." }];
-
-const STATE_QUERY: &[Query] = &[
-    Query { name: "agent", about: "The node id of the agent." },
-    Query { name: "instance", about: "The Node-RED that has the agent; `local` if absent." },
-];
 
 /// Every route of the sidecar.
 pub const ROUTES: &[Route] = &[
@@ -206,92 +194,16 @@ pub const ROUTES: &[Route] = &[
         None,
         Answer::Json("ReplayReport"),
     ),
-    get(
-        RouteId::Tools,
-        "/api/tools",
-        "The tools of the registry and of the active flows.",
-        Answer::Json("ToolList"),
-    ),
-    get(RouteId::Tool, "/api/tools/{id}", "One tool.", Answer::Json("ToolEntry")),
-    Route {
-        answer: (201, Answer::Json("ToolEntry")),
-        ..post(
-            RouteId::RegisterTool,
-            "/api/tools",
-            Scope::Admin,
-            "Registers a tool, or replaces one that was registered. 422 with every problem if its definition has \
-             errors, 409 if the manifest has a tool with this id or name.",
-            Some("ManifestTool"),
-            Answer::Json("ToolEntry"),
-        )
-    },
-    Route {
-        method: Method::Delete,
-        scope: Some(Scope::Admin),
-        answer: (204, Answer::Empty),
-        ..get(
-            RouteId::RemoveTool,
-            "/api/tools/{id}",
-            "Removes a tool that was registered. Runs that have it keep it until they end.",
-            Answer::Empty,
-        )
-    },
-    post(
-        RouteId::CallTool,
-        "/api/tools/{id}/call",
-        Scope::Run,
-        "Calls a tool outside a run. A call that fails or is refused is answered with `success: false`.",
-        Some("ToolCallRequest"),
-        Answer::Json("ToolInvocation"),
-    ),
-    Route {
-        query: CALLS_QUERY,
-        ..get(
-            RouteId::ToolCalls,
-            "/api/tools/{id}/calls",
-            "The calls of a tool that have ended, newest first. For `text/event-stream`, a stream of ToolInvocations as \
-             calls end.",
-            Answer::Json("ToolCallList"),
-        )
-    },
-    Route {
-        query: INSTANCE_QUERY,
-        ..get(
-            RouteId::AgentDetail,
-            "/api/agents/{id}/state",
-            "One agent with its tools and its memory, and what it has done since the sidecar started.",
-            Answer::Json("AgentDetail"),
-        )
-    },
-    Route {
-        answer: (202, Answer::Json("StartAnswer")),
-        ..post(
-            RouteId::InternalInput,
-            "/internal/agent-node/input",
-            Scope::Run,
-            "Another path of `POST /api/runs`.",
-            Some("StartRequest"),
-            Answer::Json("StartAnswer"),
-        )
-    },
-    Route {
-        query: STATE_QUERY,
-        ..get(
-            RouteId::InternalState,
-            "/internal/agent-node/state",
-            "Another path of `GET /api/agents/{id}/state`.",
-            Answer::Json("AgentDetail"),
-        )
-    },
-    post(
-        RouteId::InternalTool,
-        "/internal/agent-node/tool",
-        Scope::Read,
-        "Another path of `/api/tools`: a definition registers a tool, which needs the scope `admin`; an empty object or \
-         `{\"query\": \"PREFIX\"}` lists the tools whose ids begin so.",
-        Some(ANY_BODY),
-        Answer::Json("ToolList"),
-    ),
+    tool_rows::TOOLS,
+    tool_rows::TOOL,
+    tool_rows::REGISTER_TOOL,
+    tool_rows::REMOVE_TOOL,
+    tool_rows::CALL_TOOL,
+    tool_rows::TOOL_CALLS,
+    tool_rows::AGENT_DETAIL,
+    tool_rows::INTERNAL_INPUT,
+    tool_rows::INTERNAL_STATE,
+    tool_rows::INTERNAL_TOOL,
     get(
         RouteId::Catalogue,
         "/api/catalogue",

@@ -20,7 +20,12 @@ impl Registry {
         build: Option<&ManifestToolBuilder>,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-        let manifest = check_manifest(&store.read()?)?;
+        let named = |problem: Diagnostic| Diagnostic {
+            file: problem.file.or_else(|| Some("the manifest".to_owned())),
+            ..problem
+        };
+        let manifest = store.read().and_then(|value| check_manifest(&value));
+        let manifest = manifest.map_err(|problems| problems.into_iter().map(named).collect::<Vec<_>>())?;
         let policy = Policy::new(&manifest.policy, &manifest.roles)
             .map_err(|problems| problems.into_iter().map(policy_problem).collect::<Vec<_>>())?;
         let (mut registered, mut problems): (Vec<ManifestTool>, Vec<Diagnostic>) = Default::default();

@@ -10,7 +10,6 @@ use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
-use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::tool_api::{ToolCallRequest, ToolList};
 use redflow_engine::{InvokeError, ToolRequest};
@@ -53,17 +52,14 @@ pub(crate) async fn call(
         ToolRequest { tool: &tool, input, by: Some(principal(&caller)), limits, scrubber: &scrubber };
     let call = app.tool_definitions.registry.invoke(request, &*app.clock, &*app.meter);
     let call = tokio::select! {
-        call = call => call.map_err(invoke_problem)?,
+        call = call => call.map_err(|error| invoke_problem(&error))?,
         () = app.stop.cancelled() => return Err(Problem::stopping()),
     };
     app.hub.log.append(call.at, FlowEvent::ToolInvoked { call: Box::new(call.clone()) });
     Ok(json(200, &call))
 }
 
-fn invoke_problem(error: InvokeError) -> Problem {
-    let code = match &error {
-        InvokeError::InputInvalid(_) => RunErrorCode::ToolInputInvalid,
-        InvokeError::ToolInvalid(_) => RunErrorCode::ConfigInvalid,
-    };
-    ApiError { code: ProblemCode::Run(code), message: error.to_string(), report: None, revision: None }.into()
+fn invoke_problem(error: &InvokeError) -> Problem {
+    let (code, message) = (ProblemCode::Run(error.code()), error.to_string());
+    ApiError { code, message, report: None, revision: None }.into()
 }

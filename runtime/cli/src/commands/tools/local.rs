@@ -9,7 +9,6 @@ use crate::run_source::{LocalRuns, RunSource as _};
 use crate::session::new_runtime;
 use redflow_contract::Message;
 use redflow_contract::api::{ApiError, ProblemCode};
-use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{Principal, RunId};
 use redflow_contract::limits::RunLimits;
@@ -17,7 +16,7 @@ use redflow_contract::replay::RunDetail;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::stream::StreamEvent;
 use redflow_contract::tool::{ToolEntry, ToolInvocation, provider_name};
-use redflow_engine::{InvokeError, ToolRequest};
+use redflow_engine::ToolRequest;
 use redflow_ports::{LoggedEvent, ToolCallQuery};
 use redflow_store::Reader;
 use std::path::PathBuf;
@@ -98,11 +97,7 @@ impl ToolSource for LocalTools<'_> {
         let request = ToolRequest { tool, input, by, limits: &limits, scrubber: &scrubber };
         let (clock, meter) = (clock(), &*self.context.metrics);
         self.runtime.block_on(self.context.registry.invoke(request, &*clock, meter)).map_err(|error| {
-            let code = match &error {
-                InvokeError::InputInvalid(_) => RunErrorCode::ToolInputInvalid,
-                InvokeError::ToolInvalid(_) => RunErrorCode::ConfigInvalid,
-            };
-            let (code, message) = (ProblemCode::Run(code), error.to_string());
+            let (code, message) = (ProblemCode::Run(error.code()), error.to_string());
             ApiError { code, message, report: None, revision: None }
         })
     }

@@ -40,8 +40,8 @@ pub(super) fn format_tool(tool: &ToolEntry) -> String {
     let mut rows = vec![("state", state_name(tool.state).style(state_style(tool.state)).to_string())];
     rows.extend(tool.reason.as_ref().map(|reason| ("reason", printable_line(reason, MAX_CHARS))));
     rows.push(("name", printable_line(&tool.name, MAX_CHARS)));
-    let provider = printable_line(&tool.provider, MAX_CHARS);
-    rows.push(("from", format!("{}, {provider}", origin_name(tool.origin))));
+    let (origin, provider) = (origin_name(tool.origin), printable_line(&tool.provider, MAX_CHARS));
+    rows.push(("from", if origin == provider { provider } else { format!("{origin}, {provider}") }));
     rows.extend(tool.instance.as_ref().map(|id| ("Node-RED", printable_line(id.as_str(), MAX_CHARS))));
     rows.push(("about", printable_line(&tool.description, 1024)));
     rows.push(("effect", tool.effect.map_or("decided per call", effect_name).to_owned()));
