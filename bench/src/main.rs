@@ -1,4 +1,4 @@
-//! Benchmarks: the cost of checking a flow, a step, storing a run, a model call, serving, and agents for Node-RED. Each
+//! Benchmarks: the cost of checking a flow, a step, storing a run, a model call, a tool's request, serving, and agents for Node-RED. Each
 //! is compared with a raw limit that the same run measures.
 //!
 //! They print figures and fail on none. No test runs them, because times on a busy machine mean nothing.
@@ -6,6 +6,7 @@
 mod agents;
 mod check;
 mod clock;
+mod egress;
 mod flows;
 mod folder;
 mod instructions;
@@ -30,7 +31,7 @@ use table::Table;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [egress] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 10] = [
+const SECTIONS: [(&str, Section); 11] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
@@ -55,6 +56,7 @@ const SECTIONS: [(&str, Section); 10] = [
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),
+    ("egress", egress::measure),
     ("serve", serve::measure),
     ("instructions", instructions::measure),
 ];

@@ -4818,7 +4818,7 @@ hosts?: TextList,
  */
 methods?: TextList, 
 /**
- * Headers of every request, as a JSON object of names and texts. The model cannot replace them. Keys belong into *Authentication*.
+ * Headers of every request, as a JSON object of names and texts. The model cannot replace them. Keys belong in *Authentication*.
  */
 headers: { [key: string]: string }, 
 /**
@@ -4853,7 +4853,7 @@ export type RegistryToolConfig = {
 /**
  * The ids of the tools, as the registry has them: `weather.current`, or `weather.*` for all below it. `redflow tools list` shows the registry.
  */
-ids?: Array<string>, 
+ids: Array<string>, 
 /**
  * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
  */

@@ -242,6 +242,7 @@ const RULES = {
   texts: ({ most }) => ["stops", { most }],
   address: ({ example }) => ["address", { example }],
   redis_address: () => ["redisAddress", {}],
+  host_ports: ({ most }) => ["hostPorts", { most }],
   day: () => ["day", {}],
   tool_name: () => ["toolName", {}],
   secret: ({ rule }) => [rule === "bytes" ? "secretBytes" : "secret", {}],

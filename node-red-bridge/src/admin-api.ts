@@ -10,6 +10,8 @@
 // POST redflow/runtimes/:id/runs/:run/resolve  ResolveRequest -> RunSummary  redflow.write
 // GET  redflow/runtimes/:id/codes/:code            -> CodeEntry              redflow.read
 // GET  redflow/runtimes/:id/log                    -> LogLines               redflow.read
+// GET  redflow/runtimes/:id/tools                  -> RegistryTools          redflow.read
+// GET  redflow/operations                          -> OperationList          redflow.read
 // GET  redflow/agents/:id/errors                   -> AgentErrors            redflow.read
 //
 // An error is a status of 400 or more with a Problem. Runs of other Node-REDs on the same sidecar are hidden.
@@ -53,6 +55,28 @@ export interface LiveText {
 
 export interface LogLines {
   lines: string[];
+}
+
+/** A tool of a sidecar's registry. */
+export interface RegistryTool {
+  /** Such as `weather.current`. */
+  id: string;
+  title: string;
+  description: string;
+  /** Where it comes from, such as `manifest`. */
+  origin: string;
+  /** Whether it can be called now: `ready`, or why not. */
+  state: string;
+}
+
+export interface RegistryTools {
+  tools: RegistryTool[];
+}
+
+/** The operations of installed nodes that agents can call. */
+export interface OperationList {
+  /** By the type of the node. The effect is empty if the package does not say. */
+  operations: Record<string, { name: string; effect: string }[]>;
 }
 
 /** An error of an agent that belongs to no run: a message that started none, or a reply that came too late. */

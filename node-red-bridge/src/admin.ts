@@ -1,7 +1,7 @@
 // The endpoints of the editor in Node-RED's Admin API (admin-api.ts), with their permissions. Forwards an allow-list of
 // requests to the sidecar, for runs of this Node-RED only. Never returns a credential or the code of another node.
 
-import type { LogLines, Problem, RuntimeList } from "./admin-api";
+import type { LogLines, OperationList, Problem, RuntimeList } from "./admin-api";
 import { bodyOf, isJsonRequest, sendJson } from "./admin-http";
 import type { AdminRequest, AdminResponse } from "./admin-http";
 import { agentErrors } from "./agent-errors";
@@ -10,8 +10,10 @@ import { reduceFlow } from "./flows";
 import { logOnce } from "./guard";
 import { InstanceRuns } from "./instance-runs";
 import { LiveTexts } from "./live-texts";
+import { listOperations } from "./node-tools";
 import { isRecord } from "./record";
 import type { AdminHandler, Red } from "./red";
+import { registryTools } from "./registry-tools";
 import type { Runtime } from "./runtime";
 import { runtimeById, runtimeList } from "./runtime-registry";
 import { ApiFailure } from "./sidecar-api";
@@ -44,6 +46,8 @@ export function serveEditor(RED: Red): void {
   };
   get("runtimes", () => ({ json: runtimeList(RED) satisfies RuntimeList }));
   get("agents/:id/errors", (request) => ({ json: { errors: agentErrors.list(request.params["id"] ?? "") } }));
+  get("operations", () => ({ json: listOperations(RED) satisfies OperationList }));
+  get("runtimes/:id/tools", async (request) => ({ json: await registryTools(runtimeOf(request)) }));
   get("runtimes/:id/log", (request) => ({ json: { lines: runtimeOf(request).log() } satisfies LogLines }));
   get("runtimes/:id/codes/:code", (request) => CodePages.forRuntime(runtimeOf(request)).page(codeOf(request)));
   get("runtimes/:id/runs", (request) => InstanceRuns.forRuntime(runtimeOf(request)).list(listQuery(request)));

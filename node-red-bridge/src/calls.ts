@@ -9,6 +9,8 @@ export interface Call {
   readonly node: string;
   readonly tool: string;
   readonly msgid: string;
+  /** The property of the returned message that is the result, such as `payload.id`. */
+  readonly result: string;
   readonly at: number;
   /** Its answer as JSON. */
   reply: string | undefined;

@@ -1,10 +1,12 @@
 // The flow as the sidecar receives it: the nodes that it runs with all properties, of all others what the checker needs to
-// follow wires (see node-definition.ts), and the credentials of models, memories and tools only.
+// follow wires (see node-definition.ts), the credentials of models, memories and tools only, and the operations of its nodes.
 
 import { createHash, createHmac } from "node:crypto";
 import { publicDefinition, runsInSidecar } from "./node-definition";
+import { readNodeTools } from "./node-tools";
 import type { Definition, Red } from "./red";
 import { WITHOUT_CREDENTIALS } from "./sidecar-types";
+import { wellFormed } from "./well-formed";
 
 /** Levels of one node: the sidecar reads 120, of which the message and its list of nodes take two. */
 const NODE_LEVELS = 118;
@@ -14,7 +16,7 @@ export interface FlowSnapshot {
   revision: string;
   /** The rest of the message `flows`, as JSON after its number. */
   rest: string;
-  /** Sentences for the log about properties that were left out. */
+  /** Sentences for the log about properties and operations that were left out. */
   warnings: string[];
   /** The reason if a node nests too deep for the sidecar. */
   tooDeep: string | undefined;
@@ -25,8 +27,10 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
   const flows: Record<string, unknown>[] = [];
   const credentials: Record<string, Record<string, string>> = {};
   const warnings: string[] = [];
+  const types = new Set<string>();
   let tooDeep: string | undefined;
   RED.nodes.eachNode((definition) => {
+    types.add(definition.type);
     const { node, deep } = toReadable(publicDefinition(definition));
     flows.push(node);
     const name = nameOf(definition);
@@ -45,8 +49,12 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
   const flowsText = JSON.stringify(flows);
   const credentialsText = JSON.stringify(credentials);
   const credentialsDigest = createHmac("sha256", secret).update(credentialsText).digest();
-  const revision = createHash("sha256").update(flowsText).update(credentialsDigest).update(tooDeep ?? "").digest("hex");
-  const rest = `"revision":"${revision}","flows":${flowsText},"credentials":${credentialsText}}`;
+  const nodeTools = readNodeTools(RED, types, (warning) => warnings.push(warning));
+  // A sidecar that knows no operations refuses the field.
+  const toolsText = Object.keys(nodeTools).length === 0 ? "" : `,"nodeTools":${JSON.stringify(nodeTools)}`;
+  const hash = createHash("sha256").update(flowsText).update(credentialsDigest).update(tooDeep ?? "").update(toolsText);
+  const revision = hash.digest("hex");
+  const rest = `"revision":"${revision}","flows":${flowsText},"credentials":${credentialsText}${toolsText}}`;
   return { revision, rest, warnings, tooDeep };
 }
 
@@ -91,24 +99,6 @@ function toReadable(node: Record<string, unknown>): { node: Record<string, unkno
     }
   });
   return { node: Object.fromEntries(entries), deep };
-}
-
-/** Replaces half characters, which only JavaScript accepts in JSON. Throws if the value nests too deep. */
-function wellFormed(value: unknown, levels: number): unknown {
-  if (typeof value === "string") {
-    return value.toWellFormed();
-  }
-  if (typeof value !== "object" || value === null) {
-    return value;
-  }
-  if (levels === 0) {
-    throw new RangeError("too deep");
-  }
-  if (Array.isArray(value)) {
-    return value.map((item) => wellFormed(item, levels - 1));
-  }
-  const entries = Object.entries(value).map(([key, item]) => [key.toWellFormed(), wellFormed(item, levels - 1)] as const);
-  return Object.fromEntries(entries);
 }
 
 function nameOf({ id, type, name }: Definition): string {

@@ -10,6 +10,8 @@ import type { Target } from "./target";
 export interface ManagedSettings {
   binary: string;
   dataDir: string;
+  /** The private hosts that tools may call: `HOST:PORT`, separated by commas. */
+  allowPrivate: string;
 }
 
 /** Delays in milliseconds. */
@@ -94,7 +96,10 @@ export class ManagedSidecar {
 
   private run(): void {
     const token = randomBytes(32).toString("hex");
+    const hosts = this.settings.allowPrivate.split(",").flatMap((host) => host.trim() || []);
     const args = ["serve", "--listen", "127.0.0.1:0", "--data", this.settings.dataDir, "--stop-with-stdin"];
+    // With `=`, because a host that begins with `-` must not become another option.
+    args.push(...hosts.map((host) => `--allow-private=${host}`));
     const startedAt = Date.now();
     if (!canSearchPath(this.settings.binary)) {
       this.listener.onUnavailable(startProblem(this.settings.binary, { code: "ENOENT" }));

@@ -116,10 +116,19 @@ export function reportSharedTypes(RED: Red, checks = CHECKS): void {
   setTimeout(() => guard(RED, "types of two modules could not be searched", check), CHECK_EVERY_MS).unref();
 }
 
-function nodeSets(module: unknown): { types: string[]; enabled: boolean }[] {
+/** Files of a module in Node-RED's list of modules, each with the types that it registers. */
+export interface NodeSet {
+  types: string[];
+  enabled: boolean;
+  file: string | undefined;
+}
+
+/** The files of a module in Node-RED's list of modules. */
+export function nodeSets(module: unknown): NodeSet[] {
   const nodes = isRecord(module) && isRecord(module["nodes"]) ? Object.values(module["nodes"]) : [];
   return nodes.filter(isRecord).map((set) => ({
     types: Array.isArray(set["types"]) ? set["types"].filter((type) => typeof type === "string") : [],
     enabled: set["enabled"] !== false,
+    file: typeof set["file"] === "string" ? set["file"] : undefined,
   }));
 }

@@ -9,6 +9,7 @@ import type { Call } from "./calls";
 import { notifyEditors } from "./editor-notice";
 import { clip } from "./failure";
 import { guard } from "./guard";
+import { isRecord } from "./record";
 import type { CompleteEvent, Msg, Red } from "./red";
 import { Runtime } from "./runtime";
 import type { RuntimeSettings } from "./runtime";
@@ -123,6 +124,13 @@ export function followDeploys(RED: Red): void {
   // At `starting`, so that the sidecar receives the flow before a new node can send a message.
   RED.events.on("flows:starting", each((runtime) => runtime.sendFlow()));
   RED.events.on("flows:started", each((runtime) => runtime.resume()));
+  // Node-RED starts a flow that waited for a type before the package of the type is in its list.
+  const sendFlow = each((runtime) => runtime.sendFlow());
+  RED.events.on("runtime-event", (event) => {
+    if (isRecord(event) && event["id"] === "node/added") {
+      sendFlow();
+    }
+  });
   RED.events.on("flows:started", () => {
     const runtimesToEnd = disposed;
     disposed = [];

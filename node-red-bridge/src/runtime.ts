@@ -33,6 +33,8 @@ export interface RuntimeSettings extends RunLimits {
   token: string;
   binary: string;
   dataDir: string;
+  /** `HOST:PORT`, separated by commas. */
+  allowPrivate: string;
   events: boolean;
 }
 
@@ -42,7 +44,7 @@ const FRAME_OVERHEAD = 1_024;
 /** The settings that need a new connection when they change, and those that select another sidecar. */
 const CONNECTION_SETTINGS: Record<RuntimeSettings["mode"], (keyof RuntimeSettings)[]> = {
   remote: ["mode", "url", "token"],
-  managed: ["mode", "binary", "dataDir"],
+  managed: ["mode", "binary", "dataDir", "allowPrivate"],
 };
 const SIDECAR_SETTINGS: typeof CONNECTION_SETTINGS = { remote: ["mode", "url"], managed: ["mode", "dataDir"] };
 
@@ -192,14 +194,14 @@ export class Runtime {
   }
 
   private connect(): void {
-    const { mode, url, token, binary, dataDir } = this.settings;
+    const { mode, url, token, binary, dataDir, allowPrivate } = this.settings;
     this.address = mode === "remote" ? url : "127.0.0.1";
     if (mode === "remote") {
       this.connection.start({ url, token });
       return;
     }
     this.managed = new ManagedSidecar(
-      { binary, dataDir },
+      { binary, dataDir, allowPrivate },
       {
         onListening: (target) => {
           this.address = target.url;

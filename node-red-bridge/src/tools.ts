@@ -44,6 +44,7 @@ export class Tools {
       node: request.node,
       tool: request.tool,
       msgid: this.RED.util.generateId(),
+      result: request.operation?.result ?? "payload",
     });
     if (request.known === true) {
       this.reply(call, { type: "unknown", reason: "Node-RED does not know this call: it was restarted meanwhile" });
@@ -80,7 +81,7 @@ export class Tools {
     const { maxResultBytes, maxValueDepth } = this.session.limits;
     try {
       const limits = { maxBytes: maxResultBytes, maxDepth: maxValueDepth };
-      const output = encodeValue(message["payload"] ?? null, limits, "the tool's result");
+      const output = encodeValue(propertyOf(message, call.result), limits, "the tool's result");
       this.settle(call, `{"type":"returned","output":${output}}`);
     } catch (problem) {
       const reason = problem instanceof TooLarge ? problem.message : "the tool's result cannot be written as JSON";
@@ -109,10 +110,10 @@ export class Tools {
       return;
     }
     const message: Msg = {
-      _msgid: call.msgid,
-      // As the model wrote it: JSON that looks like an encoded Buffer is not decoded.
-      payload: request.input,
       toolName: request.tool,
+      // As the model wrote it: JSON that looks like an encoded Buffer is not decoded.
+      ...(request.operation?.msg ?? { payload: request.input }),
+      _msgid: call.msgid,
       _agentCore: {
         type: "tool_request",
         traceId: request.run,
@@ -149,6 +150,16 @@ export class Tools {
     const full: ToolReply = { type: "unknown", reason: "too many replies waited in Node-RED for the sidecar" };
     this.session.post("tool_result", `${head}${JSON.stringify(full)}}`, UNLIMITED);
   }
+}
+
+/** The value at a path such as `payload.id` in a message; null if it is missing. */
+function propertyOf(message: Msg, path: string): unknown {
+  let value: unknown = message;
+  for (const name of path.split(".")) {
+    const isThere = typeof value === "object" && value !== null && Object.hasOwn(value, name);
+    value = isThere ? (value as Msg)[name] : undefined;
+  }
+  return value ?? null;
 }
 
 function toolErrorText(error: unknown): string {

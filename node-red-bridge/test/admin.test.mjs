@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import test from "node:test";
+import { fileURLToPath } from "node:url";
 import { agentErrors } from "../dist/agent-errors.js";
 import { nodeRed } from "./kit/node-red.mjs";
 import { fakeSidecar } from "./kit/sidecar.mjs";
@@ -37,7 +38,7 @@ test("reading and writing need different permissions", () => {
   const expected = ["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`);
   assert.deepEqual(writes.map(({ path }) => path), expected);
   const reads = RED.routes.filter(({ permission }) => permission === "redflow.read");
-  assert.deepEqual([reads.length, RED.routes.length], [9, 11]);
+  assert.deepEqual([reads.length, RED.routes.length], [11, 13]);
 });
 
 test("lists the runtimes with their state and without secrets of their address", async (t) => {
@@ -244,4 +245,34 @@ test("an endpoint that throws sends a response without the reason", async () => 
   assert.deepEqual(code(response), [500, "INTERNAL"]);
   assert.doesNotMatch(response.body.message, /s3cret/);
   assert.ok(RED.logged.some((line) => line.includes("a request of the editor failed")));
+});
+
+test("lists the tools of the registry with short texts, and says if the sidecar has none", async (t) => {
+  const entry = { id: "weather.current", title: "Weather", description: "x".repeat(600), origin: "manifest", state: "ready" };
+  const answers = [
+    [200, { tools: [{ ...entry, inputSchema: { type: "object" }, provider: "manifest" }, 5, { id: 7 }] }],
+    [200, [entry]],
+    [403, { code: "FORBIDDEN", message: "no" }],
+    [404, { code: "NOT_FOUND", message: "no such route" }],
+  ];
+  const { requested } = await connected(t, ({ url }) => (url === "/api/tools" ? answers.shift() : undefined));
+  const ask = () => RED.request("GET", "/redflow/runtimes/rt/tools");
+  const { body } = await ask();
+  const none = { id: "", title: "", description: "", origin: "", state: "" };
+  assert.deepEqual(body, { tools: [{ ...entry, description: `${"x".repeat(499)}…` }, none] });
+  assert.deepEqual(code(await ask()), [502, "PROTOCOL_MISMATCH"]);
+  assert.deepEqual(code(await ask()), [403, "FORBIDDEN"]);
+  assert.equal((await ask()).status, 404);
+  assert.deepEqual(requested(), Array(4).fill("GET /api/tools"));
+});
+
+test("lists the operations of installed nodes without a sidecar", async () => {
+  const { get } = RED.settings;
+  const file = fileURLToPath(new URL("../../examples/node-red-contrib-ledger/ledger.js", import.meta.url));
+  RED.settings.get = (key) => (key === "nodes" ? { "node-red-contrib-ledger": { nodes: { ledger: { types: ["ledger"], file } } } } : get(key));
+  const { status, body } = await RED.request("GET", "/redflow/operations");
+  RED.settings.get = get;
+  const ledger = [{ name: "createRecord", effect: "at_most_once" }, { name: "listRecords", effect: "read" }];
+  assert.deepEqual([status, body], [200, { operations: { ledger } }]);
+  assert.deepEqual((await RED.request("GET", "/redflow/operations")).body, { operations: {} });
 });

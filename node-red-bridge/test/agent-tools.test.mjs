@@ -5,7 +5,7 @@ import test from "node:test";
 import { translator } from "./kit/texts.mjs";
 
 globalThis.RED = { _: translator("en-US") };
-const { addName, allowedVerdict, boundVerdict, describeTool, namesOf, notAllowed, notConnected, removeName } = await import(
+const { addName, allowedVerdict, boundVerdict, describeTool, describeTools, namesOf, notAllowed, notConnected, removeName } = await import(
   "../editor-build/editor/agent-tools.mjs"
 );
 const { stopsVerdict } = await import("../editor-build/editor/stop-conditions.mjs");
@@ -50,6 +50,42 @@ test("finds allowed tools without a connection, and connected tools that are not
   assert.deepEqual(notConnected(["a", "x"], tools), ["x"]);
   // A tool that no model can call is not offered.
   assert.deepEqual(notAllowed(["a", "x"], tools), ["b"]);
+});
+
+const OPERATIONS = { ledger: [{ name: "create", effect: "at_most_once" }, { name: "list", effect: "read" }, { name: "odd", effect: "often" }] };
+
+test("a registry-tool and a node with operations are several tools", () => {
+  const names = (node) => describeTools(node, OPERATIONS).map(({ name, nameVerdict, effect }) => [name, nameVerdict === true, effect]);
+  assert.deepEqual(names({ type: "registry-tool", ids: ["weather.*", "a b", 5] }), [["weather.*", true, undefined], ["a b", false, undefined]]);
+  assert.deepEqual(names({ type: "registry-tool", ids: "weather.*" }), []);
+  const ledger = [["ledger.*", true, undefined], ["ledger.create", true, "at_most_once"], ["ledger.list", true, "read"], ["ledger.odd", true, "at_most_once"]];
+  assert.deepEqual(names({ type: "ledger", name: "Books" }), ledger);
+  assert.deepEqual(names({ type: "ledger", toolName: "books" }), ledger, "the name of the tools changes, not their ids");
+  const odd = describeTools({ type: "my ledger" }, { "my ledger": [{ name: "add", effect: "" }] });
+  assert.deepEqual(odd.map(({ name }) => name), ["my-ledger.*", "my-ledger.add"]);
+  // Without operations, and for our own types, a node is one tool.
+  assert.deepEqual(names({ type: "function", name: "f" }), [["f", true, "at_most_once"]]);
+  assert.deepEqual(describeTools({ type: "constructor", name: "f" }, {}).length, 1);
+  assert.equal(describeTools({ type: "flow-tool", toolName: "t" }, { "flow-tool": OPERATIONS.ledger })[0].name, "t");
+});
+
+test("patterns, ids and the names of models allow tools", () => {
+  const tools = [...describeTools({ type: "ledger" }, OPERATIONS), ...describeTools({ type: "registry-tool", ids: ["weather.*"] }, {})];
+  assert.deepEqual(notConnected(["ledger.*", "ledger__create", "weather.current", "*", "ledgers.*", "other.x"], tools), ["ledgers.*", "other.x"]);
+  assert.deepEqual(notAllowed([], tools), ["ledger.*", "weather.*"]);
+  assert.deepEqual(notAllowed(["weather.*", "ledger.*"], tools), []);
+  assert.deepEqual(notAllowed(["weather.*", "ledger.create"], tools), ["ledger.*"]);
+});
+
+test("the boxes of a registry-tool change the list of ids, and a text that is no list stays", async () => {
+  const { bindable, idsOf, withId } = await import("../editor-build/editor/registry-tool.mjs");
+  assert.deepEqual(JSON.parse(withId('["a.b"]', "c.d", true)), ["a.b", "c.d"]);
+  assert.deepEqual(JSON.parse(withId('["a.b", "c.d"]', "a.b", false)), ["c.d"]);
+  assert.deepEqual(JSON.parse(withId("", "a.b", true)), ["a.b"]);
+  assert.deepEqual([idsOf("[1]"), idsOf("{nonsense"), idsOf(" ")], [undefined, undefined, []]);
+  const tool = (id, origin = "manifest") => ({ id, origin, title: "", description: "", state: "ready" });
+  const tools = [tool("b.x"), tool("a.x"), tool("b.x"), tool("flow.x", "flow")];
+  assert.deepEqual(bindable(tools).map(({ id }) => id), ["a.x", "b.x"]);
 });
 
 test("rejects lists that the sidecar would refuse, without quoting them", () => {

@@ -2,7 +2,10 @@
 // that an error never ends Node-RED.
 
 import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test, { mock } from "node:test";
 import { nodeRed } from "./kit/node-red.mjs";
 import { FakeNode } from "./kit/red.mjs";
@@ -44,6 +47,44 @@ test("a run fails at its agent when the agent changes its runtime or the runtime
   await untilMessage(({ type, message }) => type === "start" && message.payload === 2);
   RED.deploy(agent({ runtime: "b" }));
   assert.deepEqual(codes(RED.byId.get("ag")), ["RUNTIME_UNREACHABLE"]);
+});
+
+test("sends the flow again when a package of it has been installed", async (t) => {
+  const { url, messages, untilMessage } = await fakeSidecar(t);
+  const { get } = RED.settings;
+  t.after(() => (RED.settings.get = get));
+  const folder = mkdtempSync(join(tmpdir(), "redflow-added-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const tools = { ledger: { add: { description: "Adds." } } };
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "p", redflow: { tools } }));
+  RED.deploy(runtime("rt", url), agent(), { id: "l", type: "ledger", wires: [["ag"]] });
+  await untilMessage(({ type }) => type === "flows");
+  RED.events.emit("runtime-event", { id: "node/added" });
+  RED.settings.get = (key) => (key === "nodes" ? { p: { nodes: { l: { types: ["ledger"], file: join(folder, "l.js") } } } } : get(key));
+  RED.events.emit("runtime-event", { id: "notification" });
+  RED.events.emit("runtime-event", undefined);
+  RED.events.emit("runtime-event", { id: "node/added" });
+  const [sent] = await untilMessage(({ nodeTools }) => nodeTools !== undefined);
+  assert.deepEqual(sent.nodeTools, tools);
+  assert.equal(messages.filter(({ type }) => type === "flows").length, 2);
+});
+
+test("a managed sidecar starts again when its private hosts change, and only then", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "redflow-private-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const [binary, log] = [join(folder, "redflow"), join(folder, "log")];
+  const note = `require("fs").appendFileSync(${JSON.stringify(log)}, process.argv.slice(8).join(" ") + "\\n");`;
+  writeFileSync(binary, `#!${process.execPath}\n${note}process.stdin.on("end", () => process.exit()).resume();\n`, { mode: 0o755 });
+  const deploy = (allowPrivate, more = {}) => {
+    RED.deploy({ id: "rt", type: "redflow-runtime", mode: "managed", binary, dataDir: folder, allowPrivate, ...more }, agent());
+  };
+  const starts = () => (existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(0, -1) : []);
+  deploy("nas.lan:8123");
+  await until("a first start", () => starts().length === 1);
+  deploy("nas.lan:8123", { queueSeconds: 5 });
+  deploy("nas.lan:8123, [::1]:80");
+  await until("a second start", () => starts().length === 2);
+  assert.deepEqual(starts(), ["--allow-private=nas.lan:8123", "--allow-private=nas.lan:8123 --allow-private=[::1]:80"]);
 });
 
 test("keeps the boot over a deploy and changes it for a new runtime", async (t) => {

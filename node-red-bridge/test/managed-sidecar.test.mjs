@@ -12,7 +12,7 @@ import { ManagedSidecar } from "../dist/managed-sidecar.js";
 const TIMING = { backoffMs: 1, backoffMaxMs: 10, healthyMs: 60_000, stopMs: 200 };
 
 /** A managed sidecar whose program is a script; `until` waits for an event of it. */
-function managedSidecar(t, script, binary) {
+function managedSidecar(t, script, binary, allowPrivate = "") {
   const folder = mkdtempSync(join(tmpdir(), "redflow-managed-"));
   const file = join(folder, "redflow");
   writeFileSync(file, `#!${process.execPath}\n${script}\n`);
@@ -25,7 +25,7 @@ function managedSidecar(t, script, binary) {
   };
   const names = ["onListening", "onExit", "onUnavailable", "onLogLine"];
   const listener = Object.fromEntries(names.map((name) => [name, record(name)]));
-  const sidecar = new ManagedSidecar({ binary: binary ?? file, dataDir: join(folder, "data") }, listener, TIMING);
+  const sidecar = new ManagedSidecar({ binary: binary ?? file, dataDir: join(folder, "data"), allowPrivate }, listener, TIMING);
   t.after(async () => {
     await sidecar.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -60,6 +60,16 @@ test("starts the program with its arguments and reports its address", async (t) 
   const args = JSON.parse(readFileSync(join(folder, "note"), "utf8"));
   assert.deepEqual(args, ["serve", "--listen", "127.0.0.1:0", "--data", join(folder, "data"), "--stop-with-stdin"]);
   assert.equal(await until("onLogLine", 2), "…", "the log does not contain the token");
+});
+
+test("allows each private host by an option of its own", async (t) => {
+  const note = 'require("fs").writeFileSync(__dirname + "/note", JSON.stringify(process.argv.slice(2)));';
+  const { sidecar, until, folder } = managedSidecar(t, `${note}${LISTENS}${STAYS}`, undefined, " nas.lan:8123,, [fd12::1]:80 ,--listen=0.0.0.0:1");
+  await sidecar.start();
+  await until("onListening");
+  const args = JSON.parse(readFileSync(join(folder, "note"), "utf8"));
+  const hosts = ["nas.lan:8123", "[fd12::1]:80", "--listen=0.0.0.0:1"].map((host) => `--allow-private=${host}`);
+  assert.deepEqual(args.slice(6), hosts);
 });
 
 test("restarts the program after an exit with another token", async (t) => {
@@ -122,7 +132,7 @@ test("the stdin of the process closes when its parent is killed", async (t) => {
     const nothing = () => {};
     const others = { onExit: nothing, onUnavailable: nothing, onLogLine: nothing };
     const listener = { ...others, onListening: () => console.log("listening") };
-    new ManagedSidecar({ binary: ${JSON.stringify(join(folder, "redflow"))}, dataDir: "d" }, listener).start();`;
+    new ManagedSidecar({ binary: ${JSON.stringify(join(folder, "redflow"))}, dataDir: "d", allowPrivate: "" }, listener).start();`;
   const parent = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
   await new Promise((resolve) => parent.stdout.once("data", resolve));
   parent.kill("SIGKILL");

@@ -57,6 +57,34 @@ test("a node on the tool port receives the message", () => {
   assert.equal(data.received[0].payload.q, 1);
 });
 
+test("an operation's node receives the operation's message, and the result is the named property", () => {
+  const { data, tools, call, replies } = world();
+  const msg = { payload: { id: 7 }, topic: "create", toolName: "mine", _msgid: "forged", _agentCore: 1 };
+  call({ node: "dn", operation: { msg, result: "payload.record.id" } });
+  const [{ _msgid, _agentCore, ...received }] = data.received;
+  assert.deepEqual(received, { payload: { id: 7 }, topic: "create", toolName: "mine" });
+  assert.match(_msgid, /^msg-/);
+  assert.equal(_agentCore.callId, "r:1");
+  const returned = { ...data.received[0], payload: { record: { id: 8, more: 1 } } };
+  tools.handleReturn(tools.findCall(returned), returned);
+  call({ node: "dn", operation: { msg, result: "payload" } });
+  assert.equal(data.received.length, 1, "the call is known");
+  assert.deepEqual(replies(), Array.from({ length: 2 }, () => ({ type: "returned", output: 8 })));
+});
+
+test("a missing property is null, and an operation without a payload gets none", () => {
+  const { data, tools, call, replies } = world();
+  const rows = [[{}, "payload"], [{ payload: 1 }, "payload.id.deep"], [{ payload: null }, "payload.id"], [{ payload: {} }, "payload.constructor"], [{ payload: [{ id: 4 }] }, "payload.0.id"], [{ topic: "t" }, "topic"]];
+  rows.forEach(([more, result], at) => {
+    call({ node: "dn", call: `r:${at}`, operation: { msg: {}, result } });
+    const sent = data.received.at(-1);
+    assert.ok(!("payload" in sent));
+    const returned = { ...sent, ...more };
+    tools.handleReturn(tools.findCall(returned), returned);
+  });
+  assert.deepEqual(replies().map(({ output }) => output), [null, null, null, null, 4, "t"]);
+});
+
 test("encodes and sends the first reply, and drops the second", () => {
   const { tool, tools, call, session } = world();
   call();

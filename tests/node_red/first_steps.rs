@@ -18,7 +18,7 @@ on_both_lines! {
 }
 
 /// The package's types.
-const TYPES: [&str; 16] = [
+const TYPES: [&str; 17] = [
     "redflow-runtime",
     "agent-core",
     "ai-agent",
@@ -31,6 +31,7 @@ const TYPES: [&str; 16] = [
     "window-memory",
     "redis-memory",
     "calculator-tool",
+    "registry-tool",
     "http-request-tool",
     "flow-tool",
     "flow-tool-return",

@@ -26,6 +26,7 @@ mod interruptions;
 mod kit;
 mod kit_test;
 mod managed_sidecar;
+mod node_packages;
 mod non_json_values;
 mod packaged;
 mod refused_edges;

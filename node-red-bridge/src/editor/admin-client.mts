@@ -1,7 +1,7 @@
 // The client of this module's routes in the Admin API of Node-RED (admin-api.ts). Owns the addresses.
 
 import type { CancelRequest, CheckReport, CodeEntry, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
-import type { AgentErrors, LiveText, LogLines, Problem, RuntimeList } from "../admin-api.js";
+import type { AgentErrors, LiveText, LogLines, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
 
 /** A failed request. `status` is 0 if Node-RED itself could not be reached. */
 export class RequestError extends Error {
@@ -41,6 +41,8 @@ export const adminApi = {
     post(`${runPath(runtime, run)}/resolve`, request, "redflow.write"),
   code: (runtime: string, code: string): Promise<CodeEntry> => get(`${runtimePath(runtime)}/codes/${segment(code)}`),
   log: (runtime: string): Promise<LogLines> => get(`${runtimePath(runtime)}/log`),
+  tools: (runtime: string): Promise<RegistryTools> => get(`${runtimePath(runtime)}/tools`),
+  operations: (): Promise<OperationList> => get("redflow/operations"),
   errors: (agent: string): Promise<AgentErrors> => get(`redflow/agents/${segment(agent)}/errors`),
 };
 

@@ -2,7 +2,7 @@
 // tools and checks none itself.
 
 import { addSelect } from "./agent-services-view.mjs";
-import { type Tool, addName, describeTool, removeName } from "./agent-tools.mjs";
+import { type Tool, addName, removeName } from "./agent-tools.mjs";
 import { MAX_ROWS, type ToolsModel, type ToolsView, emptyState, iconButton, remark, toolRow } from "./agent-tools-view.mjs";
 import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
@@ -13,8 +13,8 @@ export interface BoundToolsModel extends ToolsModel {
   wired(): Tool[];
   /** The tools that the dialog offers. A flow may also name ordinary nodes. */
   candidates(): EditorNode[];
-  /** An enabled node of the flow. */
-  find(id: string): EditorNode | undefined;
+  /** The tools of an enabled node of the flow; none if there is no such node. */
+  find(id: string): Tool[];
 }
 
 /** Creates the tab in `host`. `names()` of the view are the ids of the named tools. */
@@ -34,7 +34,7 @@ export function boundToolsView(host: HTMLElement, model: BoundToolsModel, named:
   function refresh(): void {
     const [wired, known] = [model.wired(), model.candidates()];
     const isWired = (id: string): boolean => wired.some(({ node }) => node.id === id);
-    const rows = [...wired.map(wiredRow), ...ids.filter((id) => !isWired(id)).map((id) => namedRow(id, model.find(id)))];
+    const rows = [...wired.map(wiredRow), ...ids.filter((id) => !isWired(id)).flatMap((id) => namedRows(id, model.find(id)))];
     const more = rows.length - MAX_ROWS;
     list.replaceChildren(...rows.slice(0, MAX_ROWS));
     if (more > 0) {
@@ -51,14 +51,13 @@ export function boundToolsView(host: HTMLElement, model: BoundToolsModel, named:
     return toolRow(tool, model, nameOf(tool.name), byWire);
   }
 
-  function namedRow(id: string, node: EditorNode | undefined): HTMLElement {
-    const remove = iconButton("remove", text("agent.services.remove"), () => set(removeName(ids, id)));
-    if (node !== undefined) {
-      const tool = describeTool(node);
-      return toolRow(tool, model, nameOf(tool.name), remove);
+  function namedRows(id: string, tools: Tool[]): HTMLElement[] {
+    const remove = (): HTMLElement => iconButton("remove", text("agent.services.remove"), () => set(removeName(ids, id)));
+    if (tools.length > 0) {
+      return tools.map((tool) => toolRow(tool, model, nameOf(tool.name), remove()));
     }
-    const head = element("div", { class: "redflow-agent-tool-head" }, nameOf(id), remove);
-    return element("li", { class: "redflow-agent-tool redflow-agent-loose" }, head, remark(text("agent.tools.gone"), "error"));
+    const head = element("div", { class: "redflow-agent-tool-head" }, nameOf(id), remove());
+    return [element("li", { class: "redflow-agent-tool redflow-agent-loose" }, head, remark(text("agent.tools.gone"), "error"))];
   }
 
   function nameOf(name: string): HTMLElement {

@@ -1,6 +1,7 @@
 // The dialog of an agent with its four tabs. Stops all requests when it closes. The template has the fields of the tab
 // General; the other tabs have their own modules.
 
+import { adminApi } from "./admin-client.mjs";
 import { watchAgentErrors } from "./agent-errors-watch.mjs";
 import { errorCount, errorsView } from "./agent-errors-view.mjs";
 import { stopsField } from "./stop-conditions.mjs";
@@ -9,7 +10,7 @@ import { candidates } from "./agent-services.mjs";
 import { boundToolsView } from "./agent-bound-tools-view.mjs";
 import { type AgentRef, describeProblem, runsView } from "./agent-runs-view.mjs";
 import { type Tabs, createTabs } from "./agent-tabs.mjs";
-import { describeTool, namesOf } from "./agent-tools.mjs";
+import { type Operations, type Tool, describeTools, namesOf } from "./agent-tools.mjs";
 import { toolsView } from "./agent-tools-view.mjs";
 import { type AgentInstance, type Wiring, agentInstances, roleOf, toolsOf, wiredServices, withServices } from "./agent-wiring.mjs";
 import { onChecked, problemsOf, state } from "./checks.mjs";
@@ -69,6 +70,8 @@ class Dialog {
   private readonly errors;
   private readonly tabs: Tabs;
   private hasChangedTools = false;
+  /** The operations of installed nodes; none until Node-RED has answered. */
+  private operations: Operations = {};
 
   constructor(readonly node: EditorNode) {
     this.agents = agentInstances(node, wiring, (id) => RED.nodes.subflow(id) !== undefined && RED.nodes.subflow(id) !== null);
@@ -114,6 +117,7 @@ class Dialog {
     this.listen();
     this.observeFields();
     this.showToolProblem();
+    void this.loadOperations();
   }
 
   save(node: EditorNode): void {
@@ -136,6 +140,15 @@ class Dialog {
     }
     this.runs.stop();
     this.errors.stop();
+  }
+
+  /** Without an answer, a node with operations is shown as one tool. */
+  private async loadOperations(): Promise<void> {
+    const { operations } = await adminApi.operations().catch(() => ({ operations: {} }));
+    this.operations = operations;
+    if (current === this) {
+      this.refreshTools();
+    }
   }
 
   private onTab(id: string): void {
@@ -195,14 +208,15 @@ class Dialog {
   private boundToolsModel() {
     const { node } = this;
     const wired = (): EditorNode[] => toolsOf({ ...node, tools: [] }, wiring);
-    const find = (id: string): EditorNode | undefined => toolsOf({ ...node, tools: [id] }, wiring).find((tool) => tool.id === id);
-    return { ...this.toolsModel(), wired: () => wired().map(describeTool), candidates: () => this.candidates("tool"), find };
+    const describe = (tool: EditorNode): Tool[] => describeTools(tool, this.operations);
+    const find = (id: string): Tool[] => toolsOf({ ...node, tools: [id] }, wiring).filter((tool) => tool.id === id).flatMap(describe);
+    return { ...this.toolsModel(), wired: () => wired().flatMap(describe), candidates: () => this.candidates("tool"), find };
   }
 
   private toolsModel() {
     const { node } = this;
     return {
-      tools: () => toolsOf(node, wiring).map(describeTool),
+      tools: () => toolsOf(node, wiring).flatMap((tool) => describeTools(tool, this.operations)),
       problems: (tool: { node: EditorNode }) =>
         problemsOf(tool.node.id).filter((problem) => problem.node?.id === tool.node.id || problem.node?.id === node.id),
       edit: (tool: EditorNode) => RED.editor.edit(tool),

@@ -5,6 +5,7 @@ import type { Diagnostic } from "@redflow/bindings";
 import { type Tool, addName, notAllowed, notConnected, removeName } from "./agent-tools.mjs";
 import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
+import { isNamed } from "./tool-ids.mjs";
 
 /** The most rows. */
 export const MAX_ROWS = 100;
@@ -52,7 +53,10 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
   /** Ticks the boxes of the allowed names. */
   function updateBoxes(): void {
     for (const box of list.querySelectorAll<HTMLInputElement>("input[data-tool]")) {
-      box.checked = names.includes(box.dataset["tool"] ?? "");
+      const name = box.dataset["tool"] ?? "";
+      box.checked = isNamed(names, name);
+      // A tool without a name cannot be allowed, and one that a pattern allows is not cleared by itself.
+      box.disabled = name === "" || (box.checked && !names.includes(name));
     }
     all.hidden = notAllowed(names, tools).length === 0;
   }
@@ -60,8 +64,8 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
   function refresh(): void {
     tools = model.tools();
     const focused = document.activeElement instanceof HTMLInputElement ? document.activeElement.dataset["tool"] : undefined;
-    const unconnected = [...new Set([...initial, ...names])].filter((name) => notConnected([name], tools).length > 0);
-    const rows = [...tools.map((tool) => toolRow(tool, model, box(tool.name))), ...unconnected.map(unconnectedRow)];
+    const others = [...new Set([...initial, ...names])].filter((name) => !tools.some((tool) => tool.name === name));
+    const rows = [...tools.map((tool) => toolRow(tool, model, box(tool.name))), ...others.map(otherRow)];
     const more = rows.length - MAX_ROWS;
     list.replaceChildren(...rows.slice(0, MAX_ROWS));
     if (more > 0) {
@@ -76,17 +80,20 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
     }
   }
 
-  function unconnectedRow(name: string): HTMLElement {
+  /** The row of an allowed name that no connected tool has as its own: a pattern, or a name that does not exist. */
+  function otherRow(name: string): HTMLElement {
     const head = element("div", { class: "redflow-agent-tool-head" }, box(name));
+    if (notConnected([name], tools).length === 0) {
+      return element("li", { class: "redflow-agent-tool" }, head);
+    }
     head.append(element("span", { class: "redflow-agent-tool-type", text: text("agent.tools.notConnected") }));
     return element("li", { class: "redflow-agent-tool redflow-agent-loose" }, head, remark(text("agent.tools.drop"), "error"));
   }
 
-  /** A box with the name as its label. A tool without a name cannot be allowed. */
+  /** A box with the name as its label. */
   function box(name: string): HTMLElement {
     const input = element("input", { attributes: { type: "checkbox" } });
     input.dataset["tool"] = name;
-    input.disabled = name === "";
     input.addEventListener("change", () => set((input.checked ? addName : removeName)(names, name)));
     const label = name === "" ? text("agent.tools.noName") : name;
     return element("label", { class: "redflow-agent-tool-box" }, input, untrusted("span", label, { maxChars: MAX_ROW_CHARS }));
@@ -108,8 +115,10 @@ export function toolRow(tool: Tool, model: ToolsModel, lead: HTMLElement, ...but
   const edit = iconButton("pencil", text("agent.tools.edit"), () => model.edit(node));
   const row = element("li", { class: "redflow-agent-tool" }, element("div", { class: "redflow-agent-tool-head" }, lead, type, ...buttons, edit));
   // The same texts as in the dialog of a flow tool.
-  const effect = text(`nodes.option.effect.${tool.effect}`);
-  row.append(element("div", { class: "redflow-hint", text: tool.effectAssumed ? `${effect} ${text("agent.tools.assumed")}` : effect }));
+  if (tool.effect !== undefined) {
+    const effect = text(`nodes.option.effect.${tool.effect}`);
+    row.append(element("div", { class: "redflow-hint", text: tool.effectAssumed ? `${effect} ${text("agent.tools.assumed")}` : effect }));
+  }
   if (nameVerdict !== true) {
     row.append(remark(nameVerdict, "error"));
   }

@@ -1,28 +1,52 @@
 // The tools of an agent for the dialog: name, effect class and schema of each, and the list of allowed tools as it is saved.
 // Follows the rules of the checker. Pure: draws nothing.
 
+import type { OperationList } from "../admin-api.js";
 import { READ_ONLY_TOOLS } from "../sidecar-types.js";
 import { catalogueEntry } from "./agent-wiring.mjs";
 import { type Verdict, isBlank, toolName } from "./rules.mjs";
 import { text } from "./text.mjs";
+import { isNamed, isToolPattern, matchesTool } from "./tool-ids.mjs";
 
 /** The effect class of a tool's calls. */
 export type Effect = "read" | "idempotent" | "at_most_once";
 
+/** The operations of installed nodes, by type. */
+export type Operations = OperationList["operations"];
+
 /** A connected tool. */
 export interface Tool {
   node: EditorNode;
-  /** The name that the model uses; empty if it has none. */
+  /** The name that the model uses, or an id or pattern of a node that provides several tools; empty if it has none. */
   name: string;
   /** Whether a model can use that name. */
   nameVerdict: Verdict;
-  effect: Effect;
+  /** Undefined for a pattern, and for a tool of the registry. */
+  effect: Effect | undefined;
   /** Whether the node names no effect class, so that the strictest is assumed. */
   effectAssumed: boolean;
   hasSchema: boolean;
 }
 
 const EFFECTS: readonly unknown[] = ["read", "idempotent", "at_most_once"] satisfies Effect[];
+
+/** The tools of a node: several for a registry-tool, and for a node with operations. */
+export function describeTools(node: EditorNode, operations: Operations): Tool[] {
+  const provided = (name: string, effect?: Effect): Tool => {
+    const nameVerdict = isToolPattern(name) || text("agent.tools.badId");
+    return { node, name, nameVerdict, effect, effectAssumed: false, hasSchema: true };
+  };
+  if (node.type === "registry-tool") {
+    return namesOf(node["ids"]).map((id) => provided(id));
+  }
+  const own = Object.hasOwn(operations, node.type) ? (operations[node.type] ?? []) : [];
+  if (own.length === 0 || catalogueEntry(node.type) !== undefined) {
+    return [describeTool(node)];
+  }
+  const start = node.type.replaceAll(/[^A-Za-z0-9_-]/g, "-");
+  const effectOf = (effect: string): Effect => (EFFECTS.includes(effect) ? (effect as Effect) : "at_most_once");
+  return [provided(`${start}.*`), ...own.map(({ name, effect }) => provided(`${start}.${name}`, effectOf(effect)))];
+}
 
 export function describeTool(node: EditorNode): Tool {
   const fixed = catalogueEntry(node.type)?.tool ?? null;
@@ -74,12 +98,11 @@ export function removeName(names: string[], name: string): string[] {
 
 /** The allowed names that no connected tool has. */
 export function notConnected(names: string[], tools: Tool[]): string[] {
-  const connected = new Set(tools.map(({ name }) => name));
-  return names.filter((name) => !connected.has(name));
+  return names.filter((name) => !tools.some((tool) => matchesTool(name, tool.name) || matchesTool(tool.name, name)));
 }
 
-/** The names of connected tools that may be allowed and are not. */
+/** The names of connected tools that may be allowed and are not. Those that a pattern of them names are left out. */
 export function notAllowed(names: string[], tools: Tool[]): string[] {
-  const open = tools.filter(({ name, nameVerdict }) => nameVerdict === true && !names.includes(name));
-  return [...new Set(open.map(({ name }) => name))];
+  const open = tools.filter(({ name, nameVerdict }) => nameVerdict === true && !isNamed(names, name)).map(({ name }) => name);
+  return [...new Set(open)].filter((name) => !open.some((other) => other !== name && matchesTool(other, name)));
 }

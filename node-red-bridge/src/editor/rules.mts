@@ -2,6 +2,7 @@
 // of a user or an imported flow: Node-RED shows some of these sentences as HTML.
 
 import { text } from "./text.mjs";
+import { isToolPattern } from "./tool-ids.mjs";
 
 /** True, or a sentence about the problem in the user's language. */
 export type Verdict = true | string;
@@ -35,7 +36,8 @@ export interface ChoiceRule extends Rule {
   of: string[];
 }
 
-export interface StopsRule extends Rule {
+export interface ListRule extends Rule {
+  /** Entries. */
   most: number;
 }
 
@@ -173,6 +175,23 @@ export function toolName(value: unknown, rule: Rule): Verdict {
   return checkBlank(value, rule) ?? (isName ? true : text("fields.toolName", { name: rule.name }));
 }
 
+/** A name, an address or a block of addresses, with a port. IPv6 is in brackets. */
+const HOST_PORT = /^(\[[0-9A-Fa-f:./]+\]|[^\s:,[\]]+):[0-9]{1,5}$/;
+
+/** Whether a value is a list of hosts with their ports, separated by commas. */
+export function hostPorts(value: unknown, rule: ListRule): Verdict {
+  const { name, most } = rule;
+  const blankVerdict = checkBlank(value, rule);
+  if (blankVerdict !== undefined) {
+    return blankVerdict;
+  }
+  const hosts = typeof value === "string" ? value.split(",").flatMap((host) => host.trim() || []) : [];
+  if (hosts.length === 0 || !hosts.every((host) => HOST_PORT.test(host))) {
+    return text("fields.hostPorts", { name });
+  }
+  return hosts.length <= most ? true : text("fields.hostPortsMost", { name, most });
+}
+
 /** Whether a value is a day such as 2026-10-21. */
 export function day(value: unknown, rule: Rule): Verdict {
   const isDay = typeof value === "string" && /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(value.trim());
@@ -180,7 +199,7 @@ export function day(value: unknown, rule: Rule): Verdict {
 }
 
 /** Whether a value is a list of stop sequences: texts separated by commas, or a list of texts. */
-export function stops(value: unknown, rule: StopsRule): Verdict {
+export function stops(value: unknown, rule: ListRule): Verdict {
   const { name, most } = rule;
   const blankVerdict = checkBlank(value, rule);
   if (blankVerdict !== undefined) {
@@ -231,6 +250,19 @@ export function list(value: unknown, rule: Rule): Verdict {
     return notJson(problem, name);
   }
   return Array.isArray(value) && value.length > 0 ? true : text("fields.list", { name });
+}
+
+/** The most ids of tools in one list. */
+const MAX_TOOL_IDS = 100;
+
+/** Whether a value is a JSON list of ids and patterns of tools. */
+export function toolIds(value: unknown, rule: Rule): Verdict {
+  const verdict = list(value, rule);
+  if (verdict !== true || !Array.isArray(value)) {
+    return verdict;
+  }
+  const areIds = value.length <= MAX_TOOL_IDS && value.every((id) => typeof id === "string" && isToolPattern(id));
+  return areIds ? true : text("fields.toolIds", { name: rule.name, most: MAX_TOOL_IDS });
 }
 
 const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning"];

@@ -37,6 +37,7 @@ function settingsOf(RED: Red, node: RedNode, definition: Definition): RuntimeSet
     token: typeof token === "string" ? token.trim() : "",
     binary: findBinary(text("binary"), undefined, warn),
     dataDir: text("dataDir") || join(RED.settings.userDir ?? process.cwd(), "redflow"),
+    allowPrivate: text("allowPrivate"),
     events: definition["events"] === true,
     maxQueued: count("maxQueued", MAX_MESSAGES),
     queueSeconds: count("queueSeconds", MAX_QUEUE_SECONDS),

@@ -41,6 +41,7 @@ export function fakeRed(nodes = [], definitions = []) {
       eachNode: (visit) => definitions.forEach(visit),
       getCredentials: () => undefined,
     },
+    settings: { get: () => undefined, available: () => true },
     util: { cloneMessage: (message) => ({ ...message }), generateId: () => `msg-${(ids += 1)}` },
   };
 }

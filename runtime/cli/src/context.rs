@@ -1,14 +1,19 @@
 //! The adapters of this build, and how flows are checked with them. Only this crate knows all adapters.
 
 use crate::config::Settings;
+use crate::diagnostics::format_diagnostic;
+use crate::exit::Exit;
+use crate::terminal::print_note;
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_egress::Egress;
+use redflow_engine::Registry;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use redflow_models::ModelSettings;
 use redflow_ports::{Adapters, Clock};
+use redflow_store::ManifestFiles;
 use redflow_telemetry::Metrics;
 use redflow_tools::ToolSettings;
 use std::sync::Arc;
@@ -19,6 +24,8 @@ pub(crate) struct AppContext {
     pub(crate) settings: Settings,
     pub(crate) adapters: Arc<Adapters>,
     pub(crate) metrics: Arc<Metrics>,
+    /// The tools of the data directory, after they have been loaded.
+    pub(crate) registry: Arc<Registry>,
 }
 
 impl AppContext {
@@ -34,11 +41,23 @@ impl AppContext {
         redflow_models::register(&mut adapters, models);
         redflow_memory::register(&mut adapters, settings.memory);
         let egress = Egress::new(settings.egress.clone());
-        redflow_tools::register(&mut adapters, ToolSettings { egress });
+        redflow_tools::register(&mut adapters, ToolSettings { egress, meter: metrics.clone() });
         redflow_nodes::register(&mut adapters);
         #[cfg(feature = "faults")]
         crate::witness::register(&mut adapters);
-        Self { settings, adapters: Arc::new(adapters), metrics }
+        Self { settings, adapters: Arc::new(adapters), metrics, registry: Arc::default() }
+    }
+
+    /// Loads the manifest and the registered tools of the data directory, and prints their problems. A process that
+    /// stores nothing may have no directory, and then no tools. Must be called inside a tokio runtime, which the
+    /// tools need for their connections.
+    pub(crate) fn load_tools(&self) -> Result<(), Exit> {
+        let Ok(dir) = self.settings.data_dir() else { return Ok(()) };
+        let build = self.adapters.manifest_tool.as_ref();
+        let loaded = self.registry.load(&ManifestFiles::new(dir), build, &process_env);
+        let problems = loaded.as_ref().unwrap_or_else(|problems| problems);
+        problems.iter().for_each(|problem| print_note(&format_diagnostic(problem)));
+        loaded.map(|_| ()).map_err(|_| Exit::Unusable)
     }
 
     /// Checks a flow with the adapters of this build and the profile of the settings.
@@ -53,7 +72,9 @@ impl AppContext {
             run_limits: RunLimits::default(),
             run_budget: self.settings.run_budget,
             instance: InstanceId::local(),
-            has_operations: &|_| false,
+            has_operations: &|type_name| {
+                self.registry.snapshot().operations(&InstanceId::local(), type_name).is_some()
+            },
             can_run: &|type_name| self.adapters.can_run(type_name),
             env: &process_env,
         };

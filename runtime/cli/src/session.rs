@@ -82,7 +82,7 @@ pub(crate) fn new_engine(
         source: source.flatten(),
         host: None,
         takes_requests: true,
-        registry: Arc::default(),
+        registry: Arc::clone(&context.registry),
         principal: Some(Principal::from("cli")),
         instance: InstanceId::local(),
         meter: context.metrics.clone(),
@@ -97,6 +97,12 @@ impl Session {
         let (runtime, signals) = (new_runtime()?, StopSignals::default());
         listen(signals.clone(), lifetime).map_err(|error| cannot_start(&error))?;
         Ok(Self { runtime, signals })
+    }
+
+    /// Loads the tools of the data directory.
+    pub(crate) fn load_tools(&self, context: &AppContext) -> Result<(), Exit> {
+        let _entered = self.runtime.enter();
+        context.load_tools()
     }
 
     /// Waits for work that drives no run.

@@ -46,7 +46,9 @@ impl AddressText {
             return Err(refused("the host has more than one meaning"));
         }
         read.url.set_fragment(None);
-        if let Host::Name(name) = &read.host {
+        if let Host::Name(name) = &read.host
+            && read.url.host_str().is_some_and(|host| host.ends_with('.'))
+        {
             read.url.set_host(Some(name)).map_err(|_| refused("the host cannot be read"))?;
         }
         Ok(read)

@@ -1,4 +1,4 @@
-//! Fuzzers for everything that reads what strangers send: flows, schemas, model answers, journals,
+//! Fuzzers for everything that reads what strangers send: flows, schemas, model answers, journals, manifests,
 //! addresses, and the bodies and frames of a real sidecar.
 //!
 //! Each target changes its seeds at random and looks at the outcome of each input. A panic, a wrong answer or

@@ -5,7 +5,7 @@ pub mod http;
 
 use http::{HttpRequestTool, ManifestHttpTool};
 use redflow_egress::{Egress, EgressPolicy};
-use redflow_ports::{Adapters, ManifestToolConfig, NodeConfig};
+use redflow_ports::{Adapters, ManifestToolConfig, Meter, NoMeter, NodeConfig};
 use std::sync::Arc;
 
 /// What tools share.
@@ -13,19 +13,20 @@ use std::sync::Arc;
 pub struct ToolSettings {
     /// The way to addresses that a model chooses.
     pub egress: Egress,
+    /// Counts the requests.
+    pub meter: Arc<dyn Meter>,
 }
 
 impl Default for ToolSettings {
     fn default() -> Self {
-        Self { egress: Egress::new(EgressPolicy::default()) }
+        Self { egress: Egress::new(EgressPolicy::default()), meter: Arc::new(NoMeter) }
     }
 }
 
 /// Registers the builders of all tools of this crate by their node type.
 pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));
-    let ToolSettings { egress } = settings;
-    let (own, manifest) = (egress.clone(), egress);
+    let (own, manifest) = (settings.clone(), settings);
     let http_request = move |config: NodeConfig<'_>| HttpRequestTool::build(config, &own);
     adapters.tools.insert("http-request-tool", Arc::new(http_request));
     let manifest_tool = move |config: ManifestToolConfig<'_>| ManifestHttpTool::build(config, &manifest);

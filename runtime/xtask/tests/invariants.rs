@@ -21,6 +21,7 @@ invariants! {
     pure_crates_touch_no_system: source::pure_code;
     pure_crates_have_clippy_bans: clippy_files::pure_crates;
     shipped_binary_carries_no_derives: dependencies::shipped_binary;
+    tools_use_the_guarded_way_out: source::guarded_code;
     files_are_short: source::short_files;
     no_panics_and_no_unsafe: source::no_panics;
     every_crate_takes_the_workspace_lints: manifests::lints;

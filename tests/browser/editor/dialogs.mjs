@@ -27,6 +27,7 @@ const INVALID_VALUES = {
   "window-memory": ["maxBytes", "x"],
   "redis-memory": ["port", "70000"],
   "calculator-tool": ["toolName", "two words"],
+  "registry-tool": ["redflow-ids", "[\"two words\"]"],
   "http-request-tool": ["maxRedirects", "21"],
   "flow-tool": ["timeout", "0"],
   "chat-node": ["maxHistory", "1001"],

@@ -2,7 +2,7 @@
 
 use super::eventually;
 use super::flow::Flow;
-use super::node_red::NodeRed;
+use super::node_red::{NodeRed, Setup};
 use super::release_line::ReleaseLine;
 use super::sidecar::Sidecar;
 use super::witness::Witness;
@@ -19,9 +19,14 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) async fn start(line: ReleaseLine) -> Self {
-        let mut scene = Self::without_sidecar(line).await;
-        scene.sidecar.start();
-        scene
+        Self::start_with(line, Setup::default()).await
+    }
+
+    /// Node-RED is set up before it starts.
+    pub(crate) async fn start_with(line: ReleaseLine, setup: Setup) -> Self {
+        let (witness, mut sidecar) = (Witness::start().await, Sidecar::new().await);
+        sidecar.start();
+        Self { witness, sidecar, node_red: NodeRed::start_with(line, setup).await }
     }
 
     /// The sidecar is not started yet.

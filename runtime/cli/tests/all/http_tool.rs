@@ -49,7 +49,7 @@ fn the_weather_example_works_once_its_service_is_allowed() {
 
     let allowed = run_example("http-weather.json", port, &["--allow-private", &host]);
     let result = &tool_call(&allowed)["result"];
-    assert_eq!(result["output"]["body"], json!({"city": "Oslo", "degrees": 4}), "{allowed:#?}");
+    assert_eq!(result["data"]["body"], json!({"city": "Oslo", "degrees": 4}), "{allowed:#?}");
     assert!(received.recv().unwrap().starts_with("GET /oslo.json HTTP/1.1\r\n"));
 }
 

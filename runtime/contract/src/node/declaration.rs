@@ -319,6 +319,11 @@ pub enum Kind {
     },
     /// The address of a Redis server, without a password.
     RedisAddress,
+    /// Hosts with their ports, separated by commas, such as `nas.lan:8123`.
+    HostPorts {
+        /// The most hosts.
+        most: u32,
+    },
     /// A day such as 2026-10-21.
     Day,
     /// The name by which a model calls a tool.
@@ -415,12 +420,14 @@ pub(super) const fn choice(value: &'static str, text: &'static str) -> Choice {
 
 /// What a JSON value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "camelCase"))]
 pub enum JsonShape {
     /// An object.
     Object,
     /// A list with at least one entry.
     List,
+    /// A list of ids and patterns of tools, with at least one entry.
+    ToolIds,
     /// The capabilities of a model.
     Capabilities,
 }

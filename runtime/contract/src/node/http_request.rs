@@ -95,7 +95,7 @@ config! {
             Kind::Json { shape: JsonShape::Object, height: None },
             "Headers (JSON)",
             "Headers of every request, as a JSON object of names and texts. The model cannot replace them. Keys belong \
-             into *Authentication*.",
+             in *Authentication*.",
         )
         .more(),
         timeout: u64 = TIMEOUT.default(Initial::Number(30_000)).example("30000").more(),

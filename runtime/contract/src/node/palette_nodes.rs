@@ -81,6 +81,16 @@ pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runti
         .hint("dataDir", "redflow, in Node-RED's user directory")
         .icon("folder-o"),
         Property::new(
+            "allowPrivate",
+            Kind::HostPorts { most: 100 },
+            "Private hosts",
+            "Hosts of your own network that tools may call, each with its port, separated by commas: `nas.lan:8123`, \
+             `192.168.1.5:80`, `192.168.1.0/24:80`. The sidecar refuses all others.",
+        )
+        .example("nas.lan:8123")
+        .note("allowPrivate", "Tools call public addresses only, except these. Separate them by commas.")
+        .icon("shield"),
+        Property::new(
             "queueSeconds",
             between(1, 86_400),
             "Wait for the sidecar (s)",

@@ -2,8 +2,8 @@
 
 use super::config::config;
 use super::declaration::{
-    FixedTool, Initial, JsonShape, Kind, LINE, NodeDeclaration, Palette, Presence, Property, Text, choice,
-    from, sets, text,
+    FixedTool, Initial, JsonShape, Kind, LINE, NodeDeclaration, Palette, Presence, Property, PropertySet,
+    Text, choice, from, sets, text,
 };
 use super::services::{FROM_AGENT, NO_WIRE};
 use super::values::{EffectClass, OnUnknown};
@@ -164,22 +164,45 @@ pub(super) const FLOW_TOOL: NodeDeclaration =
         )
     });
 
-config! {
-    /// The properties of `registry-tool`.
-    RegistryToolConfig = "node.registry-tool" {
-        #[cfg_attr(feature = "codegen", schemars(length(min = 1, max = 100), inner(regex(pattern = r"^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$"), length(max = 128))))]
-        ids: Vec<String> = Property::new(
-            "ids",
-            Kind::Json { shape: JsonShape::List, height: Some(120) },
-            "Tools",
-            "The ids of the tools, as the registry has them: `weather.current`, or `weather.*` for all below it. \
-             `redflow tools list` shows the registry.",
+/// The properties of `registry-tool`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "`SET` says what the properties mean")]
+pub struct RegistryToolConfig {
+    #[cfg_attr(
+        feature = "codegen",
+        schemars(
+            length(min = 1, max = 100),
+            inner(regex(pattern = r"^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$"), length(max = 128))
         )
-        .default(Initial::Json(r#"["weather.*"]"#))
-        .presence(Presence::Required)
-        .icon("list"),
-        on_unknown: OnUnknown = ON_UNKNOWN.default(Initial::Text("wait")),
-    }
+    )]
+    pub ids: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub on_unknown: Option<OnUnknown>,
+}
+
+impl RegistryToolConfig {
+    /// The declared properties.
+    pub const SET: PropertySet = PropertySet {
+        schema: "node.registry-tool",
+        properties: &[
+            Property::new(
+                "ids",
+                Kind::Json { shape: JsonShape::ToolIds, height: Some(120) },
+                "Tools",
+                "The ids of the tools, as the registry has them: `weather.current`, or `weather.*` for all below it. \
+                 `redflow tools list` shows the registry.",
+            )
+            .default(Initial::Json(r#"["weather.*"]"#))
+            .presence(Presence::Required)
+            .icon("list"),
+            ON_UNKNOWN.default(Initial::Text("wait")),
+        ],
+        #[cfg(feature = "codegen")]
+        source: Some(super::source::source_of::<Self>()),
+    };
 }
 
 pub(super) const REGISTRY_TOOL: NodeDeclaration = NodeDeclaration::service("registry-tool", Role::Tool)

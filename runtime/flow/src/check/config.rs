@@ -114,13 +114,13 @@ impl Checker<'_> {
     fn check_secrets(&mut self, ix: NodeIx) {
         let pointers: Vec<String> = secret_pointers(self.props(ix)).collect();
         for pointer in pointers {
-            self.secret_in_flow(ix, pointer);
+            self.secret_in_flow(ix, &pointer);
         }
     }
 
-    pub(super) fn secret_in_flow(&mut self, ix: NodeIx, pointer: String) {
+    pub(super) fn secret_in_flow(&mut self, ix: NodeIx, pointer: &str) {
         self.diagnostics.push(DiagnosticCode::SecretInFlow, ix, None, || Diagnostic {
-            pointer: Some(pointer.clone()),
+            pointer: Some(pointer.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::SecretInFlow,
                 format!("a secret is written in the flow file, at `{pointer}`"),

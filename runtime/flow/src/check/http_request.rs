@@ -112,7 +112,7 @@ impl Checker<'_> {
                     problems.push(violation(pointer, "header", expected, "other characters".to_owned()));
                 } else if is_secret_name(name) {
                     if redact_property(name, value) == REDACTED {
-                        self.secret_in_flow(ix, pointer.clone());
+                        self.secret_in_flow(ix, &pointer);
                     }
                     secret_header.get_or_insert(pointer);
                 }

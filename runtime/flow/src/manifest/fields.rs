@@ -1,10 +1,11 @@
 //! Checks the properties of tools and operations that a schema cannot describe.
 
-use super::address::check_address;
+use super::address::{check_address, check_template};
 use super::problems::Problems;
 use super::{pointer_to, text};
 use crate::check::schema::compile;
 use redflow_contract::Message;
+use redflow_contract::http_rules::{is_header_name, is_header_value, is_transport_header};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -32,19 +33,6 @@ const MAX_HEADER_BYTES: usize = 4096;
 /// The longest path of a property, and the longest name of an environment variable, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Headers that the connection sets.
-const CONNECTION_HEADERS: [&str; 9] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
 /// Headers that carry keys.
 const KEY_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
@@ -55,7 +43,7 @@ pub(super) fn check_http_tool(problems: &mut Problems, pointer: &str, tool: &Mes
     if let Some(url) = text(tool, "url")
         && let Err((expected, found)) = check_address(url)
     {
-        problems.add(&format!("{pointer}/url"), expected, found, "Change the address.");
+        problems.add(&format!("{pointer}/url"), expected, &found, "Change the address.");
     }
     if let Some(headers) = tool.get("headers").and_then(Value::as_object) {
         check_headers(problems, &format!("{pointer}/headers"), headers);
@@ -183,9 +171,9 @@ fn check_headers(problems: &mut Problems, pointer: &str, headers: &Message) {
         }
         // The value may be a key, so no text repeats it.
         if let Some(value) = value.as_str()
-            && (value.len() > MAX_HEADER_BYTES || value.chars().any(char::is_control))
+            && (value.len() > MAX_HEADER_BYTES || !is_header_value(value))
         {
-            let expected = format!("at most {MAX_HEADER_BYTES} bytes without control characters");
+            let expected = format!("at most {MAX_HEADER_BYTES} printable ASCII characters in one line");
             problems.add(&pointer, &expected, "another text", "Change the value of the header.");
         }
         check_templates(problems, &pointer, value);
@@ -193,14 +181,10 @@ fn check_headers(problems: &mut Problems, pointer: &str, headers: &Message) {
 }
 
 fn check_header_name(problems: &mut Problems, pointer: &str, name: &str) {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let lower = name.to_ascii_lowercase();
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_token) {
+    if name.len() > MAX_NAME_BYTES || !is_header_name(name) {
         problems.add(pointer, "the name of a header", &format!("`{name}`"), "Change the name.");
-    } else if CONNECTION_HEADERS.contains(&lower.as_str())
-        || lower.starts_with("proxy-")
-        || lower.starts_with("sec-")
-    {
+    } else if is_transport_header(name) || lower.starts_with("proxy-") || lower.starts_with("sec-") {
         problems.add(
             pointer,
             "a header that the connection does not set",
@@ -214,9 +198,8 @@ fn check_header_name(problems: &mut Problems, pointer: &str, name: &str) {
 fn check_templates(problems: &mut Problems, pointer: &str, value: &Value) {
     match value {
         Value::String(text) => {
-            if let Err(found) = super::address::check_template(text) {
-                let help = "Write `{{input.NAME}}` for a value of the input.";
-                problems.add(pointer, "only placeholders such as `{{input.city}}`", found, help);
+            if let Err((expected, found)) = check_template(text) {
+                problems.add(pointer, expected, &found, "Write `{{input.NAME}}` for a value of the input.");
             }
         }
         Value::Array(items) => {

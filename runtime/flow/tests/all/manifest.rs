@@ -212,9 +212,9 @@ fn an_address_has_a_fixed_host() {
         ("ftp://example.org/", beginning),
         ("HTTPS://example.org/", beginning),
         ("{{input.url}}", beginning),
-        ("https://{{input.host}}/a", "a host without placeholders"),
-        ("https://example.org{{input.path}}", "a host without placeholders"),
-        ("https://example.org:{{input.port}}/", "a host without placeholders"),
+        ("https://{{input.host}}/a", "a fixed host"),
+        ("https://example.org{{input.path}}", "a fixed host"),
+        ("https://example.org:{{input.port}}/", "a fixed host"),
         ("https://user:word@example.org/", "without a user name"),
         ("https://example.org\\@evil.example/", "printable ASCII"),
         ("https://exämple.org/", "printable ASCII"),
@@ -227,6 +227,12 @@ fn an_address_has_a_fixed_host() {
         ("https://exam%70le.org/", "a host such as"),
         ("https://[::1/", "a host such as"),
         ("https://[a.b]/", "a host such as"),
+        ("https://*.example.org/", "a fixed host"),
+        ("https://2130706433/", "a host such as"),
+        ("https://example.org/#top", "without spaces"),
+        ("https://example.org/a/../b", "without the segments"),
+        ("https://example.org/%2E%2e/b", "without the segments"),
+        ("https://example.org/?{{input.a}}=1", "only as values of the query"),
         ("https://example.org/{{input.a", "only placeholders"),
         ("https://example.org/{{env.KEY}}", "only placeholders"),
         ("https://example.org/{{input}}", "only placeholders"),
@@ -236,11 +242,7 @@ fn an_address_has_a_fixed_host() {
         check("/tools/0/url", json!(url), expected);
     }
     check("/tools/0/url", json!(format!("https://example.org/{}", "a".repeat(2048))), "at most 2048");
-    for url in [
-        "http://127.0.0.1:8080",
-        "https://[2001:db8::1]:443/a",
-        "https://a.example?b={{input.c}}#{{input.d}}",
-    ] {
+    for url in ["http://127.0.0.1:8080", "https://[2001:db8::1]:443/a", "https://a.example?b={{input.c}}&d"] {
         let mut changed = weather();
         changed["url"] = json!(url);
         assert!(check_tool(&changed).is_ok(), "{url}");
@@ -263,8 +265,8 @@ fn headers_are_legal_and_carry_no_key() {
     for name in ["Authorization", "cookie"] {
         at(name, "Bearer sk-secret-0123456789", "a header without a key");
     }
-    at("X", "a\r\nHost: b", "without control characters");
-    at("X", &"v".repeat(4097), "at most 4096 bytes");
+    at("X", "a\r\nHost: b", "printable ASCII characters in one line");
+    at("X", &"v".repeat(4097), "at most 4096 printable");
     at("X", "{{input.a", "only placeholders");
     check_at("/tools/0/headers", json!({"X-a": "1", "x-A": "2"}), "/tools/0/headers/x-A", "each header once");
     let many: Value =

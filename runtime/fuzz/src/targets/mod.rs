@@ -4,6 +4,7 @@ mod answer;
 mod egress;
 mod flow;
 mod journal;
+mod manifest;
 mod schema;
 mod sidecar;
 
@@ -36,6 +37,7 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
         Arc::new(schema::ToolSchema),
         Arc::new(answer::ModelAnswers::new()),
         Arc::new(journal::JournalFile::new()),
+        Arc::new(manifest::ManifestText),
         Arc::new(egress::EgressAddress),
     ]
 }

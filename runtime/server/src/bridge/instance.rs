@@ -135,18 +135,18 @@ impl Instance {
         node_tools: Option<Message>,
     ) -> BridgeMessage {
         let mut recovered = self.recovered.lock().await;
-        let flow_builder = self.flow_builder.clone();
-        // Before the check, which asks which node types have operations.
-        let (node_tools, problems) = check_node_tools(&Value::Object(node_tools.unwrap_or_default()));
-        self.report_node_tools(&problems);
-        flow_builder.registry.set_node_tools(&self.id, node_tools);
+        let (flow_builder, id) = (self.flow_builder.clone(), self.id.clone());
         let prepare = move || {
             let raw = RawFlow::from_value(Value::Array(flows), &flow_builder.settings.flow_limits)
                 .map_err(Problem::flow_refused)?;
-            flow_builder.prepare(raw, &to_credentials(credentials)).map_err(Problem::flow_refused)
+            // Before the check, which asks which node types have operations.
+            let (tools, problems) = check_node_tools(&Value::Object(node_tools.unwrap_or_default()));
+            flow_builder.registry.set_node_tools(&id, tools);
+            let prepared = flow_builder.prepare(raw, &to_credentials(credentials));
+            Ok((prepared.map_err(Problem::flow_refused)?, problems))
         };
         let prepared = self.work_slots.run_deploy(prepare).await.and_then(|prepared| prepared);
-        let PreparedFlow { active, built, .. } = match prepared {
+        let (PreparedFlow { active, built, .. }, problems) = match prepared {
             Ok(prepared) => prepared,
             Err(problem) => {
                 let ApiError { code, message, .. } = &*problem.0;
@@ -167,7 +167,10 @@ impl Instance {
             self.recover();
             tokio::spawn(Arc::clone(self).query_waiting_calls());
         }
-        let report = CheckReport::clone(&active.report);
+        self.report_node_tools(&problems);
+        let mut report = CheckReport::clone(&active.report);
+        report.ok &= problems.is_empty();
+        report.diagnostics.splice(0..0, problems.into_iter().map(of_package));
         BridgeMessage::Deployed { seq: 0, revision, agents, report }
     }
 
@@ -213,6 +216,12 @@ impl Instance {
             }
         });
     }
+}
+
+/// Says that a problem is one of a node package, for Node-RED's log.
+fn of_package(problem: Diagnostic) -> Diagnostic {
+    let message = format!("`redflow.tools` of a node package: {}", problem.message);
+    Diagnostic { message, ..problem }
 }
 
 fn to_credentials(credentials: BTreeMap<NodeId, BTreeMap<String, String>>) -> Credentials {

@@ -227,6 +227,59 @@ async fn sends_port_4_only_if_it_is_wired() {
     }
 }
 
+/// A flow whose agent calls the operation `add` of its node `books`.
+fn operation_flow() -> Value {
+    let call = json!({"action": "tool", "tool": "books__add", "input": {"title": "Rent"}, "confidence": 1});
+    let mut nodes = flow(json!([call, {"action": "final", "message": "42"}]), &[("books", "ledger")]);
+    nodes[2]["allowedTools"] = json!(["ledger.*"]);
+    nodes
+}
+
+#[tokio::test]
+async fn an_operation_of_a_node_is_a_call_with_a_message_of_its_own() {
+    let sidecar = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
+    let add = json!({"description": "Adds.", "inputSchema": {"type": "object"}, "effect": "read",
+        "msg": {"topic": "add", "payload": {"title": "{{input.title}}"}}, "result": "payload.id"});
+    let tools = json!({"ledger": {"add": add, "wrong": {"describe": 5}}});
+    let flows = json!({"type": "flows", "revision": "r1", "flows": operation_flow(), "credentials": {}, "nodeTools": tools});
+    node_red.send(flows).await;
+    let deployed = node_red.receive("deployed").await;
+    node_red.ack().await;
+    // An operation with a problem is reported and left out; the other one works.
+    assert_eq!(deployed["agents"][0]["ready"], true, "{deployed:#}");
+    let problem = &deployed["report"]["diagnostics"][0];
+    assert_eq!((&problem["code"], &deployed["report"]["ok"]), (&json!("MANIFEST_INVALID"), &json!(false)));
+    let message = problem["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("`redflow.tools` of a node package: ") && message.contains("/ledger/wrong"),
+        "{message}"
+    );
+    node_red.start("s1", json!({"payload": "?"})).await;
+    let call = node_red.receive("tool_call").await;
+    let sent = ["agent", "node", "tool", "input", "effect", "operation"].map(|key| call[key].clone());
+    let operation = json!({"msg": {"topic": "add", "payload": {"title": "Rent"}}, "result": "payload.id"});
+    assert_eq!(json!(sent), json!(["agent", "books", "books__add", {"title": "Rent"}, "read", operation]));
+    node_red.reply(&call, returned(&json!(7))).await;
+    assert_eq!(node_red.result().await["message"]["payload"], "42");
+}
+
+#[tokio::test]
+async fn operations_that_are_nonsense_close_no_socket() {
+    let sidecar = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
+    for tools in [json!({"ledger": []}), json!({"ledger": {"add": null}}), json!({"": {"": {}}}), Value::Null]
+    {
+        let is_absent = tools.is_null();
+        let flows = json!({"type": "flows", "revision": "r", "flows": plain_flow(), "credentials": {}, "nodeTools": tools});
+        node_red.send(flows).await;
+        let deployed = node_red.receive("deployed").await;
+        node_red.ack().await;
+        assert_eq!(deployed["agents"][0]["ready"], true, "{deployed:#}");
+        assert_eq!(deployed["report"]["ok"], is_absent, "{deployed:#}");
+    }
+}
+
 #[tokio::test]
 async fn calls_a_flow_tool_once_and_uses_its_result() {
     let sidecar = Setup::default().start(None).await;

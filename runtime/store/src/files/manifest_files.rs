@@ -94,7 +94,7 @@ impl ManifestStore for ManifestFiles {
             (true, false) => yaml,
             (false, _) => json,
         };
-        let text = read_file(&path, MAX_MANIFEST_BYTES).map_err(|problem| vec![problem])?;
+        let text = read_file(&path, MAX_MANIFEST_BYTES)?;
         parse_manifest(&text.unwrap_or_default(), ManifestFormat::of(&path))
             .map_err(|problems| name_file(&path, problems))
     }
@@ -110,7 +110,7 @@ impl ManifestStore for ManifestFiles {
                     vec![problem(message, "Remove the file, or rename it to its id.")],
                 ));
             }
-            let text = read_file(&path, MAX_TOOL_BYTES).map_err(|problem| vec![problem])?.unwrap_or_default();
+            let text = read_file(&path, MAX_TOOL_BYTES)?.unwrap_or_default();
             let tool =
                 parse_manifest(&text, ManifestFormat::Json).map_err(|problems| name_file(&path, problems))?;
             if tool.get("id").and_then(Value::as_str) == Some(id) {
@@ -164,7 +164,7 @@ fn file_number(metadata: &std::fs::Metadata) -> u64 {
     return metadata.len();
 }
 
-fn read_file(path: &Path, max_bytes: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+fn read_file(path: &Path, max_bytes: usize) -> Result<Option<Vec<u8>>, Vec<Diagnostic>> {
     let unreadable = |reason: &dyn std::fmt::Display| {
         problem(format!("the file cannot be read: {reason}"), "Check the file and its permissions.")
     };
@@ -174,7 +174,7 @@ fn read_file(path: &Path, max_bytes: usize) -> Result<Option<Vec<u8>>, Diagnosti
         Err(ReadError::NotAFile) => unreadable(&"it is no regular file"),
         Err(ReadError::TooLarge) => too_large(max_bytes),
     };
-    Err(Diagnostic { file: Some(path.display().to_string()), ..problem })
+    Err(name_file(path, vec![problem]))
 }
 
 fn name_file(path: &Path, problems: Vec<Diagnostic>) -> Vec<Diagnostic> {

@@ -1,16 +1,26 @@
 //! Sends a request and makes the outcome of a call from its answer.
 
 use super::body::KeptBody;
+use crate::ToolSettings;
 use http::{HeaderMap, StatusCode};
 use redflow_contract::code::ToolCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_egress::{Egress, EgressError, EgressRequest};
-use redflow_ports::ToolOutcome;
+use redflow_ports::{Measurement, ToolOutcome};
 use std::time::Duration;
 
 /// How long before the engine's deadline a call gives up. The engine cannot know whether a byte was sent.
 const BEFORE_DEADLINE: Duration = Duration::from_millis(50);
+
+/// What a call is told that would send a secret for everyone to read.
+pub(crate) const MUST_BE_HTTPS: &str = "this tool sends credentials, so the address must begin with https://";
+
+/// Whether everyone on the way could read a request: it goes by http to a host that is not private. Says nothing about
+/// an address that is refused anyway.
+pub(crate) fn is_open(egress: &Egress, url: &str) -> bool {
+    egress.judge(url).is_ok_and(|judged| judged.scheme == "http" && !judged.is_private)
+}
 
 /// An answer, with as much of its body as is kept.
 pub(crate) struct Answer {
@@ -24,16 +34,25 @@ pub(crate) struct Answer {
 /// # Errors
 /// The outcome of a call without a whole answer.
 pub(crate) async fn exchange(
-    egress: &Egress,
+    settings: &ToolSettings,
     request: EgressRequest,
     keep: usize,
 ) -> Result<Answer, ToolOutcome> {
-    let response = egress.send(request).await.map_err(|error| outcome_of(&error))?;
+    let count = |verdict: &str| settings.meter.record(Measurement::EgressRequest { verdict });
+    let response = settings.egress.send(request).await.map_err(|error| {
+        count(error.verdict());
+        outcome_of(&error)
+    })?;
     let (status, headers, mut incoming) = (response.status, response.headers, response.body);
     let mut body = KeptBody::new(keep);
-    while let Some(chunk) = incoming.chunk().await.map_err(|error| answered(status, &error))? {
+    let broken = |error: EgressError| {
+        count(error.verdict());
+        answered(status, &error)
+    };
+    while let Some(chunk) = incoming.chunk().await.map_err(broken)? {
         body.push(&chunk);
     }
+    count("answered");
     Ok(Answer { status, headers, body })
 }
 

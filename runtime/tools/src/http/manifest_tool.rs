@@ -1,11 +1,12 @@
 //! A tool of the manifest, kind `http`: one request to a fixed host.
 
 use super::credential::basic;
-use super::exchange::{Answer, exchange, failed, timeout_of};
+use super::exchange::{Answer, MUST_BE_HTTPS, exchange, failed, is_open, timeout_of};
 use super::input::client_method;
 use super::result::content_type_of;
 use super::template::RequestTemplate;
 use super::{DEFAULT_BODY_BYTES, DEFAULT_REDIRECTS, IDEMPOTENCY_KEY};
+use crate::ToolSettings;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use redflow_contract::Message;
@@ -15,7 +16,7 @@ use redflow_contract::http_rules::{is_header_value, is_transport_header};
 use redflow_contract::manifest::{HttpMethod, ManifestCredential};
 use redflow_contract::node::EffectClass;
 use redflow_contract::scrub::Scrubber;
-use redflow_egress::{Egress, EgressCredential, EgressRequest, HostPattern};
+use redflow_egress::{EgressCredential, EgressRequest, HostPattern};
 use redflow_ports::{BoxFuture, ManifestToolConfig, Tool, ToolOutcome};
 use secrecy::SecretString;
 use serde_json::Value;
@@ -26,7 +27,7 @@ const MAX_PROBLEM_BYTES: usize = 500;
 
 /// Makes one request to the host of its definition.
 pub struct ManifestHttpTool {
-    egress: Egress,
+    client: ToolSettings,
     template: RequestTemplate,
     host: HostPattern,
     effect: EffectClass,
@@ -39,7 +40,7 @@ impl ManifestHttpTool {
     ///
     /// # Errors
     /// A sentence that says what is wrong, without the key.
-    pub fn build(config: ManifestToolConfig<'_>, egress: &Egress) -> Result<Arc<dyn Tool>, String> {
+    pub fn build(config: ManifestToolConfig<'_>, client: &ToolSettings) -> Result<Arc<dyn Tool>, String> {
         let ManifestToolConfig { tool, env, on_secret } = config;
         let template = RequestTemplate::read(tool).map_err(|problems| problems.join("; "))?;
         let host = HostPattern::parse(&template.host)?;
@@ -52,7 +53,7 @@ impl ManifestHttpTool {
             on_secret(secret);
         }
         let effect = tool.effect.unwrap_or_else(|| template.method.effect());
-        Ok(Arc::new(Self { egress: egress.clone(), template, host, effect, credential, scrubber }))
+        Ok(Arc::new(Self { client: client.clone(), template, host, effect, credential, scrubber }))
     }
 
     async fn send(&self, call: &ToolCall) -> ToolOutcome {
@@ -60,6 +61,9 @@ impl ManifestHttpTool {
             Ok(filled) => filled,
             Err(problem) => return failed(problem),
         };
+        if self.credential.is_some() && is_open(&self.client.egress, &filled.url) {
+            return failed(MUST_BE_HTTPS);
+        }
         let mut headers = filled.headers;
         if self.template.method != HttpMethod::Get
             && let Ok(key) = HeaderValue::from_str(&call.idempotency_key.to_hex())
@@ -77,7 +81,7 @@ impl ManifestHttpTool {
             timeout: timeout_of(call),
             max_body_bytes: u64::MAX,
         };
-        match exchange(&self.egress, request, usize::try_from(DEFAULT_BODY_BYTES).unwrap_or(usize::MAX)).await
+        match exchange(&self.client, request, usize::try_from(DEFAULT_BODY_BYTES).unwrap_or(usize::MAX)).await
         {
             Ok(answer) => ToolOutcome::Returned(self.result(answer)),
             Err(outcome) => outcome,

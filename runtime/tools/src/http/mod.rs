@@ -12,7 +12,8 @@ mod template;
 pub use manifest_tool::ManifestHttpTool;
 pub use template::{FilledRequest, RequestTemplate};
 
-use exchange::{exchange, failed, timeout_of};
+use crate::ToolSettings;
+use exchange::{MUST_BE_HTTPS, exchange, failed, is_open, timeout_of};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use input::{HttpInput, client_method, effect_of, read_input};
 use redflow_contract::Message;
@@ -25,7 +26,7 @@ use redflow_contract::node::{
 };
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_name;
-use redflow_egress::{Egress, EgressCredential, EgressRequest, HostPattern};
+use redflow_egress::{EgressCredential, EgressRequest, HostPattern};
 use redflow_ports::{BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,11 +41,13 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Makes HTTP requests for a model.
 pub struct HttpRequestTool {
-    egress: Egress,
+    client: ToolSettings,
     hosts: Option<Vec<HostPattern>>,
     methods: Vec<HttpMethod>,
     headers: HeaderMap,
     credential: Option<EgressCredential>,
+    /// Whether a request carries a secret: the credential or a header of the node.
+    has_secret: bool,
     /// The headers that the model cannot set.
     taken: Vec<HeaderName>,
     max_redirects: u32,
@@ -58,7 +61,7 @@ impl HttpRequestTool {
     ///
     /// # Errors
     /// When a property cannot be used, or the credentials are bound to no host.
-    pub fn build(config: NodeConfig<'_>, egress: &Egress) -> Result<Arc<dyn Tool>, BuildError> {
+    pub fn build(config: NodeConfig<'_>, client: &ToolSettings) -> Result<Arc<dyn Tool>, BuildError> {
         let settings: HttpRequestConfig = config.typed_with_options()?;
         let secrets = Mutex::new(Scrubber::default());
         let on_secret = |secret: &str| {
@@ -69,6 +72,7 @@ impl HttpRequestTool {
         let hosts = read_hosts(&config, &settings)?;
         let headers = read_headers(&config, &settings)?;
         let credential = credential::read_credential(&config, &settings, hosts.as_deref())?;
+        let has_secret = credential.is_some() || headers.keys().any(|name| is_secret_name(name.as_str()));
         let credential_header = credential.as_ref().and_then(credential::header_of);
         let taken = headers.keys().cloned().chain(credential_header).collect();
         let follows = settings.follow_redirects.unwrap_or(true);
@@ -77,11 +81,12 @@ impl HttpRequestTool {
         let methods = read_methods(&config, &settings)?;
         let scrubber = secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(Arc::new(Self {
-            egress: egress.clone(),
+            client: client.clone(),
             hosts,
             methods,
             headers,
             credential,
+            has_secret,
             taken,
             max_redirects: if follows { redirects } else { 0 },
             max_body_bytes: usize::try_from(body_bytes).unwrap_or(usize::MAX),
@@ -94,20 +99,13 @@ impl HttpRequestTool {
             Ok(input) => input,
             Err(problem) => return failed(problem),
         };
-        if let Some(problem) = self.unsafe_credential(&input.url) {
-            return failed(problem);
+        if self.has_secret && is_open(&self.client.egress, &input.url) {
+            return failed(MUST_BE_HTTPS);
         }
-        match exchange(&self.egress, self.request(input, call), self.max_body_bytes).await {
+        match exchange(&self.client, self.request(input, call), self.max_body_bytes).await {
             Ok(answer) => ToolOutcome::Returned(ToolResult::ok(result::output(answer, &self.scrubber))),
             Err(outcome) => outcome,
         }
-    }
-
-    /// Why the credential cannot go to an address; none if it can, or if the address is refused anyway.
-    fn unsafe_credential(&self, url: &str) -> Option<String> {
-        let judged = self.egress.judge(url).ok().filter(|_| self.credential.is_some())?;
-        let is_open = judged.scheme == "http" && !judged.is_private;
-        is_open.then(|| "this tool sends credentials, so the address must begin with https://".to_owned())
     }
 
     fn request(&self, input: HttpInput, call: &ToolCall) -> EgressRequest {

@@ -150,7 +150,7 @@ fn read_url(url: &str) -> Result<UrlTemplate, String> {
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if authority.contains(['{', '}', '*']) {
-        return Err("its host must be fixed; placeholders belong into the path and the query".to_owned());
+        return Err("its host must be fixed; placeholders belong in the path and the query".to_owned());
     }
     check_host_pattern(authority).map_err(|problem| format!("its host cannot be used: {problem}"))?;
     let has_port = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));

@@ -147,6 +147,17 @@ async fn a_private_host_may_get_a_credential_by_http() {
 }
 
 #[tokio::test]
+async fn a_key_in_a_header_of_the_node_needs_https_too() {
+    let server = Server::start(|_| text(200, "", "ok")).await;
+    let net = Net::default().host("api.shop.com", 80, &server);
+    let props = json!({"hosts": "api.shop.com", "headers": {"X-Api-Key": "k3y-of-the-service"}});
+    let result =
+        net.build(&props).unwrap().call(json!({"url": "http://api.shop.com/", "method": "GET"})).await;
+    assert!(result.error.unwrap().contains("must begin with https://"));
+    assert_eq!(server.seen().len(), 0);
+}
+
+#[tokio::test]
 async fn a_wrong_certificate_gets_no_credential() {
     let (trusted, other) = (Authority::new(), Authority::new());
     let server = Server::start_tls(&other, "api.shop.com", |_| text(200, "", "ok")).await;

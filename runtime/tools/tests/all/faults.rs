@@ -121,3 +121,21 @@ async fn refused_addresses_have_a_code_and_reach_nothing() {
     }
     assert_eq!(canary.seen().len(), 0);
 }
+
+#[tokio::test]
+async fn every_request_is_counted_once() {
+    let server = Server::start(|_| text(500, "", "no")).await;
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let free = closed.local_addr().unwrap().port();
+    drop(closed);
+    let net =
+        Net::default().private(format!("127.0.0.1:{}", server.port)).private(format!("127.0.0.1:{free}"));
+    let tool = net.build(&json!({})).unwrap();
+    for port in [server.port, free, 1] {
+        let _ = tool.call(request("GET", port)).await;
+    }
+    // A call that the tool itself refuses is no request.
+    let _ = tool.call(json!({"url": "http://127.0.0.1/", "method": "GET", "headers": {"Host": "x"}})).await;
+    let _ = tool.call(json!({"url": "http://127.0.0.1/", "method": "GET"})).await;
+    assert_eq!(*net.verdicts.0.lock().unwrap(), ["answered", "failed", "port", "address"]);
+}

@@ -7,7 +7,7 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::scrub::Scrubber;
 use redflow_egress::{Egress, EgressPolicy, EgressSettings, ScriptedNet};
-use redflow_ports::{Adapters, BuildError, NodeConfig, Tool, ToolOutcome};
+use redflow_ports::{Adapters, BuildError, Measurement, Meter, NodeConfig, Tool, ToolOutcome};
 use redflow_testkit::HttpRequest;
 use redflow_tools::ToolSettings;
 use rustls::ServerConfig;
@@ -152,6 +152,19 @@ pub(crate) struct Net {
     servers: Vec<(&'static str, u16, u16)>,
     private: Vec<String>,
     ca: Option<String>,
+    pub(crate) verdicts: Arc<Verdicts>,
+}
+
+/// Collects the verdicts of requests.
+#[derive(Default)]
+pub(crate) struct Verdicts(pub(crate) Mutex<Vec<String>>);
+
+impl Meter for Verdicts {
+    fn record(&self, measurement: Measurement<'_>) {
+        if let Measurement::EgressRequest { verdict } = measurement {
+            self.0.lock().unwrap().push(verdict.to_owned());
+        }
+    }
 }
 
 impl Net {
@@ -173,7 +186,7 @@ impl Net {
         self
     }
 
-    pub(crate) fn egress(&self) -> Egress {
+    fn egress(&self) -> Egress {
         let settings = EgressSettings { private: self.private.clone(), ..EgressSettings::default() };
         let mut policy = EgressPolicy::new(&settings).unwrap();
         if let Some(ca) = &self.ca {
@@ -192,10 +205,15 @@ impl Net {
         Egress::with_net(policy, net.clone(), net)
     }
 
+    /// The settings of the tools, with the meter of this network.
+    pub(crate) fn settings(&self) -> ToolSettings {
+        ToolSettings { egress: self.egress(), meter: self.verdicts.clone() }
+    }
+
     /// Builds the tool of a node with these properties.
     pub(crate) fn build(&self, props: &Value) -> Result<BuiltTool, BuildError> {
         let mut adapters = Adapters::default();
-        redflow_tools::register(&mut adapters, ToolSettings { egress: self.egress() });
+        redflow_tools::register(&mut adapters, self.settings());
         let node =
             NodeSummary { id: "h".into(), type_name: "http-request-tool".to_owned(), name: String::new() };
         let secrets = Mutex::new(Scrubber::default());

@@ -6,7 +6,6 @@ use redflow_contract::manifest::ManifestTool;
 use redflow_contract::node::EffectClass;
 use redflow_contract::scrub::Scrubber;
 use redflow_ports::{Adapters, ManifestToolConfig};
-use redflow_tools::ToolSettings;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 
@@ -27,7 +26,7 @@ fn build(net: &Net, more: Value) -> Result<BuiltTool, String> {
     let on_secret = |secret: &str| secrets.lock().unwrap().add(secret);
     let config = ManifestToolConfig { tool: &tool(more), env: &env, on_secret: &on_secret };
     let mut adapters = Adapters::default();
-    redflow_tools::register(&mut adapters, ToolSettings { egress: net.egress() });
+    redflow_tools::register(&mut adapters, net.settings());
     let tool = adapters.manifest_tool.unwrap()(config)?;
     Ok(BuiltTool { tool, secrets: secrets.into_inner().unwrap() })
 }
@@ -108,6 +107,9 @@ async fn a_definition_says_method_effect_and_body() {
     let missing =
         build(&net, json!({"url": "http://api.shop.com/{{input.id}}"})).unwrap().call(json!({})).await;
     assert_eq!(missing.error.as_deref(), Some("the input has no `id`"));
+    let keyed = json!({"url": url, "credential": {"type": "bearer", "env": "SHOP_KEY"}});
+    let open = build(&net, keyed).unwrap().call(json!({})).await;
+    assert!(open.error.unwrap().contains("must begin with https://"));
     assert_eq!(server.seen().len(), 1);
 }
 

@@ -13,6 +13,13 @@ const GENERATED: &[&str] = &["bindings/src/types.ts"];
 /// These are the calls that tests do need (golden files, `UPDATE_GOLDEN`).
 const SYSTEM: &[&str] = &["std::fs", "std::env", "std::net", "std::process", "std::thread"];
 
+/// The crates whose requests go to addresses that others choose.
+const GUARDED: &[&str] = &["tools"];
+
+/// Ways to the network that no rule of egress guards.
+const UNGUARDED: &[&str] =
+    &["std::net", "tokio::net", "reqwest", "hyper", "hyper_util", "ureq", "SystemResolver", "TcpDialler"];
+
 /// Clippy denies these too, but it does not see code of other platforms and of features that are off.
 const PANICS: &[&str] =
     &[".unwrap()", ".expect(", "panic!(", "todo!(", "unimplemented!(", "unreachable!(", "unsafe"];
@@ -33,6 +40,12 @@ pub(crate) fn no_panics(root: &Path) -> Vec<String> {
 pub(crate) fn pure_code(root: &Path) -> Vec<String> {
     let paths = PURE.iter().flat_map(|name| product_files(root, &format!("runtime/{name}"))).collect();
     check_paths(root, paths, system_calls)
+}
+
+/// Tools reach the network through egress alone.
+pub(crate) fn guarded_code(root: &Path) -> Vec<String> {
+    let paths = GUARDED.iter().flat_map(|name| product_files(root, &format!("runtime/{name}"))).collect();
+    check_paths(root, paths, unguarded_requests)
 }
 
 /// The Rust files of a crate without its tests.
@@ -73,6 +86,10 @@ fn system_calls(path: &str, text: &str) -> Vec<String> {
     find_words(path, text, SYSTEM, "this crate is pure; pass what it needs as an argument")
 }
 
+fn unguarded_requests(path: &str, text: &str) -> Vec<String> {
+    find_words(path, text, UNGUARDED, "a model may choose the address; use redflow_egress::Egress")
+}
+
 fn find_words(path: &str, text: &str, words: &[&str], advice: &str) -> Vec<String> {
     let code = lexer::without_tests(&lexer::layers(Language::Rust, text).code);
     let mut found: Vec<(usize, &str)> = Vec::new();
@@ -85,7 +102,9 @@ fn find_words(path: &str, text: &str, words: &[&str], advice: &str) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use super::{Language, count_lines, is_source, is_test, panics, system_calls, too_long};
+    use super::{
+        Language, count_lines, is_source, is_test, panics, system_calls, too_long, unguarded_requests,
+    };
 
     #[test]
     fn names_files_that_are_too_long() {
@@ -140,5 +159,13 @@ mod tests {
         assert!(system_calls("a.rs", "use std::fmt;\nlet x = env!(\"A\");").is_empty());
         let tests = "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
         assert!(system_calls("a.rs", tests).is_empty());
+    }
+
+    #[test]
+    fn names_requests_that_pass_egress_by() {
+        let source =
+            "use tokio::net::TcpStream;\nlet client = reqwest::Client::new();\nhyper::Request::new(());";
+        assert_eq!(unguarded_requests("a.rs", source).len(), 3);
+        assert!(unguarded_requests("a.rs", "use redflow_egress::Egress;\nuse http::HeaderMap;").is_empty());
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn run_flow(options: &RunOptions, context: &AppContext, flow: &Path) 
     };
 
     let session = Session::start(lifetime)?;
+    session.load_tools(context)?;
     let timeline = Timeline::new(Verbosity::from_quiet(options.quiet));
     let timeline = Arc::new(timeline.with_streams_of(loaded.streaming_agents().collect(), []));
     let job = Job {

@@ -49,6 +49,7 @@ pub(super) fn resume(
     }
     let store = open_store(options, context)?;
     let session = Session::start(RunLifetime::Stored)?;
+    session.load_tools(context)?;
     let selector = Selector { flow: named_flow.as_ref(), hints, dir: &dir };
     let Selection { waiting, damaged, runs } = match &target {
         Some(run) => session.wait(selector.select_one(&store, run))?,

@@ -1,14 +1,12 @@
 //! The tools of a data directory: the manifest, the registered tools, and the calls in the event log.
 
 use super::source::{ToolSource, unknown_tool};
-use crate::context::{AppContext, clock, process_env};
-use crate::diagnostics::format_diagnostic;
+use crate::context::{AppContext, clock};
 use crate::errors::{from_store, print_store_error};
 use crate::exit::Exit;
 use crate::files::display_path;
 use crate::run_source::{LocalRuns, RunSource as _};
 use crate::session::new_runtime;
-use crate::terminal::print_note;
 use redflow_contract::Message;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::event::FlowEvent;
@@ -18,9 +16,9 @@ use redflow_contract::replay::RunDetail;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::stream::StreamEvent;
 use redflow_contract::tool::{ToolEntry, ToolInvocation, provider_name};
-use redflow_engine::{Registry, ToolRequest};
+use redflow_engine::ToolRequest;
 use redflow_ports::{LoggedEvent, ToolCallQuery};
-use redflow_store::{ManifestFiles, Reader};
+use redflow_store::Reader;
 use std::path::PathBuf;
 use tokio::runtime::Runtime;
 
@@ -31,7 +29,6 @@ pub(super) struct LocalTools<'a> {
     context: &'a AppContext,
     dir: PathBuf,
     runs: LocalRuns<'a>,
-    registry: Registry,
     runtime: Runtime,
 }
 
@@ -39,19 +36,12 @@ impl<'a> LocalTools<'a> {
     /// Reads the manifest and the registered tools. A manifest with problems is an error.
     pub(super) fn new(context: &'a AppContext) -> Result<Self, Exit> {
         let dir = context.settings.data_dir().map_err(print_store_error)?;
-        let (runtime, registry) = (new_runtime()?, Registry::default());
-        let loaded = {
-            // The tools need it for their connections.
+        let runtime = new_runtime()?;
+        {
             let _entered = runtime.enter();
-            let build = context.adapters.manifest_tool.as_ref();
-            registry.load(&ManifestFiles::new(dir.clone()), build, &process_env)
-        };
-        let problems = loaded.as_ref().unwrap_or_else(|problems| problems);
-        problems.iter().for_each(|problem| print_note(&format_diagnostic(problem)));
-        if loaded.is_err() {
-            return Err(Exit::Unusable);
+            context.load_tools()?;
         }
-        Ok(Self { runs: LocalRuns::new(context, None)?, context, dir, registry, runtime })
+        Ok(Self { runs: LocalRuns::new(context, None)?, context, dir, runtime })
     }
 
     /// The call that an event ended, with what the journal of its run has.
@@ -90,23 +80,23 @@ impl ToolSource for LocalTools<'_> {
     }
 
     fn list(&self) -> Result<Vec<ToolEntry>, ApiError> {
-        Ok(self.registry.snapshot().entries())
+        Ok(self.context.registry.snapshot().entries())
     }
 
     fn find(&self, id: &str) -> Result<ToolEntry, ApiError> {
-        let entries = self.registry.snapshot().entries();
+        let entries = self.context.registry.snapshot().entries();
         let found = entries.iter().find(|entry| entry.id == id || entry.name == id);
         found.cloned().ok_or_else(|| unknown_tool(id, &self.place()))
     }
 
     fn call(&self, id: &str, input: Message) -> Result<ToolInvocation, ApiError> {
-        let snapshot = self.registry.snapshot();
+        let snapshot = self.context.registry.snapshot();
         let tool = snapshot.find(id).ok_or_else(|| unknown_tool(id, &self.place()))?;
         let (by, limits) = (Some(Principal::from("cli")), RunLimits::default());
         let scrubber = Scrubber::default();
         let request = ToolRequest { tool, input, by, limits: &limits, scrubber: &scrubber };
         let (clock, meter) = (clock(), &*self.context.metrics);
-        self.runtime.block_on(self.registry.invoke(request, &*clock, meter)).map_err(|error| {
+        self.runtime.block_on(self.context.registry.invoke(request, &*clock, meter)).map_err(|error| {
             let (code, message) = (ProblemCode::Run(error.code()), error.to_string());
             ApiError { code, message, report: None, revision: None }
         })
