@@ -450,7 +450,7 @@ async fn the_manifest_replaces_the_operations_of_a_package() {
 }
 
 /// Runs until the first tool call hangs, crashes, changes the manifest, and resumes.
-async fn after_a_crash(first: &Manifest, second: &Manifest) -> (Vec<String>, Value) {
+async fn after_a_crash(first: &Manifest, second: &Manifest) -> (Vec<String>, String) {
     let flow = json!([
         inject(&["a"]),
         with(agent_with_tool("a", "m", &["d"]), json!({"allowedTools": ["a.one"]})),
@@ -465,22 +465,25 @@ async fn after_a_crash(first: &Manifest, second: &Manifest) -> (Vec<String>, Val
     define(&test.registry, second);
     let reports = test.recover().await;
     let message = only_message(&reports);
-    (ends(&reports), message["envelope"]["tools"]["history"][0].clone())
+    let call = &message["envelope"]["tools"]["history"][0];
+    let text = call["error"].as_str().map_or_else(|| call["output"].to_string(), str::to_owned);
+    (codes(&test), format!("{}: {text}", ends(&reports)[0]))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resumed_run_calls_only_the_tool_that_it_began_with() {
     let hangs = json!({"hangs": "tool", "ownEffect": "read", "result": "made"});
     let first = manifest(&[tool("a.one", json!({"body": hangs}))]);
-    let (ended, call) = after_a_crash(&first, &first).await;
-    assert_eq!((ended, &call["output"]), (vec!["run-1 a completed".to_owned()], &json!("made")));
     let changed = manifest(&[tool("a.one", json!({"body": hangs, "url": "https://example.net/"}))]);
-    let (ended, call) = after_a_crash(&first, &changed).await;
-    assert_eq!(ended, ["run-1 a completed"]);
-    assert_eq!(call["error"], "The tool `a.one` has changed since the run began.");
-    let (ended, call) = after_a_crash(&first, &manifest(&[])).await;
-    assert_eq!(ended, ["run-1 a completed"]);
-    assert_eq!(call["error"], "The tool `a.one` is no longer there.");
+    let rows = [
+        (first.clone(), "ok 1", "\"made\""),
+        (changed, "TOOL_CHANGED 1", "The tool `a.one` has changed since the run began."),
+        (manifest(&[]), "TOOL_UNAVAILABLE 1", "The tool `a.one` is no longer there."),
+    ];
+    for (second, code, text) in rows {
+        let found = after_a_crash(&first, &second).await;
+        assert_eq!(found, (vec![code.to_owned()], format!("run-1 a completed: {text}")));
+    }
 }
 
 #[tokio::test(start_paused = true)]
