@@ -28,7 +28,28 @@ const TRANSPORT_HEADERS: [&str; 13] = [
 /// Whether only the HTTP client may set a header.
 #[must_use]
 pub fn is_transport_header(name: &str) -> bool {
-    TRANSPORT_HEADERS.iter().any(|known| known.eq_ignore_ascii_case(name))
+    TRANSPORT_HEADERS.iter().any(|known| is_same_header(known, name))
+}
+
+/// Whether a server may take two names for the same header: many read `_` as `-`.
+#[must_use]
+pub fn is_same_header(one: &str, other: &str) -> bool {
+    let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    one.bytes().map(plain).eq(other.bytes().map(plain))
+}
+
+/// The first `${NAME}` or `$(NAME)` of a header's value. It would be sent as it is.
+#[must_use]
+pub fn find_reference(value: &str) -> Option<&str> {
+    value.match_indices('$').find_map(|(at, _)| {
+        let close = match value.as_bytes().get(at + 1)? {
+            b'{' => '}',
+            b'(' => ')',
+            _ => return None,
+        };
+        let length = value[at..].find(close)? + 1;
+        (length > "${}".len()).then(|| &value[at..at + length])
+    })
 }
 
 /// Whether a text can be the name of a header.
@@ -99,7 +120,7 @@ fn check_name(name: &str) -> Result<(), &'static str> {
         return Err("it must be a host name, with `*.` only at its beginning");
     }
     let last = name.rsplit('.').next().unwrap_or_default();
-    if last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") {
+    if last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") || last.starts_with("0X") {
         return Err("it is neither a host name nor an IP address in its usual form");
     }
     Ok(())
@@ -107,7 +128,10 @@ fn check_name(name: &str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_host_pattern, is_header_name, is_header_value, is_transport_header};
+    use super::{
+        check_host_pattern, find_reference, is_header_name, is_header_value, is_same_header,
+        is_transport_header,
+    };
 
     #[test]
     fn host_patterns() {
@@ -154,6 +178,7 @@ mod tests {
             "0177.0.0.1",
             "2130706433",
             "example.0x7f",
+            "example.0X7F",
             "::1",
             "[::1",
             "[fe80::1%25eth0]",
@@ -178,5 +203,16 @@ mod tests {
             assert_eq!(is_header_value(value), legal, "{value:?}");
         }
         assert!(is_transport_header("Transfer-Encoding") && !is_transport_header("Accept"));
+        assert!(is_transport_header("transfer_encoding"));
+        assert!(is_same_header("X_Api-Key", "x-api_key") && !is_same_header("x-a", "x-ab"));
+        for (value, found) in [
+            ("${A}", Some("${A}")),
+            ("Bearer ${A} $(B)", Some("${A}")),
+            ("$(B)", Some("$(B)")),
+            ("$5 ${} ${A", None),
+            ("", None),
+        ] {
+            assert_eq!(find_reference(value), found, "{value}");
+        }
     }
 }

@@ -3,11 +3,12 @@
 use super::Checker;
 use super::config::whole_number;
 use super::schema::{Violation, display_value};
+use crate::env::whole_reference;
 use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::http_rules::{
-    check_host_pattern, is_header_name, is_header_value, is_transport_header,
+    check_host_pattern, find_reference, is_header_name, is_header_value, is_same_header, is_transport_header,
 };
 use redflow_contract::json::push_pointer;
 use redflow_contract::manifest::HttpMethod;
@@ -100,7 +101,7 @@ impl Checker<'_> {
                 let mut earlier = headers.keys().take(at).map(String::as_str).chain(own);
                 if let Err(found) = check_header_name(name) {
                     problems.push(violation(pointer, "header", HEADER_NAME, found));
-                } else if earlier.any(|earlier| earlier.eq_ignore_ascii_case(name)) {
+                } else if earlier.any(|earlier| is_same_header(earlier, name)) {
                     problems.push(violation(
                         pointer,
                         "header",
@@ -110,6 +111,12 @@ impl Checker<'_> {
                 } else if value.as_str().is_some_and(|value| !is_header_value(value)) {
                     let expected = "a text of printable ASCII in one line";
                     problems.push(violation(pointer, "header", expected, "other characters".to_owned()));
+                } else if let Some(reference) = value.as_str().and_then(find_reference)
+                    && !(is_secret_name(name) && self.is_set_reference(value))
+                {
+                    let expected = "a value without `${NAME}`, or `${NAME}` alone and a variable that is set; a \
+                                    secret variable needs a header whose name is one of a secret";
+                    problems.push(violation(pointer, "header", expected, format!("`{reference}`")));
                 } else if is_secret_name(name) {
                     if redact_property(name, value) == REDACTED {
                         self.secret_in_flow(ix, &pointer);
@@ -132,6 +139,12 @@ impl Checker<'_> {
         if let (Some(timeout_ms), Some(info)) = (timeout, self.tools[ix].as_mut()) {
             Arc::make_mut(info).timeout_ms = timeout_ms;
         }
+    }
+
+    /// Whether a value is nothing but a reference to a variable of the process that is set. The checker does not
+    /// resolve those to secrets.
+    fn is_set_reference(&self, value: &Value) -> bool {
+        value.as_str().and_then(whole_reference).is_some_and(|name| (self.options.env)(name).is_some())
     }
 
     fn credential_unbound(&mut self, ix: NodeIx, pointer: String) {
@@ -165,6 +178,7 @@ fn check_header_name(name: &str) -> Result<(), String> {
 fn credential_header(config: &Map<String, Value>) -> Option<(String, String)> {
     let text = |name: &str| {
         let stored = config.get("credentials").and_then(|all| all.get(name)).and_then(Value::as_str);
+        let stored = stored.filter(|text| !text.trim().is_empty());
         let stored = stored.map(|text| (format!("/credentials/{name}"), text.to_owned()));
         stored.or_else(|| {
             locate(config, name).and_then(|found| Some((found.pointer, found.value.as_str()?.to_owned())))

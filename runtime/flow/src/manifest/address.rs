@@ -1,6 +1,7 @@
 //! Checks addresses with placeholders. Their host is fixed, so that a model cannot choose where a key goes.
 
 use redflow_contract::http_rules::check_host_pattern;
+use redflow_contract::secret::is_secret_parameter;
 use redflow_contract::template::TextTemplate;
 
 /// The longest address, in bytes.
@@ -41,7 +42,30 @@ pub(super) fn check_address(url: &str) -> Result<(), Mismatch> {
     if query.split('&').any(|pair| pair.split('=').next().is_some_and(|name| name.contains("{{"))) {
         return mismatch("placeholders only as values of the query", "a placeholder as a name");
     }
+    if query.split('&').any(has_key) {
+        return mismatch("a query without a key; use `credential`", "a fixed value of a secret parameter");
+    }
     check_template(url)
+}
+
+/// Whether a pair of the query gives a secret parameter a value that is not just a placeholder.
+fn has_key(pair: &str) -> bool {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let is_given = |value: &str| TextTemplate::parse(value).is_ok_and(|value| value.single().is_some());
+    is_secret_parameter(&decode(name)) && !value.is_empty() && !is_given(value)
+}
+
+/// A name of the query as a server reads it.
+fn decode(name: &str) -> String {
+    let mut decoded = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((before, after)) = rest.split_once('%') {
+        decoded.push_str(before);
+        let code = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(code.map_or('%', char::from));
+        rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    decoded + rest
 }
 
 fn mismatch(expected: &'static str, found: &str) -> Result<(), Mismatch> {

@@ -6,6 +6,7 @@ use super::{pointer_to, text};
 use crate::check::schema::compile;
 use redflow_contract::Message;
 use redflow_contract::http_rules::{is_header_name, is_header_value, is_transport_header};
+use redflow_contract::secret::is_secret_name;
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -33,8 +34,8 @@ const MAX_HEADER_BYTES: usize = 4096;
 /// The longest path of a property, and the longest name of an environment variable, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Headers that carry keys.
-const KEY_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+/// The beginning of the names of the runtime's own environment variables.
+const OWN_VARIABLES: &str = "REDFLOW_";
 
 /// Checks a tool of kind `http`.
 pub(super) fn check_http_tool(problems: &mut Problems, pointer: &str, tool: &Message) {
@@ -161,7 +162,7 @@ fn check_headers(problems: &mut Problems, pointer: &str, headers: &Message) {
         let pointer = pointer_to(pointer, name);
         check_header_name(problems, &pointer, name);
         let lower = name.to_ascii_lowercase();
-        if KEY_HEADERS.contains(&lower.as_str()) {
+        if is_secret_name(name) {
             let help = "Use `credential`. A key belongs in the environment, never in the manifest.";
             problems.add(&pointer, "a header without a key", &format!("`{name}`"), help);
         }
@@ -218,10 +219,16 @@ fn check_templates(problems: &mut Problems, pointer: &str, value: &Value) {
 
 /// Checks the names of a credential. A person may have written the key itself here, so no text repeats it.
 fn check_credential(problems: &mut Problems, pointer: &str, credential: &Message) {
-    if text(credential, "env").is_some_and(|name| !is_variable(name)) {
+    if let Some(name) = text(credential, "env") {
+        let pointer = format!("{pointer}/env");
         let help = "Put the key into an environment variable, and write the name of the variable here.";
-        let expected = "the name of an environment variable: letters, digits and `_`, first no digit";
-        problems.add(&format!("{pointer}/env"), expected, "another text", help);
+        if !is_variable(name) {
+            let expected = "the name of an environment variable: letters, digits and `_`, first no digit";
+            problems.add(&pointer, expected, "another text", help);
+        } else if name.to_ascii_uppercase().starts_with(OWN_VARIABLES) {
+            let expected = "a variable that does not begin with `REDFLOW_`: those are the runtime's own";
+            problems.add(&pointer, expected, "one of them", help);
+        }
     }
     let (kind, name) = (text(credential, "type"), text(credential, "name"));
     match (kind, name) {
@@ -234,9 +241,9 @@ fn check_credential(problems: &mut Problems, pointer: &str, credential: &Message
         }
         _ => {}
     }
-    let is_user = |user: &str| !user.is_empty() && !user.contains(':') && !user.chars().any(char::is_control);
+    let is_user = |user: &str| !user.is_empty() && !user.contains(':') && is_header_value(user);
     if text(credential, "user").is_some_and(|user| !is_user(user)) {
-        let expected = "a user name without `:` and control characters";
+        let expected = "a user name in printable ASCII without `:`";
         problems.add(&format!("{pointer}/user"), expected, "another text", "Change the user name.");
     }
 }

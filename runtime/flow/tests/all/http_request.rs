@@ -80,6 +80,18 @@ fn credentials_need_hosts() {
     let header = json!({"headers": {"Accept": "text/plain", "X-Api-Key": "${SERVICE_API_KEY}"}});
     check(with_tool(header.clone()), &["CREDENTIAL_UNBOUND h /headers/X-Api-Key"]);
     check(with_tool(with(header, json!({"hosts": "api.example.org"}))), &[]);
+    // What would be sent as it is.
+    let references = json!({"hosts": "api.example.org", "headers": {"X-Api-Key": "${UNSET_API_KEY}", "X-A": "${UNSET}",
+        "X-B": "${SERVICE_API_KEY}", "X-C": "a ${TOOL_NAME}", "X-D": "${TOOL_NAME}", "X-E": "$5"}});
+    check(
+        with_tool(references),
+        &[
+            "CONFIG_INVALID h /headers/X-Api-Key",
+            "CONFIG_INVALID h /headers/X-A",
+            "CONFIG_INVALID h /headers/X-B",
+            "CONFIG_INVALID h /headers/X-C",
+        ],
+    );
     let plain = json!({"headers": {"X-Api-Key": "s3cret"}, "hosts": "api.example.org"});
     check(with_tool(plain), &["SECRET_IN_FLOW h /headers/X-Api-Key"]);
 }
@@ -102,6 +114,11 @@ fn the_header_of_a_credential_is_checked() {
         check(bound(extra), &[expected]);
     }
     check(bound(json!({"authentication": "apiKey", "apiKeyName": "a b", "apiKeyIn": "query"})), &[]);
+    // A blank in the credentials does not hide the node's own property.
+    let blank = json!({"authentication": "header", "headerName": "Host", "credentials": {"headerName": " "}});
+    check(bound(blank), &["CONFIG_INVALID h /headerName"]);
+    let same = json!({"authentication": "apiKey", "apiKeyName": "X-Tenant", "headers": {"X_Tenant": "a"}});
+    check(bound(same), &["CONFIG_INVALID h /headers/X_Tenant"]);
 }
 
 #[test]

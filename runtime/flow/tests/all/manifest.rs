@@ -233,6 +233,9 @@ fn an_address_has_a_fixed_host() {
         ("https://example.org/a/../b", "without the segments"),
         ("https://example.org/%2E%2e/b", "without the segments"),
         ("https://example.org/?{{input.a}}=1", "only as values of the query"),
+        ("https://example.org/?a=1&api_key=sk-0123456789", "use `credential`"),
+        ("https://example.org/?key=abc{{input.a}}", "use `credential`"),
+        ("https://example.org/?api%5Fkey=abc", "use `credential`"),
         ("https://example.org/{{input.a", "only placeholders"),
         ("https://example.org/{{env.KEY}}", "only placeholders"),
         ("https://example.org/{{input}}", "only placeholders"),
@@ -242,7 +245,12 @@ fn an_address_has_a_fixed_host() {
         check("/tools/0/url", json!(url), expected);
     }
     check("/tools/0/url", json!(format!("https://example.org/{}", "a".repeat(2048))), "at most 2048");
-    for url in ["http://127.0.0.1:8080", "https://[2001:db8::1]:443/a", "https://a.example?b={{input.c}}&d"] {
+    for url in [
+        "http://127.0.0.1:8080",
+        "https://[2001:db8::1]:443/a",
+        "https://a.example?b={{input.c}}&d",
+        "https://a.example?key={{input.c}}&token=&100%=1",
+    ] {
         let mut changed = weather();
         changed["url"] = json!(url);
         assert!(check_tool(&changed).is_ok(), "{url}");
@@ -262,7 +270,7 @@ fn headers_are_legal_and_carry_no_key() {
     {
         at(name, "v", "the connection does not set");
     }
-    for name in ["Authorization", "cookie"] {
+    for name in ["Authorization", "cookie", "X-Api-Key", "X_Auth_Token", "Ocp-Apim-Subscription-Key"] {
         at(name, "Bearer sk-secret-0123456789", "a header without a key");
     }
     at("X", "a\r\nHost: b", "printable ASCII characters in one line");
@@ -321,6 +329,20 @@ fn credentials_are_names_and_no_text_repeats_them() {
         "/tools/0/credential/user",
         "a user name",
     );
+    check_at(
+        "/tools/0/credential",
+        json!({"type": "basic", "user": "jürgen", "env": "K"}),
+        "/tools/0/credential/user",
+        "printable ASCII",
+    );
+    for own in ["REDFLOW_MASTER_KEY", "redflow_token"] {
+        check_at(
+            "/tools/0/credential",
+            json!({"type": "bearer", "env": own}),
+            "/tools/0/credential/env",
+            "does not begin with `REDFLOW_`",
+        );
+    }
     for good in [
         json!({"type": "basic", "user": "a", "env": "_K1"}),
         json!({"type": "query", "name": "key", "env": "k"}),
