@@ -3,13 +3,15 @@
 use crate::address_text::AddressText;
 use crate::body::{BodyLimits, EgressBody, take_encoding};
 use crate::call_slots::{CallSlot, CallSlots};
-use crate::connector::{CONNECT_TIMEOUT, ConnectError, Connector, SentBytes};
+use crate::connector::{CONNECT_TIMEOUT, ConnectError, Connector, SentMark};
 use crate::hop::{Hop, remove_parameter};
 use crate::redirect::Redirect;
 use crate::{
-    Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, Refusal, Resolve, Rule,
+    Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, MAX_HEAD_BYTES, MAX_HEADERS,
+    Refusal, Resolve, Rule,
 };
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -22,14 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// The largest head of an answer.
-pub const MAX_HEAD_BYTES: usize = 64 * 1024;
-
-/// The most headers of an answer.
-pub const MAX_HEADERS: usize = 100;
-
 /// How long a connection without a call stays open. Short, because a server may close it at any time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+type HopClient = Client<Connector, Full<Bytes>>;
 
 /// The client. Its clones share connections and bounds.
 ///
@@ -39,7 +37,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct Egress {
     policy: Arc<EgressPolicy>,
     connector: Connector,
-    http: Client<Connector, Full<Bytes>>,
+    /// For requests that change nothing. It keeps connections open.
+    reading: HopClient,
+    /// For all others: a connection for each, so that its mark says whether a byte of this request left.
+    writing: HopClient,
     slots: CallSlots,
 }
 
@@ -78,15 +79,9 @@ impl Egress {
     pub fn with_net(policy: EgressPolicy, resolver: Arc<dyn Resolve>, dialler: Arc<dyn Dial>) -> Self {
         let policy = Arc::new(policy);
         let connector = Connector::new(policy.clone(), resolver, dialler);
-        let http = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(crate::call_slots::MAX_CALLS_PER_HOST)
-            .retry_canceled_requests(false)
-            .http1_max_buf_size(MAX_HEAD_BYTES)
-            .http1_max_headers(MAX_HEADERS)
-            .build(connector.clone());
-        Self { policy, connector, http, slots: CallSlots::new() }
+        let reading = hop_client(&connector, crate::call_slots::MAX_CALLS_PER_HOST);
+        let writing = hop_client(&connector, 0);
+        Self { policy, connector, reading, writing, slots: CallSlots::new() }
     }
 
     /// The operator's policy.
@@ -115,7 +110,7 @@ impl Egress {
             let lookup = self.connector.addresses(&address.host, address.port);
             judged.addresses = match timeout(CONNECT_TIMEOUT, lookup).await {
                 Ok(Ok(addresses)) => addresses,
-                Ok(Err(ConnectError::Refused(refusal))) => return Err(refusal),
+                Ok(Err(ConnectError::Refused(refusal))) => return Err(refusal.for_operator()),
                 Ok(Err(ConnectError::Failed(_))) | Err(_) => {
                     return Err(Refusal::new(Rule::Address, format!("{} cannot be looked up", address.host)));
                 }
@@ -132,14 +127,28 @@ impl Egress {
         let now = Instant::now();
         let deadline = now.checked_add(request.timeout).unwrap_or(now + Duration::from_secs(86400));
         let mut hop = Hop::first(self.judge_hop(&request, &request.url)?, &request);
+        let mut redirected = None;
         for followed in 0.. {
-            let (answer, slot) = self.send_hop(&request, &hop, deadline, followed > 0).await?;
+            let (answer, slot) =
+                self.send_hop(&request, &hop, deadline).await.map_err(|error| match redirected {
+                    // A request that was repeated after a redirect may have changed something.
+                    Some(status) if hop.is_reading() || !error.is_sent() => error.after_answer(status),
+                    _ => error,
+                })?;
             let (mut head, incoming) = answer.into_parts();
-            if let Some(next) = self.next_hop(&request, &hop, &head, followed)? {
+            let answered = |error: EgressError| error.after_answer(head.status);
+            // The buffer of hyper may take in more than its bound.
+            if head_bytes(&head.headers) > MAX_HEAD_BYTES {
+                return Err(answered(EgressError::HeadTooLarge));
+            }
+            let next = self.next_hop(&request, &hop, &head, followed);
+            if let Some(next) = next.map_err(|refusal| answered(refusal.into()))? {
+                redirected = Some(head.status);
                 hop = next;
                 continue;
             }
-            let is_gzip = take_encoding(&hop.method, head.status, &mut head.headers)?;
+            let is_gzip = take_encoding(&hop.method, head.status, &mut head.headers)
+                .map_err(|refusal| EgressError::from(refusal).after_answer(head.status))?;
             let max_bytes = request.max_body_bytes.min(self.policy.max_body_bytes);
             let body = EgressBody::new(incoming, is_gzip, BodyLimits { max_bytes, deadline }, slot);
             let url = String::from(hop.address.url);
@@ -165,26 +174,16 @@ impl Egress {
         request: &EgressRequest,
         hop: &Hop,
         deadline: Instant,
-        is_redirected: bool,
     ) -> Result<(Response<Incoming>, CallSlot), EgressError> {
         let slot = timeout_at(deadline, self.slots.take(hop.address.host.to_string())).await;
-        let slot = slot.map_err(|_| EgressError::TimedOut { sent: is_redirected })?;
+        let slot = slot.map_err(|_| EgressError::TimedOut { sent: false })?;
         let mut hop_request = self.hop_request(request, hop)?;
         let connection = capture_connection(&mut hop_request);
-        let is_sent = || is_redirected || is_begun(&connection);
-        match timeout_at(deadline, self.http.request(hop_request)).await {
-            Err(_) => Err(EgressError::TimedOut { sent: is_sent() }),
-            Ok(Err(error)) => Err(explain(&error, is_sent())),
-            Ok(Ok(answer)) => {
-                if let Some(sent) = answer.extensions().get::<SentBytes>() {
-                    sent.mark_answered();
-                }
-                // The buffer of hyper may take in more than its bound.
-                if head_bytes(answer.headers()) > MAX_HEAD_BYTES {
-                    return Err(EgressError::Failed { sent: true, reason: large_head() });
-                }
-                Ok((answer, slot))
-            }
+        let client = if hop.is_reading() { &self.reading } else { &self.writing };
+        match timeout_at(deadline, client.request(hop_request)).await {
+            Err(_) => Err(EgressError::TimedOut { sent: is_begun(&connection) }),
+            Ok(Err(error)) => Err(explain(&error, is_begun(&connection))),
+            Ok(Ok(answer)) => Ok((answer, slot)),
         }
     }
 
@@ -214,6 +213,10 @@ impl Egress {
             headers.insert(http::header::PROXY_AUTHORIZATION, authorization.clone());
         }
         let body = if hop.keeps_body { request.body.clone() } else { Bytes::new() };
+        if body.is_empty() && !hop.is_reading() && hop.method != Method::DELETE {
+            // Servers ask for it where a body is usual.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         let mut built = Request::new(Full::new(body));
         *built.method_mut() = hop.method.clone();
         *built.uri_mut() = Uri::try_from(url.as_str()).map_err(|_| unreadable())?;
@@ -276,13 +279,24 @@ impl Egress {
     }
 }
 
-/// Whether a byte of the request left.
+fn hop_client(connector: &Connector, idle_connections: usize) -> HopClient {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(idle_connections)
+        .retry_canceled_requests(false)
+        .http1_max_buf_size(MAX_HEAD_BYTES)
+        .http1_max_headers(MAX_HEADERS)
+        .build(connector.clone())
+}
+
+/// Whether a byte of the request may have left. On a connection that was open before, one of another request counts.
 fn is_begun(connection: &CaptureConnection) -> bool {
     let mut extras = http::Extensions::new();
     if let Some(connected) = connection.connection_metadata().as_ref() {
         connected.get_extras(&mut extras);
     }
-    extras.get::<SentBytes>().is_some_and(SentBytes::is_begun)
+    extras.get::<SentMark>().is_some_and(SentMark::is_set)
 }
 
 /// Explains an error without the library's text, which may hold an address.
@@ -299,7 +313,7 @@ fn explain(error: &ClientError, sent: bool) -> EgressError {
         if let Some(error) = error.downcast_ref::<hyper::Error>() {
             // hyper has no other way to tell it apart in a client.
             if error.to_string() == "message head is too large" {
-                return failed(&large_head());
+                return failed(&EgressError::HeadTooLarge.to_string());
             }
             if error.is_parse() {
                 return failed("the answer is not HTTP");
@@ -313,8 +327,4 @@ fn explain(error: &ClientError, sent: bool) -> EgressError {
 /// The bytes of headers with their separators.
 fn head_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
-}
-
-fn large_head() -> String {
-    format!("the head of the answer has more than {MAX_HEAD_BYTES} bytes or {MAX_HEADERS} headers")
 }

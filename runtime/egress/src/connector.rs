@@ -13,7 +13,7 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -97,7 +97,7 @@ impl Connector {
         if is_https {
             stream = self.secure(&host, stream).await?;
         }
-        Ok(GuardedStream { stream: TokioIo::new(stream), sent: SentBytes::default(), is_proxied })
+        Ok(GuardedStream { stream: TokioIo::new(stream), sent: SentMark::default(), is_proxied })
     }
 
     async fn secure(
@@ -153,37 +153,25 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection that counts the bytes that leave.
+/// A connection that notes when a byte leaves.
 pub(crate) struct GuardedStream {
     stream: TokioIo<Box<dyn ByteStream>>,
-    sent: SentBytes,
+    sent: SentMark,
     is_proxied: bool,
 }
 
-/// How many bytes of requests left on a connection, and how many of them belong to requests with an answer.
+/// Whether a byte of a request left on a connection.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SentBytes(Arc<SentCounters>);
+pub(crate) struct SentMark(Arc<AtomicBool>);
 
-#[derive(Debug, Default)]
-struct SentCounters {
-    sent: AtomicU64,
-    answered: AtomicU64,
-}
-
-impl SentBytes {
-    /// Notes that everything sent so far has its answer.
-    pub(crate) fn mark_answered(&self) {
-        self.0.answered.store(self.0.sent.load(Ordering::Acquire), Ordering::Release);
+impl SentMark {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 
-    /// Whether a byte of the request without an answer left.
-    pub(crate) fn is_begun(&self) -> bool {
-        self.0.sent.load(Ordering::Acquire) > self.0.answered.load(Ordering::Acquire)
-    }
-
-    fn add(&self, written: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(count)) = written {
-            self.0.sent.fetch_add(u64::try_from(*count).unwrap_or(u64::MAX), Ordering::AcqRel);
+    fn note(&self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(1..)) = written {
+            self.0.store(true, Ordering::Release);
         }
     }
 }
@@ -207,7 +195,7 @@ impl Read for GuardedStream {
 impl Write for GuardedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.sent.add(&written);
+        self.sent.note(&written);
         written
     }
 
@@ -217,7 +205,7 @@ impl Write for GuardedStream {
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.sent.add(&written);
+        self.sent.note(&written);
         written
     }
 

@@ -43,6 +43,11 @@ impl Hop {
         Self { address, method: request.method.clone(), is_first_origin: true, keeps_body: true }
     }
 
+    /// Whether it changes nothing at the server.
+    pub(crate) fn is_reading(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
     /// The headers without the credential. Another origin than the first gets none of the caller's headers.
     pub(crate) fn headers(&self, request: &EgressRequest) -> HeaderMap {
         let mut headers = if self.is_first_origin { request.headers.clone() } else { HeaderMap::new() };

@@ -2,7 +2,7 @@
 //!
 //! Eight rules apply to every request, in this order: `text`, `authority`, `scheme` and `port`, `name`, `address`,
 //! `connect`, `redirect`, `bounds`. They cannot be turned off. An operator can allow single hosts of a private
-//! network. A [`Refusal`] names the rule and says what an operator would write.
+//! network. A [`Refusal`] names the rule and says what allows the request.
 //!
 //! ```
 //! use redflow_egress::{Egress, EgressPolicy, EgressSettings};
@@ -12,7 +12,7 @@
 //! assert!(egress.judge("https://api.example.org/v1").is_ok());
 //! let refusal = egress.judge("http://127.0.0.1/").expect_err("loopback is refused");
 //! assert_eq!(refusal.rule.as_str(), "address");
-//! assert_eq!(refusal.allow.as_deref(), Some("[egress] private = [\"127.0.0.1:80\"]"));
+//! assert_eq!(refusal.allow.as_deref(), Some("add `127.0.0.1:80` to `[egress] private`"));
 //! ```
 //!
 //! | module | what it owns |
@@ -48,12 +48,12 @@ mod tls;
 
 pub use body::EgressBody;
 pub use call_slots::{MAX_CALLS, MAX_CALLS_PER_HOST};
-pub use client::{Egress, EgressResponse, MAX_HEAD_BYTES, MAX_HEADERS};
+pub use client::{Egress, EgressResponse};
 pub use connector::{CONNECT_TIMEOUT, MAX_DIALS};
 pub use host::HostPattern;
 pub use net::{ByteStream, Dial, Dialled, NetFuture, Resolve, SystemResolver, TcpDialler};
 pub use policy::{EgressPolicy, JudgedUrl, MAX_ANSWERS, MAX_SETTING_ENTRIES};
 pub use refusal::{EgressError, Refusal, Rule};
-pub use request::{EgressCredential, EgressRequest};
+pub use request::{EgressCredential, EgressRequest, MAX_HEAD_BYTES, MAX_HEADERS};
 pub use scripted_net::ScriptedNet;
 pub use settings::{EgressSettings, SettingProblem};

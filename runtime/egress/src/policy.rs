@@ -8,7 +8,7 @@ use crate::special_names::local_suffix;
 use crate::{EgressSettings, HostPattern, Refusal, Rule, SettingProblem};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The most entries of a list in `[egress]`.
 pub const MAX_SETTING_ENTRIES: usize = 1000;
@@ -176,7 +176,7 @@ impl EgressPolicy {
             return Ok(());
         }
         let reason = format!("the scheme {} is not allowed", address.scheme);
-        Err(Refusal::new(Rule::Scheme, reason).allowed_by("schemes = [\"https\", \"http\"]"))
+        Err(Refusal::new(Rule::Scheme, reason).allowed_by("schemes", address.scheme))
     }
 
     fn check_port(&self, address: &AddressText) -> Result<(), Refusal> {
@@ -188,8 +188,7 @@ impl EgressPolicy {
         if is_local(&address.host) {
             return Err(refusal.allowed_as_private(address.host.with_port(address.port)));
         }
-        let ports: Vec<String> = self.ports.iter().chain([&address.port]).map(u16::to_string).collect();
-        Err(refusal.allowed_by(&format!("ports = [{}]", ports.join(", "))))
+        Err(refusal.allowed_by("ports", &address.port.to_string()))
     }
 
     fn check_name(&self, host: &Host, port: u16) -> Result<(), Refusal> {
@@ -207,22 +206,23 @@ impl EgressPolicy {
             return Err(refusal(format!("the operator denies {host} in `[egress] deny`")));
         }
         if !self.allow.is_empty() && !self.allow.iter().any(|pattern| pattern.matches(host, port)) {
-            let entry = host.with_port(port);
             return Err(refusal(format!("{host} is not in the operator's list `[egress] allow`"))
-                .allowed_by(&format!("allow = [\"{entry}\"]")));
+                .allowed_by("allow", &host.with_port(port)));
         }
         Ok(())
     }
 }
 
 fn refused_address(host: &Host, port: u16, address: IpAddr, special: SpecialAddress) -> Refusal {
-    let reason = match host {
-        Host::Address(_) => format!("{address} is {}", special.kind),
-        Host::Name(name) => format!("{name} has the address {address}, which is {}", special.kind),
+    let entry = host.with_port(port);
+    let Host::Name(name) = host else {
+        return Refusal::new(Rule::Address, format!("{address} is {}", special.kind))
+            .allowed_as_private(entry);
     };
-    let exact = Host::Address(address);
-    let entry = if special.exact_only { &exact } else { host };
-    Refusal::new(Rule::Address, reason).allowed_as_private(entry.with_port(port))
+    let reason = format!("the address of {name} is {}", special.kind);
+    let refusal = Refusal::new(Rule::Address, reason).of_address(SocketAddr::new(address, port));
+    // Its name does not allow an address that only counts by itself.
+    if special.exact_only { refusal } else { refusal.allowed_as_private(entry) }
 }
 
 fn is_local(host: &Host) -> bool {

@@ -127,22 +127,31 @@ fn a_refusal_says_what_an_operator_would_write() {
         let refusal = policy.judge(url).unwrap_err();
         assert_eq!(refusal.allow.as_deref(), allow, "{url}");
     };
-    check("http://nas.lan:8123/x", Some("[egress] private = [\"nas.lan:8123\"]"));
-    check("http://printer/", Some("[egress] private = [\"printer:80\"]"));
-    check("http://[fd12::1]:8123/", Some("[egress] private = [\"[fd12::1]:8123\"]"));
-    check("http://a.example.org:8080/", Some("[egress] ports = [80, 443, 8080]"));
-    check("https://example.net/", Some("[egress] allow = [\"example.net:443\"]"));
+    check("http://nas.lan:8123/x", Some("add `nas.lan:8123` to `[egress] private`"));
+    check("http://printer/", Some("add `printer:80` to `[egress] private`"));
+    check("http://[fd12::1]:8123/", Some("add `[fd12::1]:8123` to `[egress] private`"));
+    check("http://a.example.org:8080/", Some("add `8080` to `[egress] ports`"));
+    check("https://example.net/", Some("add `example.net:443` to `[egress] allow`"));
     check("https://user@example.net/", None);
     let text = policy.judge("http://nas.lan/").unwrap_err().to_string();
     assert_eq!(
         text,
-        "the request is refused by the rule `name`: nas.lan ends with the local or reserved name lan; to allow it, an \
-         operator writes `[egress] private = [\"nas.lan:80\"]` into the configuration, starts the sidecar with \
-         `--allow-private nas.lan:80`, or fills in the private hosts of the node redflow-runtime"
+        "the request is refused by the rule `name`: nas.lan ends with the local or reserved name lan; an operator \
+         can allow it: add `nas.lan:80` to `[egress] private`, start the sidecar with `--allow-private nas.lan:80`, or \
+         fill in the private hosts of the node redflow-runtime"
     );
     let host = Host::parse("example.org").unwrap();
     let refusal = policy.judge_answers(&host, 443, &["169.254.169.254".parse().unwrap()]).unwrap_err();
-    assert_eq!(refusal.allow.as_deref(), Some("[egress] private = [\"169.254.169.254:443\"]"));
+    assert_eq!((refusal.allow.as_deref(), refusal.to_string().contains("169.254")), (None, false));
+    let shown = refusal.for_operator();
+    assert_eq!(shown.allow.as_deref(), Some("add `169.254.169.254:443` to `[egress] private`"));
+    assert!(shown.reason.ends_with("metadata and keys: 169.254.169.254"), "{shown}");
+    let refusal = policy.judge_answers(&host, 443, &["10.0.0.1".parse().unwrap()]).unwrap_err();
+    assert_eq!(refusal.reason, "the address of example.org is a private address");
+    assert_eq!(refusal.allow_private.as_deref(), Some("example.org:443"));
+    let shown = refusal.for_operator();
+    assert_eq!(shown.reason, "the address of example.org is a private address: 10.0.0.1");
+    assert_eq!(shown.allow.as_deref(), Some("add `example.org:443` to `[egress] private`"));
 }
 
 /// What a refusal says to write does allow the request.

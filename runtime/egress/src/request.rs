@@ -7,6 +7,12 @@ use secrecy::SecretString;
 use std::fmt;
 use std::time::Duration;
 
+/// The largest head of an answer.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// The most headers of an answer.
+pub const MAX_HEADERS: usize = 100;
+
 /// A request to an address that nobody has checked yet.
 #[derive(Clone)]
 pub struct EgressRequest {

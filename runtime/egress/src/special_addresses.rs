@@ -105,6 +105,8 @@ const SPECIAL_V6: &[(AddressBlock, &str)] = &[
 const PLATFORM: &[(AddressBlock, &str)] = &[
     // Alibaba Cloud: metadata, and the services in 100.100.0.0/16 beside it.
     (v4(100, 100, 100, 200, 32), "the metadata endpoint of Alibaba Cloud"),
+    // Equinix Metal, formerly Packet: metadata, a public address.
+    (v4(192, 80, 8, 124, 32), "the metadata endpoint of Equinix Metal"),
     // Microsoft Azure: the host agent ("WireServer"), a public address.
     (v4(168, 63, 129, 16, 32), "the platform endpoint of Azure"),
     // Oracle Cloud Classic: metadata.
@@ -114,6 +116,8 @@ const PLATFORM: &[(AddressBlock, &str)] = &[
     (v4(166, 8, 0, 0, 14), "a platform endpoint of IBM Cloud"),
     // Amazon EC2: metadata, name server, time, and the credentials of EKS.
     (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0], 32), "a platform endpoint of AWS"),
+    // Akamai, formerly Linode: metadata.
+    (v6([0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1], 128), "the metadata endpoint of Akamai"),
     // Google Cloud: metadata.
     (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0], 32), "the metadata endpoint of Google Cloud"),
     // Scaleway: metadata.

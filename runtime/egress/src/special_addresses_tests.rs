@@ -29,9 +29,16 @@ fn public_addresses_are_not_special() {
 
 #[test]
 fn link_local_and_platform_endpoints_can_only_be_named_exactly() {
-    for address in
-        ["169.254.169.254", "fe80::1", "168.63.129.16", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"]
-    {
+    for address in [
+        "169.254.169.254",
+        "fe80::1",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.80.8.124",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "fd00:a9fe:a9fe::1",
+    ] {
         assert!(special_address(address.parse().unwrap()).unwrap().exact_only, "{address}");
     }
     for address in ["64:ff9b::a9fe:a9fe", "::ffff:169.254.169.254", "2002:a9fe:a9fe::"] {

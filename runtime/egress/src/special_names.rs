@@ -31,6 +31,7 @@ const LOCAL_SUFFIXES: &[&str] = &[
     "localnet",
     "mail",
     "private",
+    "svc",
     "workgroup",
     // Public names of metadata services.
     "metadata.goog",
@@ -53,9 +54,14 @@ mod tests {
 
     #[test]
     fn finds_local_suffixes_at_label_borders() {
-        for name in
-            ["a.local", "x.y.localhost", "nas.lan", "1.0.0.127.in-addr.arpa", "metadata.google.internal"]
-        {
+        for name in [
+            "a.local",
+            "x.y.localhost",
+            "nas.lan",
+            "1.0.0.127.in-addr.arpa",
+            "metadata.google.internal",
+            "db.prod.svc",
+        ] {
             assert!(local_suffix(name).is_some(), "{name}");
         }
         for name in ["a.locale.org", "alan.org", "lan.example.org", "xinternal.com", "example.com", "goog"] {

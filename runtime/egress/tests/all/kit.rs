@@ -226,9 +226,18 @@ pub(crate) async fn error_of(egress: &Egress, request: EgressRequest) -> EgressE
     }
 }
 
+/// The rule that refuses a request, perhaps after a server answered.
 pub(crate) async fn rule_of(egress: &Egress, request: EgressRequest) -> Rule {
-    match error_of(egress, request).await {
+    match after_answer(error_of(egress, request).await).1 {
         EgressError::Refused(refusal) => refusal.rule,
         error => panic!("{error:?}"),
+    }
+}
+
+/// The status that a server answered with, if one did, and what failed then.
+pub(crate) fn after_answer(error: EgressError) -> (Option<u16>, EgressError) {
+    match error {
+        EgressError::Answered { status, error } => (Some(status.as_u16()), *error),
+        error => (None, error),
     }
 }

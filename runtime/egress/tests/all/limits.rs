@@ -1,6 +1,8 @@
 //! Time and number of calls. No test depends on how long something takes, except that nothing hangs.
 
-use crate::kit::{OTHER, PUBLIC, Reply, Server, client, error_of, get, net, policy, post, read, reply};
+use crate::kit::{
+    OTHER, PUBLIC, Reply, Server, after_answer, client, error_of, get, net, policy, post, read, reply,
+};
 use redflow_egress::{
     Dial, Dialled, Egress, EgressError, EgressRequest, MAX_CALLS_PER_HOST, MAX_DIALS, NetFuture, ScriptedNet,
 };
@@ -30,7 +32,7 @@ async fn one_deadline_holds_for_the_whole_call() {
     .await;
     let (egress, _) = client(policy(|_| ()), net(&server));
     let error = error_of(&egress, short(get("http://api.example.org/"))).await;
-    assert_eq!(error, EgressError::TimedOut { sent: true });
+    assert_eq!(after_answer(error), (Some(302), EgressError::TimedOut { sent: true }));
 }
 
 /// A dialler that never gets a connection, and counts.
@@ -76,7 +78,7 @@ async fn an_error_says_whether_a_byte_was_sent() {
     let (egress, _) = client(policy(|_| ()), crate::kit::net(&server));
     let error = error_of(&egress, post("http://api.example.org/", "x")).await;
     assert!(matches!(error, EgressError::Failed { sent: true, .. }), "{error:?}");
-    // On a connection that has had an answer, a byte of the second request counts.
+    // A request that may change something has a connection of its own, so no byte of another one counts.
     let server = Server::start(|request| match request.path.as_str() {
         "/first" => reply(200, "", b"ok"),
         _ => Reply::Close(Vec::new()),
@@ -84,9 +86,16 @@ async fn an_error_says_whether_a_byte_was_sent() {
     .await;
     let (egress, _) = client(policy(|_| ()), crate::kit::net(&server));
     read(egress.send(get("http://api.example.org/first")).await.unwrap()).await.unwrap();
-    let error = error_of(&egress, post("http://api.example.org/second", "x")).await;
-    assert!(matches!(error, EgressError::Failed { sent: true, .. }), "{error:?}");
-    assert_eq!(server.connections(), 1);
+    for used in 2..4 {
+        let error = error_of(&egress, post("http://api.example.org/second", "x")).await;
+        assert!(matches!(error, EgressError::Failed { sent: true, .. }), "{error:?}");
+        assert_eq!(server.connections(), used);
+    }
+    read(egress.send(post("http://api.example.org/first", "x")).await.unwrap()).await.unwrap();
+    read(egress.send(post("http://api.example.org/first", "x")).await.unwrap()).await.unwrap();
+    assert_eq!(server.connections(), 5);
+    read(egress.send(get("http://api.example.org/first")).await.unwrap()).await.unwrap();
+    assert_eq!(server.connections(), 5, "a GET uses the open one");
 }
 
 #[tokio::test]

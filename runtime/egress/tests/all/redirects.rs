@@ -1,8 +1,8 @@
 //! Redirects: each hop is judged, and another origin gets nothing of the first one.
 
 use crate::kit::{
-    OTHER, PUBLIC, Server, client, error_of, get, net, new_authority, policy, post, private, read, reply,
-    rule_of,
+    OTHER, PUBLIC, Reply, Server, after_answer, client, error_of, get, net, new_authority, policy, post,
+    private, read, reply, rule_of,
 };
 use http::{HeaderMap, HeaderValue, Method};
 use pretty_assertions::assert_eq;
@@ -62,7 +62,8 @@ async fn redirects_inward_are_refused_and_not_dialled() {
         let net =
             net(&first).answer("inside.example.org", &[loopback]).lead((loopback, 80).into(), canary.port);
         let (egress, net) = client(policy(|_| ()), net);
-        assert_eq!(rule_of(&egress, get("http://api.example.org/")).await, rule, "{target}");
+        let (status, error) = after_answer(error_of(&egress, post("http://api.example.org/", "x")).await);
+        assert_eq!((status, error.verdict()), (Some(302), rule.as_str()), "{target}");
         assert_eq!(net.dials(), vec![(PUBLIC, 80).into()], "{target}");
     }
     assert_eq!(canary.connections(), 0);
@@ -174,12 +175,33 @@ async fn redirects_are_counted() {
     let server = Server::start(|_| reply(302, "location: /again\r\n", b"")).await;
     let (egress, _) = client(policy(|_| ()), net(&server));
     let error = error_of(&egress, get("http://api.example.org/")).await;
+    let (status, error) = after_answer(error);
+    assert_eq!(status, Some(302));
     assert!(matches!(&error, EgressError::Refused(refusal) if refusal.rule == Rule::Redirect), "{error:?}");
     assert_eq!(server.requests().len(), 6, "the first request and five redirects");
     let request = EgressRequest { max_redirects: 0, ..get("http://api.example.org/") };
     assert_eq!(egress.send(request).await.unwrap().status, 302);
     assert_eq!(server.requests().len(), 7);
     assert_eq!(server.connections(), 1, "all of them use one connection");
+}
+
+/// The first server has answered, so only a request that is repeated after the redirect can have an unknown outcome.
+#[tokio::test]
+async fn what_fails_after_a_redirect_has_a_status() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/303" | "/307" => reply(request.path[1..].parse().unwrap(), "location: /lost\r\n", b""),
+        "/away" => reply(303, "location: http://www.example.net/\r\n", b""),
+        _ => Reply::Close(Vec::new()),
+    })
+    .await;
+    let net = net(&server).answer("www.example.net", &[OTHER]);
+    let (egress, _) = client(policy(|_| ()), net);
+    for (path, status) in [("303", Some(303)), ("away", Some(303)), ("307", None)] {
+        let error = error_of(&egress, post(&format!("http://api.example.org/{path}"), "x")).await;
+        assert_eq!(error.is_sent(), status.is_none(), "{path}: {error:?}");
+        let (found, error) = after_answer(error);
+        assert_eq!((found, error.verdict()), (status, "failed"), "{path}");
+    }
 }
 
 #[tokio::test]
