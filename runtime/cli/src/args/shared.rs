@@ -36,7 +36,8 @@ pub(crate) struct SidecarOption {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PrivateOption {
     /// A host of your own network that tools may reach, such as nas.lan:8123, 192.168.1.5:80 or 10.0.0.0/8:443; can be
-    /// repeated. Default: REDFLOW_EGRESS_PRIVATE, separated by commas, or the configuration, else none
+    /// repeated. Replaces the list of the configuration. Default: REDFLOW_EGRESS_PRIVATE, separated by commas, or the
+    /// configuration, else none
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) allow_private: Vec<String>,
 }

@@ -12,9 +12,9 @@ fn says_which_rule_refuses_and_what_to_write() {
     assert_eq!(output.code, 1);
     assert_eq!(
         output.stdout,
-        "the request is refused by the rule `port`: the port 8123 is not allowed; to allow it, an operator writes \
-         `[egress] private = [\"nas.lan:8123\"]` into the configuration, starts the sidecar with `--allow-private \
-         nas.lan:8123`, or fills in the private hosts of the node redflow-runtime\n"
+        "the request is refused by the rule `port`: the port 8123 is not allowed; an operator can allow it: add \
+         `nas.lan:8123` to `[egress] private`, start the sidecar with `--allow-private nas.lan:8123`, or fill in the \
+         private hosts of the node redflow-runtime\n"
     );
     let output = folder.redflow(["egress", "test", "http://169.254.169.254/", "--json"]).run();
     assert_eq!(output.code, 1);
@@ -22,7 +22,7 @@ fn says_which_rule_refuses_and_what_to_write() {
         output.json(),
         json!({"allowed": false, "rule": "address",
                "reason": "169.254.169.254 is a link-local address, where clouds serve metadata and keys",
-               "allow": "[egress] private = [\"169.254.169.254:80\"]"})
+               "allow": "add `169.254.169.254:80` to `[egress] private`"})
     );
     for (url, rule) in [("file:///etc/passwd", "text"), ("http://2130706433/", "authority"), ("-x", "text")] {
         let output = folder.redflow(["egress", "test", "--json", url]).run();
@@ -80,6 +80,8 @@ fn a_scripted_name_that_leads_inside_is_refused() {
         folder.redflow(["egress", "test", "--json", url]).env("REDFLOW_TEST_NET", "net.json").run().json()
     };
     assert_eq!(test("https://api.example.org/")["addresses"], json!(["93.184.216.34"]));
-    assert_eq!(test("https://evil.example.org/")["rule"], "address");
+    let evil = test("https://evil.example.org/");
+    assert_eq!(evil["rule"], "address");
+    assert_eq!(evil["reason"], "the address of evil.example.org is a private address: 10.0.0.1");
     assert_eq!(test("https://other.example.org/")["rule"], "address");
 }

@@ -112,6 +112,24 @@ async fn a_test_looks_up_and_dials_nothing() {
     assert!(net.dials().is_empty());
 }
 
+/// A model that could read them would map the network.
+#[tokio::test]
+async fn only_the_operator_reads_the_address_of_a_name() {
+    for (address, allow) in [
+        ("10.1.2.3", "add `evil.example.org:80` to `[egress] private`"),
+        ("169.254.169.254", "add `169.254.169.254:80` to `[egress] private`"),
+    ] {
+        let net = ScriptedNet::new().answer("evil.example.org", &[address.parse().unwrap()]);
+        let (egress, _) = client(policy(|_| ()), net);
+        let error = error_of(&egress, get("http://evil.example.org/")).await;
+        assert_eq!(error.verdict(), "address");
+        assert!(!error.to_string().contains(address), "{error}");
+        let refusal = egress.test("http://evil.example.org/").await.unwrap_err();
+        assert!(refusal.reason.ends_with(address), "{refusal}");
+        assert_eq!(refusal.allow.as_deref(), Some(allow));
+    }
+}
+
 #[tokio::test]
 async fn a_flow_only_narrows() {
     let server = canary().await;

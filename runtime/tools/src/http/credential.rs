@@ -31,8 +31,10 @@ pub(crate) fn read_credential(
     let Some(hosts) = hosts.map(<[_]>::to_vec) else {
         return Err(config.error("`authentication` needs `hosts`: the hosts that may get the credentials"));
     };
-    let stored =
-        |name: &str| settings.credentials.as_ref().and_then(|all| all.get(name)).and_then(Value::as_str);
+    let stored = |name: &str| {
+        let text = settings.credentials.as_ref().and_then(|all| all.get(name)).and_then(Value::as_str);
+        text.map(str::trim).filter(|text| !text.is_empty())
+    };
     let text = |name: &str, own: &Option<String>| {
         let text = stored(name).or(own.as_deref()).map(str::trim).filter(|text| !text.is_empty());
         text.map(str::to_owned)

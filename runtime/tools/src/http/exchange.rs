@@ -47,7 +47,7 @@ pub(crate) async fn exchange(
     let mut body = KeptBody::new(keep);
     let broken = |error: EgressError| {
         count(error.verdict());
-        answered(status, &error)
+        outcome_of(&error.after_answer(status))
     };
     while let Some(chunk) = incoming.chunk().await.map_err(broken)? {
         body.push(&chunk);
@@ -67,31 +67,29 @@ pub(crate) fn failed(problem: impl Into<String>) -> ToolOutcome {
     ToolOutcome::Returned(ToolResult::failed(problem))
 }
 
-/// The outcome of a call without an answer. If no byte was sent, it just failed.
+/// The outcome of a call without a whole answer. It is unknown if a byte of the request was sent and nothing came back.
 fn outcome_of(error: &EgressError) -> ToolOutcome {
-    match error {
-        EgressError::Refused(refusal) => {
-            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressRefused, refusal.to_string()))
-        }
-        EgressError::TooLarge { .. } => {
-            ToolOutcome::Returned(ToolResult::refused(ToolCode::EgressTooLarge, error.to_string()))
-        }
+    let text = match error {
         EgressError::Failed { sent: true, .. } | EgressError::TimedOut { sent: true } => {
-            ToolOutcome::Unknown { reason: format!("the request was sent, but {error}") }
+            return ToolOutcome::Unknown { reason: format!("the request was sent, but {error}") };
         }
-        EgressError::Failed { .. } | EgressError::TimedOut { .. } => {
-            failed(format!("nothing was sent: {error}"))
-        }
-    }
+        EgressError::Failed { .. } | EgressError::TimedOut { .. } => format!("nothing was sent: {error}"),
+        EgressError::Refused(_)
+        | EgressError::TooLarge { .. }
+        | EgressError::HeadTooLarge
+        | EgressError::Answered { .. } => error.to_string(),
+    };
+    ToolOutcome::Returned(match code_of(error) {
+        Some(code) => ToolResult::refused(code, text),
+        None => ToolResult::failed(text),
+    })
 }
 
-/// The outcome of a call whose answer has a body that cannot be read. The server has answered, so the call has
-/// happened.
-fn answered(status: StatusCode, error: &EgressError) -> ToolOutcome {
-    let text = format!("the server answered with status {}, but {error}", status.as_u16());
-    ToolOutcome::Returned(match error {
-        EgressError::Refused(_) => ToolResult::refused(ToolCode::EgressRefused, text),
-        EgressError::TooLarge { .. } => ToolResult::refused(ToolCode::EgressTooLarge, text),
-        EgressError::Failed { .. } | EgressError::TimedOut { .. } => ToolResult::failed(text),
-    })
+fn code_of(error: &EgressError) -> Option<ToolCode> {
+    match error {
+        EgressError::Answered { error, .. } => code_of(error),
+        EgressError::Refused(_) => Some(ToolCode::EgressRefused),
+        EgressError::TooLarge { .. } | EgressError::HeadTooLarge => Some(ToolCode::EgressTooLarge),
+        EgressError::Failed { .. } | EgressError::TimedOut { .. } => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! Which headers a model may set.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use redflow_contract::http_rules::{is_header_name, is_header_value, is_transport_header};
+use redflow_contract::http_rules::{is_header_name, is_header_value, is_same_header, is_transport_header};
 use serde_json::{Map, Value};
 
 /// The most headers that a model may set in one call.
@@ -11,13 +11,18 @@ pub(crate) const MAX_HEADERS: usize = 32;
 pub(crate) const MAX_HEADER_BYTES: usize = 8 * 1024;
 
 /// Families of headers that a model may not set, by the beginning of their names.
-const REFUSED_FAMILIES: [&str; 10] = [
+const REFUSED_FAMILIES: [&str; 15] = [
     // Of browsers and proxies.
     "proxy-",
     "sec-",
     // What a proxy says about the client.
     "x-forwarded",
     "x-original-",
+    "x-originating-",
+    "x-remote-",
+    "x-proxyuser-",
+    "x-azure-",
+    "cf-connecting-",
     "x-rewrite-",
     "x-envoy-",
     // What the metadata services of clouds ask for.
@@ -29,7 +34,7 @@ const REFUSED_FAMILIES: [&str; 10] = [
 ];
 
 /// Single headers that a model may not set, for the same reasons.
-const REFUSED_NAMES: [&str; 18] = [
+const REFUSED_NAMES: [&str; 17] = [
     "cookie",
     "cookie2",
     "forwarded",
@@ -40,7 +45,6 @@ const REFUSED_NAMES: [&str; 18] = [
     "x-cluster-client-ip",
     "x-host",
     "true-client-ip",
-    "cf-connecting-ip",
     "fastly-client-ip",
     "x-method-override",
     "x-identity-header",
@@ -66,7 +70,8 @@ pub(crate) fn read_headers(headers: &Map<String, Value>, taken: &[HeaderName]) -
         let Some(parsed) = parsed else {
             return Err(format!("`{shown}` cannot be the name of a header; use letters, digits and `-`"));
         };
-        if is_refused(parsed.as_str()) || taken.contains(&parsed) {
+        let is_taken = taken.iter().any(|taken| is_same_header(taken.as_str(), name));
+        if is_refused(&parsed.as_str().replace('_', "-")) || is_taken {
             return Err(format!("the header `{shown}` cannot be set here; leave it out"));
         }
         let value = match value {
@@ -84,13 +89,15 @@ pub(crate) fn read_headers(headers: &Map<String, Value>, taken: &[HeaderName]) -
                 "the value of the header `{shown}` must be printable ASCII in one line; encode other characters"
             ));
         };
-        if read.insert(parsed, legal).is_some() {
+        if read.keys().any(|earlier: &HeaderName| is_same_header(earlier.as_str(), name)) {
             return Err(format!("the header `{shown}` is set twice; set it once"));
         }
+        read.insert(parsed, legal);
     }
     Ok(read)
 }
 
+/// Whether a name with `-` for `_` is refused: many servers read both alike.
 fn is_refused(name: &str) -> bool {
     is_transport_header(name)
         || REFUSED_NAMES.contains(&name)
@@ -157,6 +164,17 @@ mod tests {
             "X-Client-IP",
             "True-Client-IP",
             "CF-Connecting-IP",
+            "CF-Connecting-IPv6",
+            "X-Originating-IP",
+            "X-Remote-Addr",
+            "X-ProxyUser-Ip",
+            "X-Azure-ClientIP",
+            "X_Forwarded_For",
+            "Transfer_Encoding",
+            "X-Real_IP",
+            "IDEMPOTENCY_KEY",
+            "X_Api-Key",
+            "x_tenant",
             "X-Original-URL",
             "X-Rewrite-URL",
             "X-Http-Method-Override",
@@ -192,6 +210,7 @@ mod tests {
             (json!({"a": ["1"]}), "must be a text"),
             (json!({"a": null}), "must be a text"),
             (json!({"Accept": "1", "accept": "2"}), "is set twice"),
+            (json!({"X-City": "1", "x_city": "2"}), "is set twice"),
         ] {
             let error = read(&headers).unwrap_err();
             assert!(error.contains(part), "{error}");

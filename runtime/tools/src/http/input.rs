@@ -69,7 +69,7 @@ pub(crate) fn client_method(method: HttpMethod) -> Method {
 
 /// The bytes of a body. A text goes as it is, all else as JSON.
 fn read_body(body: Option<&Value>, method: HttpMethod, headers: &mut HeaderMap) -> Result<Bytes, String> {
-    let Some(body) = body.filter(|body| !is_empty(body)) else { return Ok(Bytes::new()) };
+    let Some(body) = body.filter(|body| !is_empty(body, method)) else { return Ok(Bytes::new()) };
     if method == HttpMethod::Get {
         return Err("a GET request has no body; leave `body` out, or use another method".to_owned());
     }
@@ -92,11 +92,12 @@ fn read_body(body: Option<&Value>, method: HttpMethod, headers: &mut HeaderMap) 
 }
 
 /// Models write an empty body for requests without one.
-fn is_empty(body: &Value) -> bool {
+fn is_empty(body: &Value, method: HttpMethod) -> bool {
     match body {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
-        Value::Object(map) => map.is_empty(),
+        // An API may ask for an object without properties.
+        Value::Object(map) => map.is_empty() && matches!(method, HttpMethod::Get | HttpMethod::Delete),
         _ => false,
     }
 }
@@ -143,7 +144,8 @@ mod tests {
             ("POST", json!(5), json!({}), json, "5"),
             ("POST", json!(false), json!(null), json, "false"),
             ("POST", json!([]), json!({}), json, "[]"),
-            ("POST", json!({}), json!({}), None, ""),
+            ("POST", json!({}), json!({}), json, "{}"),
+            ("DELETE", json!({}), json!({}), None, ""),
             ("POST", json!(null), json!({}), None, ""),
             ("GET", json!(""), json!({}), None, ""),
             ("GET", json!({}), json!({}), None, ""),

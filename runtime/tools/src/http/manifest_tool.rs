@@ -88,12 +88,12 @@ impl ManifestHttpTool {
         }
     }
 
-    /// The body is the output. A status from 400 is a failure.
+    /// The body is the output. A status from 300 is a failure: a redirect that was not followed has no result either.
     fn result(&self, answer: Answer) -> ToolResult {
         let content_type = content_type_of(&answer.headers);
         let mut shown = answer.body.show(content_type.as_deref(), &self.scrubber);
         let status = answer.status.as_u16();
-        if status >= 400 {
+        if status >= 300 {
             let body =
                 shown.get("body").map(|body| body.as_str().map_or_else(|| body.to_string(), str::to_owned));
             let mut body = body.unwrap_or_default();

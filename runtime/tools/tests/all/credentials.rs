@@ -56,6 +56,14 @@ fn kinds() -> Vec<Kind> {
             Some("the+key=k3y%2Fof+the%26service"),
             &["k3y/of the&service", "k3y%2Fof+the%26service", "k3y%2Fof%20the%26service"],
         ),
+        // A blank in the credentials does not hide the node's own property.
+        kind(
+            json!({"authentication": "apiKey", "apiKeyIn": "query", "apiKeyName": "own",
+                "credentials": {"apiKey": "k3y-of-the-service", "apiKeyIn": " ", "apiKeyName": ""}}),
+            None,
+            Some("own=k3y-of-the-service"),
+            &["k3y-of-the-service"],
+        ),
     ]
 }
 
@@ -193,6 +201,8 @@ fn a_node_without_its_values_is_not_built() {
         ),
         (bound(json!({"authentication": "apiKey"})), "`apiKey` is missing"),
         (bound(json!({"headers": {"a b": "1"}})), "`headers` has a name or a value"),
+        (bound(json!({"headers": {"X-Key": "${UNSET_KEY}"}})), "the header `X-Key` has `${UNSET_KEY}`"),
+        (bound(json!({"headers": {"X-Key": "s3cret ${A}"}})), "the header `X-Key` has `${A}`"),
         (bound(json!({"methods": "PATCH"})), "`methods` may name"),
         (json!({"hosts": "https://x"}), "`hosts`: "),
     ] {

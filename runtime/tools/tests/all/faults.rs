@@ -1,6 +1,6 @@
 //! Servers that fail, lie, or never answer.
 
-use crate::kit::{Net, Server, text};
+use crate::kit::{Net, Server, redirect, text};
 use pretty_assertions::assert_eq;
 use redflow_ports::ToolOutcome;
 use serde_json::{Value, json};
@@ -59,6 +59,40 @@ async fn a_huge_head_and_nonsense_fail() {
         let ToolOutcome::Unknown { reason } = outcome else { panic!("{outcome:?}") };
         assert!(reason.starts_with("the request was sent, but "), "{reason}");
     }
+}
+
+/// A server that has answered knows the request, whatever happens to its answer.
+#[tokio::test]
+async fn after_an_answer_nothing_is_unknown() {
+    let long = format!("x-long: {}\r\n", "x".repeat(64 * 1024));
+    let server = Server::start(move |request| match request.path.as_str() {
+        "/inward" => redirect(303, "http://10.0.0.1/"),
+        "/lost" => redirect(303, "/closed"),
+        "/repeated" => redirect(307, "/closed"),
+        "/brotli" => text(201, "content-encoding: br\r\n", "x"),
+        "/head" => text(201, &long, "x"),
+        _ => Vec::new(),
+    })
+    .await;
+    let tool = Net::default().private(format!("127.0.0.1:{}", server.port)).build(&json!({})).unwrap();
+    let input =
+        |path: &str| json!({"url": format!("http://127.0.0.1:{}{path}", server.port), "method": "POST"});
+    for (path, status, code) in [
+        ("/inward", 303, Some("EGRESS_REFUSED")),
+        ("/lost", 303, None),
+        ("/brotli", 201, Some("EGRESS_REFUSED")),
+        ("/head", 201, Some("EGRESS_TOO_LARGE")),
+    ] {
+        let result = tool.call(input(path)).await;
+        assert_eq!(result.code.map(|code| code.as_str()), code, "{path}");
+        let error = result.error.unwrap();
+        assert!(
+            error.starts_with(&format!("the server answered with status {status}, but ")),
+            "{path}: {error}"
+        );
+    }
+    let repeated = tool.call_within(&input("/repeated"), 5_000).await;
+    assert!(matches!(repeated, ToolOutcome::Unknown { .. }), "{repeated:?}");
 }
 
 /// The bytes of a request that was sent cannot be taken back, so only a person knows what they did.

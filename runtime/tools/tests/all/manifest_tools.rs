@@ -36,6 +36,7 @@ async fn a_key_of_the_environment_goes_to_its_host_only() {
     let authority = Authority::new();
     let respond = |request: &redflow_testkit::HttpRequest| match request.path.split('?').next().unwrap() {
         "/items/away" => redirect(302, "https://evil.com/"),
+        "/items/moved" => text(304, "", ""),
         "/items/none" => text(404, "content-type: application/json\r\n", &format!("{request:?}")),
         _ => text(
             200,
@@ -77,6 +78,8 @@ async fn a_key_of_the_environment_goes_to_its_host_only() {
         assert!(!output.to_string().contains("k3y"), "{output}");
         let refused = tool.call(json!({"id": "away"})).await;
         assert_eq!(refused.code.map(|code| code.as_str()), Some("EGRESS_REFUSED"), "{refused:?}");
+        let moved = tool.call(json!({"id": "moved"})).await;
+        assert_eq!(moved.error.as_deref(), Some("the server answered with status 304: "));
         let mut failed = tool.call(json!({"id": "none"})).await;
         tool.secrets.result(&mut failed);
         let error = failed.error.unwrap();

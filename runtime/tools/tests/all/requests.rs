@@ -21,7 +21,7 @@ async fn gets_the_weather_from_a_local_server_once_it_is_allowed() {
     let refused = Net::default().build(&json!({})).unwrap().call(input.clone()).await;
     assert_eq!(refused.code.map(|code| code.as_str()), Some("EGRESS_REFUSED"));
     let error = refused.error.unwrap();
-    assert!(error.contains(&format!("[egress] private = [\"{host}\"]")), "{error}");
+    assert!(error.contains(&format!("add `{host}` to `[egress] private`")), "{error}");
     assert_eq!(server.seen().len(), 0);
 
     let result = Net::default().private(host).build(&json!({})).unwrap().call(input).await;
