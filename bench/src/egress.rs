@@ -24,7 +24,7 @@ const TARGET: f64 = 1.15;
 
 /// What sends the requests.
 enum Sender {
-    Guarded(Egress),
+    Guarded(Box<Egress>),
     Raw(Client<HttpConnector, Full<Bytes>>),
 }
 
@@ -33,7 +33,7 @@ impl Sender {
         let private = vec![format!("127.0.0.1:{port}")];
         let settings = EgressSettings { private, ..EgressSettings::default() };
         let policy = EgressPolicy::new(&settings).map_err(|_| "the settings cannot be used")?;
-        Ok(Self::Guarded(Egress::new(policy)))
+        Ok(Self::Guarded(Box::new(Egress::new(policy))))
     }
 
     fn raw() -> Self {

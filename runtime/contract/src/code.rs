@@ -174,7 +174,7 @@ codes! {
 codes! {
     /// Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
     ToolCode {
-        EgressRefused "EGRESS_REFUSED" Retry::Never, "The address of a request is not allowed, so nothing was sent there.";
+        EgressRefused "EGRESS_REFUSED" Retry::Never, "A rule for outgoing requests refused the address or the answer.";
         EgressTooLarge "EGRESS_TOO_LARGE" Retry::Never, "The response to a request is larger than the limits allow.";
         ToolDenied "TOOL_DENIED" Retry::Never, "The policy does not allow this call.";
         ToolRateLimited "TOOL_RATE_LIMITED" Retry::Later, "The policy allows fewer calls of this tool.";

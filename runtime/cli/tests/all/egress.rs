@@ -50,7 +50,7 @@ fn an_allowed_address_is_not_dialled() {
         json!({"allowed": true, "scheme": "http", "host": "127.0.0.1", "port": port, "private": true,
                "addresses": ["127.0.0.1"]})
     );
-    folder.write("redflow.toml", &format!("[egress]\nprivate = [\"{entry}\"]\n"));
+    folder.write("redflow.toml", format!("[egress]\nprivate = [\"{entry}\"]\n"));
     assert_eq!(folder.redflow(["egress", "test", &url, "--config", "redflow.toml"]).run().code, 0);
     assert!(listener.accept().is_err(), "nothing was dialled");
 }

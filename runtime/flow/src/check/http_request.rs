@@ -8,7 +8,7 @@ use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::http_rules::{
-    check_host_pattern, find_reference, is_header_name, is_header_value, is_same_header, is_transport_header,
+    check_host_pattern, has_reference, is_header_name, is_header_value, is_same_header, is_transport_header,
 };
 use redflow_contract::json::push_pointer;
 use redflow_contract::manifest::HttpMethod;
@@ -111,12 +111,17 @@ impl Checker<'_> {
                 } else if value.as_str().is_some_and(|value| !is_header_value(value)) {
                     let expected = "a text of printable ASCII in one line";
                     problems.push(violation(pointer, "header", expected, "other characters".to_owned()));
-                } else if let Some(reference) = value.as_str().and_then(find_reference)
+                } else if value.as_str().is_some_and(has_reference)
                     && !(is_secret_name(name) && self.is_set_reference(value))
                 {
                     let expected = "a value without `${NAME}`, or `${NAME}` alone and a variable that is set; a \
                                     secret variable needs a header whose name is one of a secret";
-                    problems.push(violation(pointer, "header", expected, format!("`{reference}`")));
+                    problems.push(violation(
+                        pointer,
+                        "header",
+                        expected,
+                        "a `${NAME}` that stays".to_owned(),
+                    ));
                 } else if is_secret_name(name) {
                     if redact_property(name, value) == REDACTED {
                         self.secret_in_flow(ix, &pointer);

@@ -19,7 +19,7 @@ use input::{HttpInput, client_method, effect_of, read_input};
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::http_rules::{find_reference, is_transport_header};
+use redflow_contract::http_rules::{has_reference, is_transport_header};
 use redflow_contract::manifest::HttpMethod;
 use redflow_contract::node::{
     EffectClass, HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS, TextList,
@@ -161,9 +161,10 @@ fn read_headers(config: &NodeConfig<'_>, settings: &HttpRequestConfig) -> Result
     for (name, value) in settings.headers.iter().flatten() {
         let parsed =
             HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !is_transport_header(name.as_str()));
-        if let Some(reference) = value.as_str().and_then(find_reference) {
+        // The value may be a secret, so no text repeats it.
+        if value.as_str().is_some_and(has_reference) {
             return Err(config.error(format!(
-                "the header `{name}` has `{reference}`, which is not resolved; set the variable, write nothing around \
+                "the header `{name}` has a `${{NAME}}` that is not resolved; set the variable, write nothing around \
                  it, and use a secret one only in a header with the name of a secret"
             )));
         }

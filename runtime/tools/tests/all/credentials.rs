@@ -201,8 +201,8 @@ fn a_node_without_its_values_is_not_built() {
         ),
         (bound(json!({"authentication": "apiKey"})), "`apiKey` is missing"),
         (bound(json!({"headers": {"a b": "1"}})), "`headers` has a name or a value"),
-        (bound(json!({"headers": {"X-Key": "${UNSET_KEY}"}})), "the header `X-Key` has `${UNSET_KEY}`"),
-        (bound(json!({"headers": {"X-Key": "s3cret ${A}"}})), "the header `X-Key` has `${A}`"),
+        (bound(json!({"headers": {"X-Key": "${UNSET_KEY}"}})), "the header `X-Key` has a `${NAME}`"),
+        (bound(json!({"headers": {"X-Key": "s3cret ${A}"}})), "the header `X-Key` has a `${NAME}`"),
         (bound(json!({"methods": "PATCH"})), "`methods` may name"),
         (json!({"hosts": "https://x"}), "`hosts`: "),
     ] {
