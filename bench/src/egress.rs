@@ -25,7 +25,7 @@ const TARGET: f64 = 1.15;
 /// What sends the requests.
 enum Sender {
     Guarded(Box<Egress>),
-    Raw(Client<HttpConnector, Full<Bytes>>),
+    Raw(Box<Client<HttpConnector, Full<Bytes>>>),
 }
 
 impl Sender {
@@ -39,7 +39,7 @@ impl Sender {
     fn raw() -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
-        Self::Raw(Client::builder(TokioExecutor::new()).build(connector))
+        Self::Raw(Box::new(Client::builder(TokioExecutor::new()).build(connector)))
     }
 
     /// Sends one request, and counts the bytes of the answer.

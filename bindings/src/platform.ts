@@ -11,7 +11,7 @@ export interface AbortSignalLike {
 
 /** The options that the client passes to `fetch`. */
 export interface FetchInit {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "DELETE";
   headers: Record<string, string>;
   body?: string;
   cache: "no-store";

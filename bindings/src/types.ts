@@ -1290,6 +1290,10 @@ permissions: ToolPermissions,
  */
 digest: Digest, 
 /**
+ * The type of the node that has it; absent for a tool of the manifest.
+ */
+nodeType?: string, 
+/**
  * Whether it can be called now.
  */
 state: ToolState, 

@@ -383,6 +383,7 @@ export function sourceOf(code: RunErrorCode): "model" | "provider" | "flow" | "t
     case "BUDGET_EXCEEDED":
       return "flow";
     case "TOOL_ERROR":
+    case "TOOL_UNAVAILABLE":
     case "TOOL_OUTCOME_UNKNOWN":
       return "tool";
     case "CANCELLED":
@@ -536,6 +537,8 @@ function describeFlowEvent(event: FlowEvent): string {
       return `${event.item.type}: ${event.item.content}`;
     case "reply_dropped":
       return `${event.node.id}: ${event.reason}`;
+    case "tool_invoked":
+      return `${event.call.id} took ${event.call.durationMs} ms`;
     case "checked":
       return `${event.source}: ${event.errors} errors`;
     default:
@@ -627,6 +630,7 @@ export function nameOfSet(set: CodeSet): string {
   switch (set) {
     case "diagnostic":
     case "run":
+    case "tool":
     case "store":
     case "api":
       return set;

@@ -87,6 +87,12 @@ impl RateBucket {
         left.is_some()
     }
 
+    /// Whether a turn is left.
+    fn has_turn(&mut self, now: Millis) -> bool {
+        self.fill(now);
+        self.level >= self.rate.period
+    }
+
     /// A clock that was set back changes nothing.
     fn fill(&mut self, now: Millis) {
         let gained = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.calls));
@@ -108,6 +114,11 @@ impl RateLimiter {
     #[must_use]
     pub fn new(rate: Rate, burst: u32) -> Self {
         Self { rate, burst, buckets: HashMap::new() }
+    }
+
+    /// Whether the bucket of this name has a turn. A new bucket has one, unless the burst is 0.
+    pub fn has_turn(&mut self, name: &Arc<str>, now: Millis) -> bool {
+        self.buckets.get_mut(name).map_or(self.burst > 0, |bucket| bucket.has_turn(now))
     }
 
     /// Takes a turn from the bucket of this name. False if none is left.

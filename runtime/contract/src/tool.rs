@@ -1,7 +1,9 @@
 //! Tools as the registry has them: their ids, their entries, and the log of their calls.
 
+use crate::catalogue::lookup;
 use crate::code::ToolCode;
 use crate::digest::Digest;
+use crate::edge::Role;
 use crate::id::{CallId, InstanceId, NodeRef, Principal, RunId};
 use crate::node::EffectClass;
 use crate::{Message, Millis};
@@ -153,6 +155,9 @@ pub struct ToolEntry {
     pub permissions: ToolPermissions,
     /// SHA-256 of its definition.
     pub digest: Digest,
+    /// The type of the node that has it; absent for a tool of the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_type: Option<String>,
     /// Whether it can be called now.
     pub state: ToolState,
     /// Why it cannot be called; absent if it can.
@@ -207,6 +212,16 @@ pub struct ToolInvocation {
     /// How often the tool was tried: 0 if the call was refused.
     pub tries: u32,
 }
+
+/// The id of a tool that is a node of its own: `builtin.NAME`, or `flow.NAME` for nodes that are used as a tool.
+#[must_use]
+pub fn own_tool_id(node_type: &str, tool_name: &str) -> String {
+    let is_flow = node_type == FLOW_TOOL || lookup(node_type).role == Role::Data;
+    format!("{}.{tool_name}", if is_flow { "flow" } else { "builtin" })
+}
+
+/// The type of a node whose followers are a tool.
+const FLOW_TOOL: &str = "flow-tool";
 
 /// Whether a text can be the id of a tool: parts of letters, digits, `_` and `-`, joined by dots.
 #[must_use]
@@ -265,7 +280,9 @@ pub fn is_tool_pattern(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_TOOL_ID_BYTES, id_part, is_tool_id, is_tool_pattern, matches_tool, provider_name};
+    use super::{
+        MAX_TOOL_ID_BYTES, id_part, is_tool_id, is_tool_pattern, matches_tool, own_tool_id, provider_name,
+    };
 
     #[test]
     fn an_id_has_parts_of_plain_letters() {
@@ -278,6 +295,19 @@ mod tests {
         }
         assert!(is_tool_id(&long[..MAX_TOOL_ID_BYTES]));
         assert_eq!(id_part("http request/é"), "http-request--");
+    }
+
+    #[test]
+    fn nodes_that_are_used_as_a_tool_are_flows() {
+        let rows = [
+            ("calculator-tool", "builtin.t"),
+            ("http-request-tool", "builtin.t"),
+            ("tool.mine", "builtin.t"),
+        ];
+        let flows = [("flow-tool", "flow.t"), ("function", "flow.t"), ("ledger", "flow.t")];
+        for (node_type, id) in rows.into_iter().chain(flows) {
+            assert_eq!(own_tool_id(node_type, "t"), id, "{node_type}");
+        }
     }
 
     #[test]

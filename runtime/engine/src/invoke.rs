@@ -17,7 +17,7 @@ use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::{ToolEntry, ToolInvocation, ToolRetry};
 use redflow_contract::{Message, Millis};
 use redflow_machine::ValueSchema;
-use redflow_ports::{Clock, Measurement, Meter, ProvidedTool, ToolOutcome};
+use redflow_ports::{Clock, Measurement, Meter, ProvidedTool, REGISTRY_TOOL, ToolOutcome};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl Registry {
                 let mut tries = 1;
                 let limit = Duration::from_millis(call.timeout_ms);
                 let retry = if class == EffectClass::AtMostOnce { ToolRetry::default() } else { entry.retry };
-                let called = call_again(retry, &mut tries, || tool.call(&call));
+                let called = call_again(retry, &mut tries, |_| tool.call(&call));
                 let called = AssertUnwindSafe(tokio::time::timeout(limit, called)).catch_unwind().await;
                 let crashed =
                     || ToolOutcome::Unknown { reason: "the tool crashed while it was asked".to_owned() };
@@ -163,7 +163,7 @@ impl Registry {
             id: &entry.id,
             name: &entry.name,
             node: &entry.provider,
-            node_type: "",
+            node_type: entry.node_type.as_deref().unwrap_or(REGISTRY_TOOL),
             server: None,
             agent: None,
             agent_name: "",

@@ -31,11 +31,14 @@ fn same_tools(value: &Value, spec: &AgentSpec) -> bool {
     }
     let is_named = |name: &str, tool: &ToolSpec| match &tool.id {
         Some(id) => matches_tool(name, id, &tool.name),
-        None => name == tool.name,
+        // The spec does not say whether the node is a flow.
+        None => ["builtin", "flow"]
+            .iter()
+            .any(|origin| matches_tool(name, &format!("{origin}.{}", tool.name), &tool.name)),
     };
-    let has_provider =
-        names.iter().any(|name| name.ends_with('*')) || spec.tools.iter().any(|tool| tool.id.is_some());
-    has_provider
+    let has_ids =
+        names.iter().any(|name| name.contains(['.', '*'])) || spec.tools.iter().any(|tool| tool.id.is_some());
+    has_ids
         && spec.tools.iter().all(|tool| names.iter().any(|name| is_named(name, tool)))
         && names.iter().all(|name| name.ends_with('*') || spec.tools.iter().any(|tool| is_named(name, tool)))
 }

@@ -109,7 +109,7 @@ impl Limit {
 }
 
 /// The compiled policy. The default has no rules, so it allows every call.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     allow: RuleSet,
     ask: RuleSet,
@@ -259,7 +259,7 @@ impl RuleSet {
 }
 
 /// The rules that have an entry.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct EntryIndex(HashMap<Box<str>, RuleSet>);
 
 impl EntryIndex {
@@ -273,7 +273,7 @@ impl EntryIndex {
 }
 
 /// The rules that name a tool.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ToolIndex {
     every: RuleSet,
     /// By id and by name.
@@ -305,7 +305,7 @@ impl ToolIndex {
 }
 
 /// The rules whose list of one kind matches. A rule without such a list matches every call.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ListIndex {
     without: RuleSet,
     entries: EntryIndex,
@@ -328,7 +328,7 @@ impl ListIndex {
 }
 
 /// The rules whose roles the call has.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct RoleIndex {
     without: RuleSet,
     tokens: EntryIndex,

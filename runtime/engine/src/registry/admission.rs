@@ -71,7 +71,7 @@ fn lock(limiter: &Mutex<Limiter>) -> MutexGuard<'_, Limiter> {
 }
 
 impl Limiter {
-    /// Counts a call, or gives the limit that refuses it. A refused call takes no place.
+    /// Counts a call, or gives the limit that refuses it. A refused call counts for no limit.
     fn take(&mut self, limits: &[(&Limit, Arc<str>)], now: Millis) -> Result<(), ToolResult> {
         for (limit, key) in limits {
             let open = self.open.get(&(limit.rule, Arc::clone(key))).copied().unwrap_or_default();
@@ -82,8 +82,13 @@ impl Limiter {
         for (limit, key) in limits {
             let Some(rate) = limit.rate else { continue };
             let rates = self.rates.entry(limit.rule).or_insert_with(|| RateLimiter::new(rate, limit.burst));
-            if !rates.take(key, now) {
+            if !rates.has_turn(key, now) {
                 return Err(limited(limit));
+            }
+        }
+        for (limit, key) in limits {
+            if let Some(rates) = self.rates.get_mut(&limit.rule) {
+                rates.take(key, now);
             }
         }
         for (limit, key) in limits.iter().filter(|(limit, _)| limit.concurrent.is_some()) {

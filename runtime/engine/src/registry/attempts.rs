@@ -16,11 +16,11 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 pub(crate) async fn call_again<F: Future<Output = ToolOutcome>>(
     retry: ToolRetry,
     tries: &mut u32,
-    mut call: impl FnMut() -> F,
+    mut call: impl FnMut(u32) -> F,
 ) -> ToolOutcome {
     let mut wait = Duration::from_millis(retry.backoff_ms);
     loop {
-        let outcome = call().await;
+        let outcome = call(*tries).await;
         if *tries > retry.max || !is_worth_another_try(&outcome) {
             return outcome;
         }

@@ -14,7 +14,7 @@ use redflow_contract::manifest::NodeOperation;
 use redflow_contract::plan::{AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::{MAX_AGENT_TOOLS, ToolEntry, ToolRetry, matches_tool};
+use redflow_contract::tool::{MAX_AGENT_TOOLS, ToolEntry, ToolRetry, matches_tool, own_tool_id};
 use redflow_machine::{Strategies, ValueSchema};
 use redflow_ports::{ProvidedTool, REGISTRY_TOOL, ToolProvider};
 use std::collections::HashSet;
@@ -69,6 +69,9 @@ impl BuiltAgent {
         let base = self.compiled.spec();
         let candidates = find_candidates(bindings, snapshot, base)?;
         let chosen = self.choose(bindings, candidates)?;
+        // Before their schemas are compiled, which takes time.
+        check_count(chosen.len())?;
+        let chosen = chosen.into_iter().map(ChosenTool::resolve).collect::<Result<Vec<_>, _>>()?;
         check_names(&chosen)?;
         let (mut specs, mut tools, mut tool_nodes) = (Vec::new(), Vec::new(), Vec::new());
         for (spec, tool, node) in chosen {
@@ -99,50 +102,61 @@ impl BuiltAgent {
     }
 
     /// The tools that the model may call: in the order of `allowedTools`, else the agent's own first.
-    fn choose(
+    fn choose<'a>(
         &self,
         bindings: &ProviderBindings,
-        candidates: Vec<Candidate<'_>>,
-    ) -> Result<Vec<ResolvedTool>, RunError> {
-        let own = |index: usize| -> Option<ResolvedTool> {
+        candidates: Vec<Candidate<'a>>,
+    ) -> Result<Vec<ChosenTool<'a>>, RunError> {
+        let own = (0..self.compiled.spec().tools.len()).filter_map(|index| {
             let spec = self.compiled.spec().tools.get(index)?;
-            Some((spec.clone(), self.tools.get(index)?.clone(), self.tool_nodes.get(index)?.clone()))
-        };
-        let count = self.compiled.spec().tools.len();
-        let Some(allowed) = &bindings.allowed else {
-            let mut all: Vec<ResolvedTool> = (0..count).filter_map(own).collect();
-            for candidate in candidates {
-                all.push(candidate.resolve()?);
-            }
-            return Ok(all);
-        };
-        let mut chosen = Vec::new();
-        let mut rest: Vec<Option<Candidate<'_>>> = candidates.into_iter().map(Some).collect();
+            let (tool, node) = (self.tools.get(index)?.clone(), self.tool_nodes.get(index)?.clone());
+            Some(ChosenTool::Own(Box::new((spec.clone(), tool, node))))
+        });
+        let all = own.chain(candidates.into_iter().map(ChosenTool::Provided));
+        let Some(allowed) = &bindings.allowed else { return Ok(all.collect()) };
+        let mut rest: Vec<Option<ChosenTool<'_>>> = all.map(Some).collect();
+        let mut chosen: Vec<ChosenTool<'_>> = Vec::new();
         for pattern in allowed {
-            let named = self.compiled.spec().tools.iter().position(|tool| tool.name == *pattern);
-            if let Some(tool) = named.and_then(own) {
-                chosen.push(tool);
-                continue;
-            }
-            let mut found = pattern.ends_with('*');
+            let mut found = pattern.ends_with('*') || chosen.iter().any(|tool| tool.is_named(pattern));
             for slot in &mut rest {
-                let matches = |candidate: &mut Candidate<'_>| {
-                    matches_tool(pattern, &candidate.entry.id, &candidate.entry.name)
-                };
-                if let Some(candidate) = slot.take_if(matches) {
+                if let Some(tool) = slot.take_if(|tool| tool.is_named(pattern)) {
                     found = true;
-                    chosen.push(candidate.resolve()?);
+                    chosen.push(tool);
                 }
             }
-            let is_chosen =
-                |(spec, ..): &ResolvedTool| spec.name == *pattern || spec.id.as_deref() == Some(pattern);
-            if !found && !chosen.iter().any(is_chosen) {
+            if !found {
                 return Err(unavailable(&format!(
                     "`allowedTools` names `{pattern}`, but the agent's providers have no such tool."
                 )));
             }
         }
         Ok(chosen)
+    }
+}
+
+/// A tool that the model may call.
+enum ChosenTool<'a> {
+    /// A node of its own.
+    Own(Box<ResolvedTool>),
+    Provided(Candidate<'a>),
+}
+
+impl ChosenTool<'_> {
+    fn is_named(&self, pattern: &str) -> bool {
+        match self {
+            Self::Own(tool) => {
+                let (spec, _, node) = &**tool;
+                matches_tool(pattern, &own_tool_id(&node.type_name, &spec.name), &spec.name)
+            }
+            Self::Provided(candidate) => matches_tool(pattern, &candidate.entry.id, &candidate.entry.name),
+        }
+    }
+
+    fn resolve(self) -> Result<ResolvedTool, RunError> {
+        match self {
+            Self::Own(tool) => Ok(*tool),
+            Self::Provided(candidate) => candidate.resolve(),
+        }
     }
 }
 
@@ -294,15 +308,18 @@ fn recorded(
     }
 }
 
-/// A model confuses names that differ only in case, so they are the same name here.
-fn check_names(tools: &[ResolvedTool]) -> Result<(), RunError> {
-    if tools.len() > MAX_AGENT_TOOLS {
-        let count = tools.len();
+fn check_count(count: usize) -> Result<(), RunError> {
+    if count > MAX_AGENT_TOOLS {
         return Err(config_invalid(format!(
             "The agent has {count} tools; at most {MAX_AGENT_TOOLS} are allowed. Name fewer in `allowedTools` or in \
              the `ids` of its registry-tool."
         )));
     }
+    Ok(())
+}
+
+/// A model confuses names that differ only in case, so they are the same name here.
+fn check_names(tools: &[ResolvedTool]) -> Result<(), RunError> {
     let mut names = HashSet::new();
     let double = tools.iter().find(|(spec, ..)| !names.insert(spec.name.to_ascii_lowercase()));
     match double {

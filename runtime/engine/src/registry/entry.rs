@@ -9,7 +9,8 @@ use redflow_contract::manifest::{HttpMethod, ManifestTool, NodeOperation};
 use redflow_contract::node::EffectClass;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::tool::{
-    NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolRetry, ToolState, id_part, provider_name,
+    NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolRetry, ToolState, id_part, own_tool_id,
+    provider_name,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub fn entry_of_manifest_tool(tool: &ManifestTool, provider: &str) -> ToolEntry 
             ..ToolPermissions::default()
         },
         digest: Digest::of(&serde_json::to_vec(tool).unwrap_or_default()),
+        node_type: None,
         state: ToolState::Ready,
         reason: None,
         instance: None,
@@ -64,16 +66,11 @@ pub fn entry_of_operation(
         retry: operation.retry.unwrap_or_default(),
         permissions: ToolPermissions::default(),
         digest: Digest::of(&serde_json::to_vec(operation).unwrap_or_default()),
+        node_type: Some(type_name.to_owned()),
         state: ToolState::Ready,
         reason: None,
         instance: None,
     }
-}
-
-/// The id of a tool that is a node of its own.
-pub(crate) fn tool_id(node_type: &str, tool_name: &str, is_flow: bool) -> String {
-    let origin = if is_flow || node_type == "flow-tool" { "flow" } else { "builtin" };
-    format!("{origin}.{tool_name}")
 }
 
 /// What a tool needs that is a node of its own.
@@ -102,7 +99,7 @@ pub(super) fn own_tool(
     node: &NodeSummary,
     instance: &InstanceId,
 ) -> FlowTool {
-    let id = tool_id(&node.type_name, &spec.name, tool.is_flow());
+    let id = own_tool_id(&node.type_name, &spec.name);
     let is_flow = id.starts_with("flow.");
     let entry = ToolEntry {
         id,
@@ -118,6 +115,7 @@ pub(super) fn own_tool(
         retry: ToolRetry::default(),
         permissions: tool_permissions(&node.type_name),
         digest: Digest::of(&serde_json::to_vec(spec).unwrap_or_default()),
+        node_type: Some(node.type_name.clone()),
         state: ToolState::Ready,
         reason: None,
         instance: Some(instance.clone()).filter(|instance| *instance != InstanceId::local()),

@@ -11,8 +11,8 @@ mod load;
 pub(crate) mod operation;
 
 pub(crate) use admission::Permit;
+pub(crate) use entry::tool_permissions;
 pub use entry::{entry_of_manifest_tool, entry_of_operation};
-pub(crate) use entry::{tool_id, tool_permissions};
 
 use admission::Limiter;
 use redflow_contract::code::ToolCode;
@@ -108,12 +108,14 @@ impl Registry {
             }
         };
         let tools = defined.into_values().map(make).collect();
+        // The limits go on counting, unless the policy has changed.
+        let policy = if *before.policy == policy { Arc::clone(&before.policy) } else { Arc::new(policy) };
         self.replace(|before| RegistrySnapshot {
             generation: 0,
             tools,
             nodes: manifest.nodes.clone(),
             packages: before.packages.clone(),
-            policy: Arc::new(policy),
+            policy,
             secrets: secrets.take(),
         });
     }

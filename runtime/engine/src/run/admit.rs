@@ -1,11 +1,11 @@
 //! Asks the policy before a tool is called.
 
 use super::drive::RunDriver;
-use crate::flow::agent::BuiltTool;
-use crate::registry::{Permit, tool_id, tool_permissions};
+use crate::registry::{Permit, tool_permissions};
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::Fact;
 use redflow_contract::policy::CallSubject;
+use redflow_contract::tool::own_tool_id;
 use redflow_machine::RunCaller;
 use redflow_ports::Measurement;
 
@@ -36,7 +36,7 @@ impl RunDriver {
         let entry = tool.and_then(|tool| tool.definition.as_ref()).map(|definition| &definition.entry);
         let id = match entry {
             Some(entry) => entry.id.clone(),
-            None => tool_id(node_type, &call.tool, tool.is_some_and(BuiltTool::is_flow)),
+            None => own_tool_id(node_type, &call.tool),
         };
         let own = tool_permissions(node_type);
         decide(&CallSubject {

@@ -6,7 +6,7 @@ use crate::flow::agent::{BuiltTool, ToolTarget};
 use crate::registry::attempts::{call_again, checked_outcome, timed_out};
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::EffectId;
+use redflow_contract::id::{CallId, EffectId};
 use redflow_contract::node::EffectClass;
 use redflow_ports::ToolOutcome;
 use std::time::Duration;
@@ -29,11 +29,27 @@ pub(super) async fn call_tool(id: EffectId, call: &ToolCall, context: EffectCont
         tokio::time::timeout(limit, call_once(tool, call, context)).await
     } else {
         // Boxed, because most tools are tried once.
-        let tried = Box::pin(call_again(retry, &mut tries, || call_once(tool, call, context)));
+        let tried = Box::pin(call_again(retry, &mut tries, |attempt| try_call(tool, call, context, attempt)));
         tokio::time::timeout(limit, tried).await
     };
     let outcome = outcome.unwrap_or_else(|_| timed_out(call.timeout_ms));
     outcome_fact(id, (checked_outcome(outcome, class, definition), tries), agent, ports)
+}
+
+/// Makes one of several tries. The host of a flow makes a call of the same id only once, so each further try of an
+/// operation has an id of its own.
+async fn try_call(
+    tool: &BuiltTool,
+    call: &ToolCall,
+    context: EffectContext<'_>,
+    attempt: u32,
+) -> ToolOutcome {
+    if attempt == 1 || call.operation.is_none() {
+        return call_once(tool, call, context).await;
+    }
+    let call_id = CallId::from(format!("{}:{attempt}", call.call_id));
+    let again = ToolCall { call_id, ..call.clone() };
+    call_once(tool, &again, context).await
 }
 
 async fn call_once(tool: &BuiltTool, call: &ToolCall, context: EffectContext<'_>) -> ToolOutcome {

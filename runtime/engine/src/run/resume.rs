@@ -11,12 +11,13 @@ use super::measure::record_run_end;
 use super::rebuild::RebuiltAgents;
 use super::size::result_problem;
 use super::slots::Slots;
+use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
 use futures::future::join_all;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary, Principal};
+use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary};
 use redflow_contract::node::EffectClass;
 use redflow_contract::plan::AgentPlan;
 use redflow_machine::{DifferenceKind, OpenEffect, ResumedRun, Status, Strategies, resume};
@@ -45,22 +46,18 @@ pub(crate) struct ResumeRequest {
     pub(crate) flow: Option<Arc<BuiltFlow>>,
     pub(crate) rebuilt: Arc<RebuiltAgents>,
     pub(crate) slots: Slots,
+    /// Gets the principal of the run, so that what the run sets off has it, too.
+    pub(crate) cascade: Arc<Cascade>,
     /// Gets the answer when the intent is stored, or cannot be.
     pub(crate) reply: Option<oneshot::Sender<Result<(), StoreError>>>,
-}
-
-/// The agent of a resumed run, and who started that run.
-pub(crate) struct ResumedAgent {
-    pub(crate) node: NodeSummary,
-    pub(crate) by: Option<Principal>,
 }
 
 /// Resumes a run and drives it. Returns its agent too, as soon as the journal is read.
 pub(crate) async fn resume_run(
     mut context: RunContext,
     request: ResumeRequest,
-) -> (Option<ResumedAgent>, RunExit) {
-    let ResumeRequest { intent, agent, flow, rebuilt, slots, reply } = request;
+) -> (Option<NodeSummary>, RunExit) {
+    let ResumeRequest { intent, agent, flow, rebuilt, slots, cascade, reply } = request;
     // A run that only continues is not loaded before it has a slot: ten thousand can wait like this.
     let (slot, intent) = match intent {
         ResumeIntent::Continue => {
@@ -81,7 +78,7 @@ pub(crate) async fn resume_run(
             let _ = reply.send(result);
         }
     };
-    let (agent, opened) = match open(context, flow.as_ref(), &rebuilt, is_request).await {
+    let (agent, opened) = match open(context, flow.as_ref(), &rebuilt, (is_request, cascade)).await {
         Ok(opened) => opened,
         Err(error) => {
             answer(Err(error.clone().unwrap_or_else(engine_stopped)));
@@ -138,7 +135,7 @@ pub(crate) async fn resume_run(
                     driver.open_stream(None);
                     let exit = match slot {
                         Some(slot) => driver.work(effects, slot).await,
-                        None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.node.id)).await,
+                        None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.id)).await,
                     };
                     return (Some(agent), exit);
                 }
@@ -185,8 +182,8 @@ async fn open(
     context: RunContext,
     flow: Option<&Arc<BuiltFlow>>,
     rebuilt: &Arc<RebuiltAgents>,
-    is_request: bool,
-) -> Result<(ResumedAgent, OpenedRun), Option<StoreError>> {
+    (is_request, cascade): (bool, Arc<Cascade>),
+) -> Result<(NodeSummary, OpenedRun), Option<StoreError>> {
     // Before the journal is loaded: ten thousand runs can wait here.
     let slot = context.computations.replay_slot(is_request).await.ok_or(None)?;
     let Some(stored) = context.ports.store.load(&context.run).await? else {
@@ -200,8 +197,9 @@ async fn open(
     };
     let (replayed, stored) = context.computations.replay(&context.run, slot, replay).await?;
     let ResumedRun { recorder, plan, open, mut unanswerable } = replayed?;
-    let by = recorder.machine().caller().by.cloned();
-    let agent = ResumedAgent { node: plan.agent.node.clone(), by };
+    cascade.set_principal(recorder.machine().caller().by.cloned());
+    drop(cascade);
+    let agent = plan.agent.node.clone();
     let is_over = matches!(recorder.machine().status(), Status::Finished(_));
     if is_over && stored.summary.delivered {
         return Err(Some(already_over()));

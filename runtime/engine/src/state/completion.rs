@@ -4,10 +4,9 @@ use crate::flow::schedule::FirstTime;
 use crate::origin::{Origin, StartAck, StartedRuns};
 use crate::report::RunReport;
 use crate::run::exit::RunExit;
-use crate::run::resume::ResumedAgent;
 use crate::start::{EarlierRun, StartError, StartOrder};
 use redflow_contract::Message;
-use redflow_contract::id::{NodeId, RunId};
+use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::Failure;
 use redflow_ports::{PendingRequest, StoreError};
@@ -25,7 +24,7 @@ pub(crate) enum Completion {
         /// The index of its report in the cascade.
         report: usize,
         /// The agent of a resumed run.
-        agent: Option<ResumedAgent>,
+        agent: Option<NodeSummary>,
         exit: RunExit,
         /// Waits for the run to be stored, if it was not.
         start_ack: Option<Arc<StartAck>>,

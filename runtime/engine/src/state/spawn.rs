@@ -47,7 +47,8 @@ impl EngineState {
         let report = cascade.add_run(run.clone());
         let context = self.add_live_run(run.clone(), agent.clone(), Arc::clone(cascade), Some(&intent));
         let (flow, rebuilt, slots) = (self.flow.clone(), Arc::clone(&self.rebuilt), self.slots.clone());
-        let request = ResumeRequest { intent, agent, flow, rebuilt, slots, reply };
+        let cascade = Arc::clone(cascade);
+        let request = ResumeRequest { intent, agent, flow, rebuilt, slots, cascade, reply };
         self.work.push(Box::pin(async move {
             let (agent, exit) = resume_run(context, request).await;
             Completion::Run { run, report, agent, exit, start_ack: None }

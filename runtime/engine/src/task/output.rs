@@ -6,10 +6,9 @@ use crate::run::control::engine_stopped;
 use crate::run::exit::RunExit;
 use crate::run::outgoing::{ModelResponse, Outgoing, StreamMessage};
 use crate::run::resume::AGENT_REMOVED;
-use crate::run::resume::ResumedAgent;
 use crate::state::{EngineState, LiveRun};
 use redflow_contract::effect::Ending;
-use redflow_contract::id::RunId;
+use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::Failure;
 use redflow_ports::{FlowStep, StepOutcome, failpoint};
 use std::sync::Arc;
@@ -42,17 +41,11 @@ impl EngineState {
         &mut self,
         run: RunId,
         report: usize,
-        agent: Option<ResumedAgent>,
+        agent: Option<NodeSummary>,
         exit: RunExit,
         live: LiveRun,
     ) {
-        let agent = match agent {
-            Some(ResumedAgent { node, by }) => {
-                live.cascade.set_principal(by);
-                node
-            }
-            None => self.agent_summary(&live.agent),
-        };
+        let agent = agent.unwrap_or_else(|| self.agent_summary(&live.agent));
         let LiveRun { cascade, resumed, is_orphan, cancel_replies, .. } = live;
         for reply in cancel_replies {
             let _ = reply.send(match &exit {

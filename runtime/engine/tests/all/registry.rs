@@ -178,6 +178,38 @@ async fn a_missing_exact_name_ends_the_run_before_it_begins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn allowed_tools_name_nodes_and_tools_of_the_registry_alike() {
+    let rows = [
+        (json!(["*"]), vec!["calculator", "a__one"]),
+        (json!(["a.*", "builtin.*"]), vec!["a__one", "calculator"]),
+        (json!(["builtin.calculator"]), vec!["calculator"]),
+        (json!(["a__one", "calculator"]), vec!["a__one", "calculator"]),
+    ];
+    for (allowed, expected) in rows {
+        let flow = json!([
+            inject(&["a"]),
+            with(
+                agent("a", "m", &["d"]),
+                json!({"allowedTools": allowed, "wires": [["m"], ["calc", "t"], [], ["d"]]})
+            ),
+            model("m", json!([final_answer("done")])),
+            crate::kit::calculator(),
+            with(node("t", "registry-tool", json!([])), json!({"ids": ["a.*"], "name": ""})),
+            debug("d", "payload"),
+        ]);
+        let test = start(&flow, &manifest(&[tool("a.one", json!({}))]));
+        calls(&test).await;
+        let fact = first_fact(&test, "run-1");
+        let tools = fact["fact"]["spec"]["tools"].as_array().unwrap().iter();
+        assert_eq!(
+            tools.map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>(),
+            expected,
+            "{allowed}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn names_that_collide_and_too_many_tools_are_refused() {
     // Both ids have the name `a__b__c`.
     let colliding = [tool("a.b__c", json!({})), tool("a__b.c", json!({}))];
@@ -312,6 +344,37 @@ async fn the_policy_allows_asks_denies_and_limits_in_every_dimension() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn limits_go_on_counting_unless_the_policy_changes() {
+    let policy = json!([{"limit": ["a.one"], "rate": "1/d"}]);
+    let with_tools = |count: usize, policy: &Value| -> Manifest {
+        let tools: Vec<Value> = ["a.one", "a.two"][..count].iter().map(|id| tool(id, json!({}))).collect();
+        serde_json::from_value(json!({"tools": tools, "policy": policy})).unwrap()
+    };
+    let test = start(&flow(json!(["a.one"]), &[("a__one", json!({}))]), &with_tools(1, &policy));
+    calls(&test).await;
+    define(&test.registry, &with_tools(2, &policy));
+    calls(&test).await;
+    define(&test.registry, &with_tools(2, &json!([{"limit": ["a.one"], "rate": "2/d"}])));
+    calls(&test).await;
+    assert_eq!(codes(&test), ["ok 1", "TOOL_RATE_LIMITED 0", "ok 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_counts_for_no_limit() {
+    let policy = json!([
+        {"limit": ["*"], "per": "agent", "rate": "2/d"},
+        {"limit": ["a.one"], "rate": "1/d"},
+    ]);
+    let one = ("a__one", json!({}));
+    let script = [one.clone(), one.clone(), one.clone(), ("a__two", json!({}))];
+    let tools = [tool("a.one", json!({})), tool("a.two", json!({}))];
+    let manifest = serde_json::from_value(json!({"tools": tools, "policy": policy})).unwrap();
+    let test = start(&flow(json!(["a.*"]), &script), &manifest);
+    calls(&test).await;
+    assert_eq!(codes(&test), ["ok 1", "TOOL_RATE_LIMITED 0", "TOOL_RATE_LIMITED 0", "ok 1"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_call_is_never_made_and_the_run_goes_on() {
     let test = start(
         &flow(json!(["a.one"]), &[("a__one", json!({}))]),
@@ -339,11 +402,33 @@ async fn a_policy_holds_for_tools_that_are_nodes_too() {
         crate::kit::calculator(),
         debug("d", "payload"),
     ]);
-    for pattern in ["builtin.calculator", "calculator", "builtin.*"] {
-        let manifest = serde_json::from_value(json!({"policy": [{"deny": [pattern]}]})).unwrap();
+    let rules = [
+        json!({"deny": ["builtin.calculator"]}),
+        json!({"deny": ["calculator"]}),
+        json!({"deny": ["builtin.*"]}),
+        json!({"deny": ["*"], "nodes": ["calculator-tool"]}),
+    ];
+    for rule in rules {
+        let manifest = serde_json::from_value(json!({"policy": [rule]})).unwrap();
         let test = start(&flow, &manifest);
         calls(&test).await;
-        assert_eq!(codes(&test), ["TOOL_DENIED 0"], "{pattern}");
+        assert_eq!(codes(&test), ["TOOL_DENIED 0"], "{rule}");
+        // Outside a run the same rule holds.
+        let own = crate::kit::build(&flow).tools().remove(0);
+        assert_eq!(
+            (own.entry.id.as_str(), own.entry.node_type.as_deref()),
+            ("builtin.calculator", Some("calculator-tool"))
+        );
+        let provided = redflow_ports::ProvidedTool { entry: own.entry, tool: own.tool.unwrap() };
+        let request = ToolRequest {
+            tool: &provided,
+            input: json!({"expression": "1+1"}).as_object().unwrap().clone(),
+            by: None,
+            limits: &RunLimits::default(),
+            scrubber: &Scrubber::default(),
+        };
+        let made = test.registry.invoke(request, &*test.recorder, &NoMeter).await.unwrap();
+        assert_eq!((made.success, made.tries), (false, 0), "{rule}");
     }
 }
 
@@ -393,6 +478,23 @@ async fn the_principal_is_in_the_first_fact_and_goes_along_the_cascade() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_resumed_run_sets_off_has_its_principal() {
+    let flow = json!([
+        inject(&["a"]),
+        with(agent("a", "m", &[]), json!({"wires": [["m"], ["calc"], [], [], ["b"]]})),
+        agent("b", "m2", &[]),
+        model_double("m", json!([final_answer("on")]), json!({"hangs": "model"})),
+        model("m2", json!([final_answer("done")])),
+        crate::kit::calculator(),
+    ]);
+    let setup = Setup { principal: Some("token:ci".into()), ..Setup::default() };
+    let store = setup.start_engine(&flow).crash_after(1, crate::kit::Buffered::Survives).await;
+    let test = Setup::default().restart(&flow, &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a completed", "run-2 b completed"]);
+    assert_eq!(first_fact(&test, "run-2")["fact"]["by"], "token:ci");
+}
+
 /// A node with two operations, wired back to its agent.
 fn node_flow(calls: &[(&str, Value)]) -> Value {
     let mut replies: Vec<Value> = calls.iter().map(|(tool, input)| tool_call(tool, input.clone())).collect();
@@ -432,6 +534,25 @@ async fn operations_of_a_node_are_tools() {
     let tools = &fact["fact"]["spec"]["tools"];
     assert_eq!((&tools[0]["id"], &tools[0]["operation"]), (&json!("node-double.create"), &json!("create")));
     assert_eq!((&tools[0]["effect"], &tools[1]["effect"]), (&json!("at_most_once"), &json!("read")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_fails_is_tried_again_under_another_call_id() {
+    let setup = Setup::default();
+    let mut nodes = operations();
+    let list = nodes.get_mut("node.double").unwrap().get_mut("list").unwrap();
+    list.retry = Some(redflow_contract::tool::ToolRetry { max: 2, backoff_ms: 1 });
+    setup.registry.set_node_tools(&InstanceId::local(), nodes);
+    let mut flow = node_flow(&[("node-double__list", json!({}))]);
+    flow[3]["fails"] = json!("not today");
+    let test = setup.start_engine(&flow);
+    calls(&test).await;
+    assert_eq!(codes(&test), ["failed 3"]);
+    let ids = test.recorder.calls().into_iter().filter_map(|line| {
+        let sent: Value = serde_json::from_str(line.strip_prefix("node ")?).ok()?;
+        Some(sent["_agentCore"]["callId"].as_str()?.to_owned())
+    });
+    assert_eq!(ids.collect::<Vec<_>>(), ["run-1:1", "run-1:1:2", "run-1:1:3"]);
 }
 
 #[tokio::test(start_paused = true)]

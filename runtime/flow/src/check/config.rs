@@ -87,7 +87,10 @@ impl Checker<'_> {
                 }
                 Role::Tool | Role::Model | Role::Memory | Role::Chat | Role::Data => {
                     if role == Role::Tool {
-                        drop(self.tool_info(ix)?);
+                        // The tools of a provider are known as a run begins.
+                        if !self.is_provider(ix) {
+                            drop(self.tool_info(ix)?);
+                        }
                     }
                     // `tool_info` has checked the properties that every tool has.
                     let is_own = |schema: &&&str| role != Role::Tool || **schema != ToolConfig::SET.schema;

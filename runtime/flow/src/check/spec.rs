@@ -2,6 +2,7 @@
 
 use super::bindings::Bindings;
 use super::config::{AgentConfig, NODE_RED_KEYS};
+use super::tools::tool_keys;
 use super::{CheckedAgent, Checker, ReadyAgent, ReadyTool, Verdict};
 use crate::graph::LimitExceeded;
 use crate::resolved::NodeIx;
@@ -14,7 +15,7 @@ use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::secret::redact_property;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Why an agent cannot run.
@@ -130,17 +131,25 @@ impl Checker<'_> {
             return Ok(None);
         };
         let memory = bound.memories.first().copied();
-        let mut by_name: HashMap<String, NodeIx> = HashMap::new();
         let (providers, own): (Vec<NodeIx>, Vec<NodeIx>) =
             bound.tools.iter().partition(|tool| self.is_provider(**tool));
         let providers = providers.into_iter().map(|provider| self.read_provider(provider));
         let providers = providers.collect::<Result<Vec<_>, _>>()?;
-        for tool in own.iter().copied() {
-            by_name.insert(self.tool_info(tool)?.name.clone(), tool);
-        }
         let (mut tools, mut ready_tools) = (Vec::new(), Vec::new());
         let allowed: Vec<NodeIx> = match &config.allowed_tools {
-            Some(names) => names.iter().filter_map(|(_, name)| by_name.get(name).copied()).collect(),
+            Some(patterns) => {
+                let mut by_key: HashMap<String, Vec<NodeIx>> = HashMap::new();
+                for tool in own {
+                    let name = self.tool_info(tool)?.name.clone();
+                    for key in tool_keys(&self.flow.raw(tool).type_name, &name) {
+                        by_key.entry(key).or_default().push(tool);
+                    }
+                }
+                let mut known = HashSet::new();
+                let named =
+                    patterns.iter().flat_map(|(_, pattern)| by_key.remove(pattern).unwrap_or_default());
+                named.filter(|tool| known.insert(*tool)).collect()
+            }
             // An AI Agent may call every tool that it binds.
             None => own,
         };

@@ -15,6 +15,7 @@ use redflow_contract::editor_values::without_blanks;
 use redflow_contract::json::{JsonLimits, parse_exact, read_typed, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node::{self, EffectClass, FINAL_ANSWER, OnUnknown, RegistryToolConfig, ToolConfig};
+use redflow_contract::tool::own_tool_id;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -39,6 +40,14 @@ pub(super) struct ToolInfo {
     pub(super) on_unknown: OnUnknown,
     /// The bytes of a copy.
     pub(super) size: usize,
+}
+
+/// What `allowedTools` may write for a tool that is a node: its name, its id, or a pattern.
+pub(super) fn tool_keys(node_type: &str, name: &str) -> [String; 4] {
+    let id = own_tool_id(node_type, name);
+    let origin = id.split('.').next().unwrap_or_default();
+    let below = format!("{origin}.*");
+    [name.to_owned(), id, below, "*".to_owned()]
 }
 
 /// Whether an editor wrote "no schema".
@@ -214,18 +223,26 @@ impl Checker<'_> {
         self.check_final_tool(agent, config, &without_case);
         let Some(allowed_tools) = &config.allowed_tools else { return Ok(()) };
         let allowed: HashSet<&str> = allowed_tools.iter().map(|(_, name)| name.as_str()).collect();
+        let mut keys: HashSet<String> = HashSet::new();
+        for tool in bound.tools.iter().copied() {
+            if let Some(info) = self.tools[tool].as_ref().filter(|info| info.name.len() <= LONGEST_NAME) {
+                keys.extend(tool_keys(&self.flow.raw(tool).type_name, &info.name));
+            }
+        }
         let mut connected: Vec<&str> =
             names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
         connected.sort_unstable();
         connected.truncate(LISTED_TOOLS);
         for (place, name) in allowed_tools {
-            if !has_provider && !names.contains(name) && !open.contains(name) {
+            if !has_provider && !keys.contains(name) && !open.contains(name) {
                 self.not_connected(agent, *place, name, &connected);
             }
         }
         for tool in bound.tools.iter().copied() {
             let Some(info) = self.tools[tool].clone() else { continue };
-            if info.name.len() > LONGEST_NAME || !allowed.contains(info.name.as_str()) {
+            let keys = tool_keys(&self.flow.raw(tool).type_name, &info.name);
+            let is_allowed = keys.iter().any(|key| allowed.contains(key.as_str()));
+            if info.name.len() > LONGEST_NAME || !is_allowed {
                 self.not_allowed(agent, tool, &info.name);
             }
         }

@@ -129,3 +129,44 @@ fn a_memory_without_a_session_warns() {
     check(flow(json!({"sessionId": "{{msg.user}}"}), json!({})), &[]);
     check(flow(json!({}), json!({"sessionId": "kitchen"})), &[]);
 }
+
+#[test]
+fn allowed_tools_takes_names_ids_and_patterns() {
+    let rows: [(Value, &[&str]); 6] = [
+        (json!(["calculator"]), &[]),
+        (json!(["builtin.calculator"]), &[]),
+        (json!(["builtin.*"]), &[]),
+        (json!(["*"]), &[]),
+        (
+            json!(["flow.calculator"]),
+            &["TOOL_NOT_CONNECTED a:1 /allowedTools/0", "TOOL_CONNECTED_NOT_ALLOWED a:1 -> c /allowedTools"],
+        ),
+        (
+            json!(["flow.*"]),
+            &["TOOL_NOT_CONNECTED a:1 /allowedTools/0", "TOOL_CONNECTED_NOT_ALLOWED a:1 -> c /allowedTools"],
+        ),
+    ];
+    for (allowed, problems) in rows {
+        let agent = with(agent("a", json!([["m"], ["c"]])), json!({"allowedTools": allowed}));
+        let flow = json!([agent, model("m", json!([])), calculator("c", json!([]))]);
+        check(flow.clone(), problems);
+        if problems.is_empty() {
+            assert_eq!(bound(&flow).2, ["c"], "{allowed}");
+        }
+    }
+}
+
+#[test]
+fn a_registry_tool_needs_no_name_and_checks_its_ids() {
+    let rows: [(Value, &[&str]); 4] = [
+        (json!({"ids": ["weather.*", "a.b", "*"], "name": ""}), &[]),
+        (json!({"ids": ["weather.current"], "name": "Weather tools"}), &[]),
+        (json!({"ids": []}), &["CONFIG_INVALID r /ids"]),
+        (json!({"ids": ["a b", "a.*b"]}), &["CONFIG_INVALID r /ids/0", "CONFIG_INVALID r /ids/1"]),
+    ];
+    for (properties, problems) in rows {
+        let agent = with(agent("a", json!([["m"], ["r"]])), json!({"allowedTools": ["weather.*"]}));
+        let registry = with(with(node("r", "registry-tool", json!([])), json!({"name": ""})), properties);
+        check(json!([agent, model("m", json!([])), registry]), problems);
+    }
+}
