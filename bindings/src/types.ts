@@ -2498,6 +2498,10 @@ iteration: number,
  */
 tool: string, 
 /**
+ * The id in the registry; absent for a tool that is a node of its own.
+ */
+id?: string, 
+/**
  * The id of the call.
  */
 callId: CallId, 
@@ -2513,6 +2517,10 @@ iteration: number,
  * The name of the tool.
  */
 tool: string, 
+/**
+ * The id in the registry; absent for a tool that is a node of its own.
+ */
+id?: string, 
 /**
  * The id of the call.
  */

@@ -399,6 +399,7 @@ mod tests {
             let event = RunEventKind::ToolReturned {
                 iteration: 1,
                 tool: "mail".to_owned(),
+                id: None,
                 call_id: "c".into(),
                 success: error.is_none(),
                 error: error.map(str::to_owned),

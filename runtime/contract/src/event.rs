@@ -31,28 +31,30 @@ pub struct RunEvent {
 }
 
 impl RunEvent {
-    /// The tool whose call this event ended; none for another event.
+    /// The tool whose call this event ended: its id in the registry, or its name if it is a node of its own. None
+    /// for another event.
     #[must_use]
     pub fn ended_tool(&self) -> Option<&str> {
         match &self.event {
-            RunEventKind::ToolReturned { tool, .. } => Some(tool),
+            RunEventKind::ToolReturned { id, tool, .. } => Some(id.as_ref().unwrap_or(tool)),
             _ => None,
         }
     }
 
-    /// The call that this event ended, of the tool with this id; none for another event. Only the journal has
-    /// the input and the output.
+    /// The call that this event ended; none for another event. A tool that is a node of its own gets this id. Only
+    /// the journal has the input and the output.
     #[must_use]
-    pub fn ended_call(self, id: &str) -> Option<ToolInvocation> {
+    pub fn ended_call(self, own_id: &str) -> Option<ToolInvocation> {
         let Self { run_id, at, agent, event, .. } = self;
-        let RunEventKind::ToolReturned { tool, call_id, success, error, code, tries, duration_ms, .. } =
-            event
+        let RunEventKind::ToolReturned {
+            tool, id, call_id, success, error, code, tries, duration_ms, ..
+        } = event
         else {
             return None;
         };
         Some(ToolInvocation {
             at,
-            id: id.to_owned(),
+            id: id.unwrap_or_else(|| own_id.to_owned()),
             tool,
             run_id: Some(run_id),
             call_id,
@@ -172,6 +174,10 @@ pub enum RunEventKind {
         iteration: u32,
         /// The name of the tool.
         tool: String,
+        /// The id in the registry; absent for a tool that is a node of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        id: Option<String>,
         /// The id of the call.
         call_id: CallId,
         /// The start of the input; only with `debug: true`.
@@ -185,6 +191,10 @@ pub enum RunEventKind {
         iteration: u32,
         /// The name of the tool.
         tool: String,
+        /// The id in the registry; absent for a tool that is a node of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        id: Option<String>,
         /// The id of the call.
         call_id: CallId,
         /// Whether the call succeeded.

@@ -395,9 +395,11 @@ impl RunRecord {
             preview: input.clone(),
             ..new_event(iteration, EnvelopeAction::ToolRequest, at)
         });
+        let id = self.registry_id(tool);
         self.emit(at, || RunEventKind::ToolCalled {
             iteration,
             tool: tool.to_owned(),
+            id,
             call_id: call_id.clone(),
             preview: input,
         });
@@ -422,9 +424,11 @@ impl RunRecord {
             preview: output.clone(),
             ..new_event(iteration, EnvelopeAction::ToolResponse, at)
         });
+        let id = self.registry_id(tool);
         self.emit(at, || RunEventKind::ToolReturned {
             iteration,
             tool: tool.to_owned(),
+            id,
             call_id: call_id.clone(),
             success: result.success,
             error: result.error.clone(),
@@ -433,6 +437,11 @@ impl RunRecord {
             duration_ms,
             preview: output,
         });
+    }
+
+    /// The id of a tool in the registry; none for a tool that is a node of its own.
+    fn registry_id(&self, tool: &str) -> Option<String> {
+        self.spec.tools.iter().find(|spec| spec.name == tool)?.id.clone()
     }
 
     /// Adds the prompt to the envelope, only if a message is built and only with `debug: true`.

@@ -67,12 +67,22 @@ pub trait EventLog: Send + Sync {
 /// Which calls of a tool to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCallQuery {
-    /// The name of the tool, as models call it.
-    pub tool: String,
+    /// The id of the tool.
+    pub id: String,
+    /// The name of the tool, as models call it. Calls of tools that are nodes of their own are found by it.
+    pub name: String,
     /// Only events before this position; none for the newest.
     pub before: Option<u64>,
     /// The most events to read.
     pub most: usize,
+}
+
+impl ToolCallQuery {
+    /// Whether an event ended a call of the tool.
+    #[must_use]
+    pub fn matches(&self, event: &LoggedEvent) -> bool {
+        event.tool.as_deref().is_some_and(|tool| tool == self.id || tool == self.name)
+    }
 }
 
 /// The positions of the events that a log holds.
@@ -91,7 +101,8 @@ pub struct LoggedEvent {
     pub position: u64,
     /// The run the event belongs to; none for an event of the flow.
     pub run: Option<RunId>,
-    /// The name of the tool whose call the event ended; none for any other event.
+    /// The tool whose call the event ended: its id, or its name if it is a node of its own. None for any other
+    /// event.
     pub tool: Option<Arc<str>>,
     /// The event, a [`redflow_contract::stream::StreamEvent`] as JSON.
     pub json: Arc<str>,

@@ -94,6 +94,7 @@ mod tests {
         RunEventKind::ToolReturned {
             iteration: 1,
             tool: tool.to_owned(),
+            id: None,
             call_id: "c".into(),
             success,
             error: None,

@@ -19,7 +19,11 @@ use redflow_engine::Engine;
 use redflow_ports::{ChatStore, Clock, FlowStore, Meter, RunReader};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+
+/// The most calls of tools outside runs at a time. Others wait.
+pub(crate) const MAX_TOOL_CALLS: u32 = 64;
 
 pub(crate) struct App {
     pub(crate) engine: Engine,
@@ -36,6 +40,8 @@ pub(crate) struct App {
     pub(crate) editor_notices: EditorNotices,
     pub(crate) agent_counts: AgentCounts,
     pub(crate) tool_definitions: Arc<ToolDefinitions>,
+    /// A permit for each call of a tool outside a run.
+    pub(crate) tool_calls: Arc<Semaphore>,
     /// The Node-REDs whose agents run here.
     pub(crate) bridge: Bridge,
     pub(crate) chats: Arc<dyn ChatStore>,

@@ -4,7 +4,7 @@ use crate::active_flow::{FlowBuilder, PreparedFlow};
 use crate::admin::editor_notices::EditorNotices;
 use crate::admin::notice_writer;
 use crate::agent_counts::AgentCounts;
-use crate::app::App;
+use crate::app::{App, MAX_TOOL_CALLS};
 use crate::attached;
 use crate::bridge::engine_parts::EngineParts;
 use crate::bridge::{Bridge, run_requests};
@@ -31,6 +31,7 @@ use redflow_ports::UiStorage;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -119,6 +120,7 @@ impl Sidecar {
             editor_notices: EditorNotices::new(),
             agent_counts: AgentCounts::default(),
             tool_definitions,
+            tool_calls: Arc::new(Semaphore::new(MAX_TOOL_CALLS as usize)),
             bridge,
             chats,
             flow_store,
@@ -182,7 +184,10 @@ impl Sidecar {
         let stop_runs = async {
             stop.cancelled().await;
             app.stop.cancel();
-            tokio::join!(app.engine.shutdown(drain), app.bridge.shutdown(drain));
+            // Calls of tools end at once, and must be in the log.
+            let tool_calls = app.tool_calls.acquire_many(MAX_TOOL_CALLS);
+            let calls_end = tokio::time::timeout(drain, tool_calls);
+            let _ = tokio::join!(app.engine.shutdown(drain), app.bridge.shutdown(drain), calls_end);
         };
         let serving = redflow_access::listen::serve(listener, router, &app.settings.access, closing, drain);
         tokio::join!(serving, stop_runs);

@@ -1,19 +1,26 @@
 //! Keeps the registry equal to the manifest and the registered tools on the disk.
 //!
-//! A manifest with problems changes nothing while the sidecar runs, so that no call escapes a policy.
+//! A manifest with problems changes nothing while the sidecar runs, so that no call escapes a policy. The same holds
+//! for a manifest that somebody writes at this moment: it is read when it has rested.
 
 use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::manifest::ManifestTool;
+use redflow_contract::tool::{ToolEntry, provider_name};
 use redflow_engine::Registry;
+use redflow_flow::check_manifest;
 use redflow_ports::{Adapters, FileStoreError, ManifestStamp, ManifestStore};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often the files are looked at.
-const INTERVAL: Duration = Duration::from_millis(500);
+/// How often the files are looked at. They are read when two looks see the same.
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Problems that are logged one by one.
 const MAX_LOGGED: usize = 20;
+
+/// The provider of tools that were registered at run time.
+pub(crate) const REGISTERED: &str = "registered";
 
 pub(crate) struct ToolDefinitions {
     pub(crate) registry: Arc<Registry>,
@@ -22,14 +29,28 @@ pub(crate) struct ToolDefinitions {
     env: fn(&str) -> Option<String>,
     /// Locked while the files are read or changed.
     state: Mutex<LoadState>,
+    /// The problems of the files; empty if there are none. Apart from the state, because who shows them must not
+    /// wait for the disk.
+    problems: Mutex<Arc<[Diagnostic]>>,
 }
 
 /// What was read last.
 #[derive(Default)]
 struct LoadState {
     stamp: ManifestStamp,
-    /// The problems of the files; empty if there are none.
-    problems: Arc<[Diagnostic]>,
+    /// The last manifest without problems.
+    manifest: Value,
+}
+
+/// Why a tool was not registered. Then nothing was written.
+#[derive(Debug)]
+pub(crate) enum PutError {
+    /// The manifest has these problems.
+    Manifest(Vec<Diagnostic>),
+    /// This tool has the id or the name.
+    Conflict(Box<ToolEntry>),
+    /// The file cannot be written.
+    File(FileStoreError),
 }
 
 impl ToolDefinitions {
@@ -38,8 +59,8 @@ impl ToolDefinitions {
         adapters: Arc<Adapters>,
         env: fn(&str) -> Option<String>,
     ) -> Arc<Self> {
-        let (registry, state) = (Arc::default(), Mutex::default());
-        Arc::new(Self { registry, store, adapters, env, state })
+        let (registry, state, problems) = (Arc::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { registry, store, adapters, env, state, problems })
     }
 
     /// Reads the files. Waits for the disk.
@@ -47,61 +68,108 @@ impl ToolDefinitions {
     /// # Errors
     /// Every problem of the manifest. Then the registry stays as it is.
     pub(crate) fn load(&self) -> Result<(), Vec<Diagnostic>> {
-        self.load_locked(&mut self.state())
+        let mut state = self.state();
+        // Taken first: a file that changes meanwhile is read again.
+        let stamp = self.store.stamp();
+        self.load_manifest(&mut state, stamp, self.store.read())
     }
 
-    fn load_locked(&self, state: &mut LoadState) -> Result<(), Vec<Diagnostic>> {
-        // Taken first: a file that changes meanwhile is read again.
-        state.stamp = self.store.stamp();
-        let loaded = self.registry.load(&*self.store, self.adapters.manifest_tool.as_ref(), &self.env);
+    fn load_manifest(
+        &self,
+        state: &mut LoadState,
+        stamp: ManifestStamp,
+        manifest: Result<Value, Vec<Diagnostic>>,
+    ) -> Result<(), Vec<Diagnostic>> {
+        state.stamp = stamp;
+        self.define(manifest.clone())?;
+        state.manifest = manifest?;
+        Ok(())
+    }
+
+    /// Defines the tools of a manifest and the registered ones.
+    fn define(&self, manifest: Result<Value, Vec<Diagnostic>>) -> Result<(), Vec<Diagnostic>> {
+        let build = self.adapters.manifest_tool.as_ref();
+        let loaded = self.registry.load_values(manifest, self.store.registered(), build, &self.env);
         let problems = loaded.as_ref().unwrap_or_else(|problems| problems);
         for problem in problems.iter().take(MAX_LOGGED) {
             let (code, file) = (problem.code.as_str(), problem.file.as_deref().unwrap_or_default());
             let pointer = problem.pointer.as_deref().unwrap_or_default();
             tracing::error!(code, file, pointer, "a tool cannot be used: {}", problem.message);
         }
-        state.problems = problems.clone().into();
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems.clone().into();
         loaded.map(|_| ())
     }
 
     /// The problems of the files, for people who look at the list of tools.
     pub(crate) fn problems(&self) -> Arc<[Diagnostic]> {
-        Arc::clone(&self.state().problems)
+        Arc::clone(&self.problems.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Registers a tool. It is on the disk and in the registry when this returns. Waits for the disk.
-    pub(crate) fn put(&self, id: &str, tool: &Value) -> Result<(), FileStoreError> {
-        let mut state = self.state();
-        self.store.put(id, tool)?;
-        let _ = self.load_locked(&mut state);
+    pub(crate) fn put(&self, tool: &ManifestTool, value: &Value) -> Result<(), PutError> {
+        let state = self.state();
+        let checked = self.store.read().and_then(|manifest| check_manifest(&manifest));
+        checked.map_err(PutError::Manifest)?;
+        let entries = self.registry.snapshot().entries();
+        if let Some(other) = entries.into_iter().find(|entry| conflicts(entry, &tool.id)) {
+            return Err(PutError::Conflict(Box::new(other)));
+        }
+        self.store.put(&tool.id, value).map_err(PutError::File)?;
+        self.define_registered(&state);
         Ok(())
     }
 
     /// Removes a registered tool. False if there is none with this id. Waits for the disk.
     pub(crate) fn remove(&self, id: &str) -> Result<bool, FileStoreError> {
-        let mut state = self.state();
+        let state = self.state();
         let removed = self.store.remove(id)?;
-        let _ = self.load_locked(&mut state);
+        self.define_registered(&state);
         Ok(removed)
+    }
+
+    /// Reads only the registered tools again, because somebody may write the manifest at this moment.
+    fn define_registered(&self, state: &LoadState) {
+        let _ = self.define(Ok(state.manifest.clone()));
     }
 
     /// Reads the files whenever they have changed, until the task is aborted.
     pub(crate) async fn watch(self: Arc<Self>) {
+        let mut last = None;
         loop {
             tokio::time::sleep(INTERVAL).await;
             let own = Arc::clone(&self);
-            let look = move || {
-                let mut state = own.state();
-                if own.store.stamp() != state.stamp && own.load_locked(&mut state).is_ok() {
-                    let generation = own.registry.snapshot().generation();
-                    tracing::info!(generation, "the tools have changed");
-                }
-            };
-            let _ = tokio::task::spawn_blocking(look).await;
+            let look = move || own.look(last.as_ref());
+            last = tokio::task::spawn_blocking(look).await.ok();
         }
+    }
+
+    /// Reads the files if they have changed, and are as the last look has seen them. Gives what this look sees.
+    fn look(&self, last: Option<&ManifestStamp>) -> ManifestStamp {
+        let mut state = self.state();
+        let stamp = self.store.stamp();
+        if stamp == state.stamp || Some(&stamp) != last {
+            return stamp;
+        }
+        let manifest = self.store.read();
+        let after = self.store.stamp();
+        if after == stamp && self.load_manifest(&mut state, stamp, manifest).is_ok() {
+            let generation = self.registry.snapshot().generation();
+            tracing::info!(generation, "the tools have changed");
+        }
+        after
     }
 
     fn state(&self) -> MutexGuard<'_, LoadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Whether a tool keeps another one with this id from being registered. Models do not tell cases apart.
+fn conflicts(entry: &ToolEntry, id: &str) -> bool {
+    let replaces = entry.provider == REGISTERED && entry.id == id;
+    !replaces && entry.name.eq_ignore_ascii_case(&provider_name(id))
+}
+
+#[cfg(test)]
+#[path = "tool_definitions_tests.rs"]
+mod tests;

@@ -142,7 +142,7 @@ fn version_4_migrates_to_the_newest() {
     old.execute_batch("INSERT INTO events(run_id, body) VALUES ('a', '{}')").unwrap();
     drop(old);
     let calls = || {
-        let query = ToolCallQuery { tool: "mail".to_owned(), before: None, most: 9 };
+        let query = ToolCallQuery { id: "mail".to_owned(), name: "mail".to_owned(), before: None, most: 9 };
         Reader::open(dir.path()).unwrap().tool_calls(&query).unwrap().len()
     };
     assert_eq!(calls(), 0);

@@ -22,8 +22,7 @@ use redflow_ports::{
 };
 use redflow_server::{Parts, Sidecar, StartFailure};
 use redflow_store::{
-    EventLogSettings, FlowFile, ManifestFiles, MemoryChatStore, MemoryStore, MemoryUiStorage, Store,
-    UiStorageFile,
+    FlowFile, ManifestFiles, MemoryChatStore, MemoryStore, MemoryUiStorage, Store, UiStorageFile,
 };
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -94,8 +93,7 @@ struct Stores {
 
 impl Stores {
     fn open(options: &ServeOptions, settings: &Settings, data: &Path, flows: &Path) -> Result<Self, Exit> {
-        let events = usize::try_from(settings.server.events_kept.value).unwrap_or(usize::MAX);
-        let log = EventLogSettings { max_events: events, ..EventLogSettings::default() };
+        let log = settings.event_log();
         let file = FlowFile::new(flows.to_owned(), data.to_owned());
         let manifests = Arc::new(ManifestFiles::new(data.to_owned()));
         if options.ephemeral {

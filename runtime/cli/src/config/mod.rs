@@ -29,6 +29,7 @@ use redflow_models::price::{Price, Prices};
 use redflow_models::transport::HttpSettings;
 use redflow_node_red::TOKEN_VARIABLE;
 use redflow_ports::StoreError;
+use redflow_store::EventLogSettings;
 use redflow_telemetry::{LogFormat, RedactionLevel};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -167,6 +168,12 @@ impl ConfigErrors {
 }
 
 impl Settings {
+    /// How many events a data directory keeps.
+    pub(crate) fn event_log(&self) -> EventLogSettings {
+        let max_events = usize::try_from(self.server.events_kept.value).unwrap_or(usize::MAX);
+        EventLogSettings { max_events, ..EventLogSettings::default() }
+    }
+
     /// Reads the settings of this process.
     pub(crate) fn load(flags: &Flags) -> Result<Self, ConfigErrors> {
         Self::load_with(flags, &|name| std::env::var_os(name))

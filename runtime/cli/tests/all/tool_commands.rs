@@ -164,3 +164,14 @@ fn the_tools_of_a_sidecar_are_listed_called_and_followed() {
     sidecar.run_remote(&["tools", "calls", "no.such"]).assert_refused("error[NOT_FOUND]");
     sidecar.run_remote(&["tools", "calls", ".."]).assert_refused("error[NOT_FOUND]");
 }
+
+/// A run in this process stores its calls where `tools calls` finds them.
+#[test]
+fn the_calls_of_a_run_without_a_sidecar_are_listed() {
+    let folder = folder(1);
+    folder.run_ok(["run", "flow.json", "--node", "a"]);
+    let output = folder.redflow(["tools", "calls", "builtin.calculator", "--json"]).run();
+    let calls = lines(&output);
+    assert_eq!(calls.len(), 1, "{output:#?}");
+    assert_eq!((&calls[0]["output"]["result"], &calls[0]["by"]), (&json!(42), &json!("cli")));
+}

@@ -8,6 +8,11 @@ const CALLS_QUERY: &[Query] = &[
     Query { name: "before", about: "Only calls that ended before: `next` of the previous page." },
 ];
 
+const CHOICE_QUERY: &[Query] = &[
+    Query { name: "node", about: "What provides the tool: chooses among tools with the same id." },
+    Query { name: "instance", about: "The Node-RED that has the tool; `local` for the sidecar's own." },
+];
+
 const INSTANCE_QUERY: &[Query] =
     &[Query { name: "instance", about: "The Node-RED that has the agent; `local` if absent." }];
 
@@ -23,7 +28,15 @@ pub(super) const TOOLS: Route = get(
     Answer::Json("ToolList"),
 );
 
-pub(super) const TOOL: Route = get(RouteId::Tool, "/api/tools/{id}", "One tool.", Answer::Json("ToolEntry"));
+pub(super) const TOOL: Route = Route {
+    query: CHOICE_QUERY,
+    ..get(
+        RouteId::Tool,
+        "/api/tools/{id}",
+        "One tool. 409 if several have the id; the message names the query of each.",
+        Answer::Json("ToolEntry"),
+    )
+};
 
 pub(super) const REGISTER_TOOL: Route = Route {
     answer: (201, Answer::Json("ToolEntry")),
@@ -50,14 +63,18 @@ pub(super) const REMOVE_TOOL: Route = Route {
     )
 };
 
-pub(super) const CALL_TOOL: Route = post(
-    RouteId::CallTool,
-    "/api/tools/{id}/call",
-    Scope::Run,
-    "Calls a tool outside a run. A call that fails or is refused is answered with `success: false`.",
-    Some("ToolCallRequest"),
-    Answer::Json("ToolInvocation"),
-);
+pub(super) const CALL_TOOL: Route = Route {
+    query: CHOICE_QUERY,
+    ..post(
+        RouteId::CallTool,
+        "/api/tools/{id}/call",
+        Scope::Run,
+        "Calls a tool outside a run. A call that fails or is refused is answered with `success: false`. 409 if several \
+         tools have the id.",
+        Some("ToolCallRequest"),
+        Answer::Json("ToolInvocation"),
+    )
+};
 
 pub(super) const TOOL_CALLS: Route = Route {
     query: CALLS_QUERY,

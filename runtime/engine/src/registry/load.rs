@@ -3,10 +3,13 @@
 use super::{Definitions, Registry};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
-use redflow_contract::manifest::ManifestTool;
+use redflow_contract::manifest::{Manifest, ManifestTool};
 use redflow_contract::policy::{Policy, PolicyProblem};
+use redflow_contract::tool::{id_part, provider_name};
 use redflow_flow::{check_manifest, check_tool};
 use redflow_ports::{ManifestStore, ManifestToolBuilder, RegisteredTool};
+use serde_json::Value;
+use std::collections::HashMap;
 
 impl Registry {
     /// Reads the manifest and the registered tools, and replaces what they define. Gives the problems of registered
@@ -20,17 +23,33 @@ impl Registry {
         build: Option<&ManifestToolBuilder>,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        self.load_values(store.read(), store.registered(), build, env)
+    }
+
+    /// The same with what was read before.
+    ///
+    /// # Errors
+    /// As for [`Self::load`].
+    pub fn load_values(
+        &self,
+        manifest: Result<Value, Vec<Diagnostic>>,
+        registered_tools: Vec<RegisteredTool>,
+        build: Option<&ManifestToolBuilder>,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         let named = |problem: Diagnostic| Diagnostic {
             file: problem.file.or_else(|| Some("the manifest".to_owned())),
             ..problem
         };
-        let manifest = store.read().and_then(|value| check_manifest(&value));
+        let manifest = manifest.and_then(|value| check_manifest(&value));
         let manifest = manifest.map_err(|problems| problems.into_iter().map(named).collect::<Vec<_>>())?;
         let policy = Policy::new(&manifest.policy, &manifest.roles)
             .map_err(|problems| problems.into_iter().map(policy_problem).collect::<Vec<_>>())?;
         let (mut registered, mut problems): (Vec<ManifestTool>, Vec<Diagnostic>) = Default::default();
-        for RegisteredTool { id, tool } in store.registered() {
-            match tool.and_then(|value| check_tool(&value)) {
+        let mut names = manifest_names(&manifest);
+        for RegisteredTool { id, tool } in registered_tools {
+            let checked = tool.and_then(|value| check_tool(&value));
+            match checked.and_then(|definition| take_name(&mut names, definition)) {
                 Ok(definition) => registered.push(definition),
                 Err(found) => problems.extend(found.into_iter().map(|problem| Diagnostic {
                     file: problem.file.or_else(|| Some(format!("tools.d/{id}.json"))),
@@ -41,6 +60,31 @@ impl Registry {
         self.define(Definitions { manifest: &manifest, registered: &registered, policy, build, env });
         Ok(problems)
     }
+}
+
+/// The names of the manifest's tools in lower case, each with the id of its tool. Models do not tell cases apart.
+fn manifest_names(manifest: &Manifest) -> HashMap<String, String> {
+    let of_nodes = manifest.nodes.iter().flat_map(|(type_name, operations)| {
+        operations.keys().map(move |operation| format!("{}.{operation}", id_part(type_name)))
+    });
+    let ids = manifest.tools.iter().map(|tool| tool.id.clone()).chain(of_nodes);
+    ids.map(|id| (provider_name(&id).to_ascii_lowercase(), id)).collect()
+}
+
+/// Adds the name of a registered tool; an error if another tool has it. A tool of the manifest with the same id
+/// replaces it without an error.
+fn take_name(
+    names: &mut HashMap<String, String>,
+    tool: ManifestTool,
+) -> Result<ManifestTool, Vec<Diagnostic>> {
+    let name = provider_name(&tool.id).to_ascii_lowercase();
+    let owner = names.entry(name).or_insert_with(|| tool.id.clone());
+    if *owner == tool.id {
+        return Ok(tool);
+    }
+    let message = format!("the tool `{}` has the name of the tool `{owner}`", tool.id);
+    let help = "Remove the registered tool, and register it with another id.".to_owned();
+    Err(vec![Diagnostic::new(DiagnosticCode::ManifestInvalid, message, help)])
 }
 
 /// Does not happen, because the check of the manifest compiles the policy too.

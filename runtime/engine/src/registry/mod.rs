@@ -122,12 +122,22 @@ impl Registry {
 
     /// Sets the operations in the packages of a Node-RED.
     pub fn set_node_tools(&self, instance: &InstanceId, tools: NodeTools) {
-        if self.snapshot().packages.get(instance).cloned().unwrap_or_default() == tools {
-            return;
+        if self.snapshot().packages.get(instance).cloned().unwrap_or_default() != tools {
+            self.change_packages(|packages| drop(packages.insert(instance.clone(), tools)));
         }
+    }
+
+    /// Removes the operations in the packages of a Node-RED that is not known any more.
+    pub fn remove_node_tools(&self, instance: &InstanceId) {
+        if self.snapshot().packages.contains_key(instance) {
+            self.change_packages(|packages| drop(packages.remove(instance)));
+        }
+    }
+
+    fn change_packages(&self, change: impl FnOnce(&mut HashMap<InstanceId, NodeTools>)) {
         self.replace(|before| {
             let mut packages = before.packages.clone();
-            packages.insert(instance.clone(), tools);
+            change(&mut packages);
             RegistrySnapshot {
                 generation: 0,
                 tools: before.tools.clone(),
@@ -214,7 +224,8 @@ impl RegistrySnapshot {
     }
 
     /// Knows the keys of all tools of the manifest.
-    pub(crate) fn secrets(&self) -> &Scrubber {
+    #[must_use]
+    pub fn secrets(&self) -> &Scrubber {
         &self.secrets
     }
 }

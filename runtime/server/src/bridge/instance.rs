@@ -92,7 +92,7 @@ impl Instance {
         }
     }
 
-    pub(super) fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.session.is_connected()
     }
 

@@ -73,6 +73,7 @@ impl Bridge {
                 let text = format!("This sidecar already serves {max} Node-REDs, which is its limit.");
                 return Err(ApiError::new(ApiCode::TooManyInstances, text));
             };
+            self.engine_parts.flow_builder.registry.remove_node_tools(&removed.id);
             // Its runs resume from their journals when it connects again.
             tokio::spawn(async move {
                 removed.engine.shutdown(Duration::ZERO).await;

@@ -56,15 +56,17 @@ pub(crate) async fn calls(
         Err(error) if error.code == ProblemCode::Api(ApiCode::EventsGone) => Some(0),
         before => before?,
     };
-    let tool =
-        if before.is_none() && !has_calls(&app, tool.name()).await? { tool.or_unknown(&id)? } else { tool };
+    let tool = if before.is_none() && !has_calls(&app, &tool).await? { tool.or_unknown(&id)? } else { tool };
     let mut reader = CallReader { app: &app, caller: &caller, detail: None };
     Ok(json(200, &reader.read_page(&tool, limit, before).await?))
 }
 
-async fn has_calls(app: &App, tool: &str) -> Result<bool, Problem> {
-    let query = ToolCallQuery { tool: tool.to_owned(), before: None, most: 1 };
-    Ok(!app.hub.log.read_calls(query).await?.is_empty())
+async fn has_calls(app: &App, tool: &Lookup) -> Result<bool, Problem> {
+    Ok(!app.hub.log.read_calls(call_query(tool, None, 1)).await?.is_empty())
+}
+
+fn call_query(tool: &Lookup, before: Option<u64>, most: usize) -> ToolCallQuery {
+    ToolCallQuery { id: tool.id().to_owned(), name: tool.name().to_owned(), before, most }
 }
 
 fn parse_query(query: Option<&str>) -> Result<(usize, Option<String>), Problem> {
@@ -100,8 +102,7 @@ impl CallReader<'_> {
     ) -> Result<ToolCallList, Problem> {
         let (mut calls, mut bytes, mut scanned) = (Vec::new(), 0, 0);
         loop {
-            let query = ToolCallQuery { tool: tool.name().to_owned(), before, most: limit };
-            let events = self.app.hub.log.read_calls(query).await?;
+            let events = self.app.hub.log.read_calls(call_query(tool, before, limit)).await?;
             if events.is_empty() {
                 return Ok(ToolCallList { calls, next: None });
             }
@@ -177,7 +178,8 @@ impl CallStream {
     async fn add(&mut self, events: Vec<LoggedEvent>) -> Option<()> {
         let LogStream { app, caller, .. } = &self.log;
         let mut reader = CallReader { app, caller, detail: None };
-        for event in events.iter().filter(|event| event.tool.as_deref() == Some(self.tool.name())) {
+        let query = call_query(&self.tool, None, events.len());
+        for event in events.iter().filter(|event| query.matches(event)) {
             if let Some(call) = reader.read(event, &self.tool).await.ok()? {
                 let id = cursor(app.hub.log.id(), event.position);
                 let json = serde_json::to_string(&call).ok()?;

@@ -2,13 +2,18 @@
 
 use crate::active_flow::FlowTools;
 use crate::app::App;
+use crate::request::{query_pairs, unknown_parameter};
 use crate::response::{Problem, printable};
 use redflow_contract::code::ApiCode;
+use redflow_contract::id::InstanceId;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::{ToolEntry, provider_name};
-use redflow_engine::FlowTool;
-use redflow_ports::ProvidedTool;
+use redflow_contract::tool::{ToolEntry, ToolOrigin, ToolState, provider_name};
+use redflow_ports::{ProvidedTool, Tool};
+use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Tools with the same id that an error names.
+const MAX_NAMED: usize = 20;
 
 /// A tool that a client names.
 #[derive(Clone)]
@@ -48,23 +53,55 @@ pub(crate) fn unknown_tool(id: &str) -> Problem {
     Problem::new(ApiCode::NotFound, text)
 }
 
-/// The tools of the active flow, and of those of Node-REDs.
-fn flows(app: &App) -> Vec<Arc<FlowTools>> {
-    let of_instances = app.bridge.all();
-    std::iter::once(app.active_flow().tools).chain(of_instances.iter().map(|owner| owner.tools())).collect()
+/// A tool with what a call outside a run needs.
+struct KnownTool {
+    entry: ToolEntry,
+    /// None if only agents call it.
+    tool: Option<Arc<dyn Tool>>,
+    /// Removes the secrets of its flow.
+    scrubber: Arc<Scrubber>,
 }
 
-/// All tools, sorted by id.
-pub(crate) fn all_tools(app: &App) -> Vec<ToolEntry> {
-    let mut tools = app.tool_definitions.registry.snapshot().entries();
-    for flow in flows(app) {
-        tools.extend(flow.own.iter().map(|tool| (*tool.entry).clone()));
+/// All tools, sorted by id: of the registry, of the active flow, and of the flows of Node-REDs.
+fn known_tools(app: &App) -> Vec<KnownTool> {
+    let snapshot = app.tool_definitions.registry.snapshot();
+    let of_registry = snapshot.entries().into_iter().map(|entry| {
+        let provided = snapshot.tool(&entry.id).filter(|_| entry.origin == ToolOrigin::Manifest);
+        let tool = provided.map(|provided| Arc::clone(&provided.tool));
+        KnownTool { entry, tool, scrubber: Arc::default() }
+    });
+    let mut tools: Vec<KnownTool> = of_registry.collect();
+    let instances = app.bridge.all();
+    let flows = instances.iter().map(|instance| instance.tools());
+    for flow in std::iter::once(app.active_flow().tools).chain(flows) {
+        let FlowTools { own, scrubber, .. } = &*flow;
+        tools.extend(own.iter().map(|own| KnownTool {
+            entry: (*own.entry).clone(),
+            tool: own.tool.clone(),
+            scrubber: Arc::clone(scrubber),
+        }));
     }
-    tools.sort_by(|one, other| (&one.id, &one.instance).cmp(&(&other.id, &other.instance)));
+    let connected = instances.iter().filter(|instance| instance.is_connected());
+    let connected: HashSet<&InstanceId> = connected.map(|instance| &instance.id).collect();
+    for KnownTool { entry, .. } in &mut tools {
+        let is_away = entry.instance.as_ref().is_some_and(|instance| !connected.contains(instance));
+        if is_away && entry.state == ToolState::Ready {
+            (entry.state, entry.reason) = (ToolState::Away, Some("its Node-RED is not connected".to_owned()));
+        }
+    }
+    let order = |tool: &KnownTool| {
+        let ToolEntry { id, instance, provider, .. } = &tool.entry;
+        (id.clone(), instance.clone(), provider.clone())
+    };
+    tools.sort_by_cached_key(order);
     tools
 }
 
-/// Finds a tool by its id or its name.
+pub(crate) fn all_tools(app: &App) -> Vec<ToolEntry> {
+    known_tools(app).into_iter().map(|tool| tool.entry).collect()
+}
+
+/// Finds a tool by its id or its name; one of them if there are several.
 pub(crate) fn find_tool(app: &App, id: &str) -> Lookup {
     let tools = all_tools(app);
     let by_id = tools.iter().find(|tool| tool.id == id);
@@ -79,6 +116,69 @@ pub(crate) fn find_tool(app: &App, id: &str) -> Lookup {
     }
 }
 
+/// Which of several tools with the same id a client means.
+#[derive(Debug, Default)]
+pub(crate) struct ToolChoice {
+    node: Option<String>,
+    instance: Option<String>,
+}
+
+impl ToolChoice {
+    /// Reads `node` and `instance` of a query.
+    pub(crate) fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        let mut choice = Self::default();
+        for (name, value) in query_pairs(query) {
+            match name.as_str() {
+                "node" => choice.node = Some(value),
+                "instance" => choice.instance = Some(value),
+                other => return Err(unknown_parameter(other)),
+            }
+        }
+        Ok(choice)
+    }
+
+    fn admits(&self, entry: &ToolEntry) -> bool {
+        self.node.as_ref().is_none_or(|node| *node == entry.provider)
+            && self.instance.as_ref().is_none_or(|instance| instance == instance_of(entry))
+    }
+}
+
+fn instance_of(entry: &ToolEntry) -> &str {
+    entry.instance.as_ref().map_or("local", InstanceId::as_str)
+}
+
+/// Finds the tool with this id or this name. An error if there are several.
+fn find_known(app: &App, id: &str, choice: &ToolChoice) -> Result<KnownTool, Problem> {
+    let mut tools = known_tools(app);
+    let has_id = tools.iter().any(|KnownTool { entry, .. }| entry.id == id);
+    tools.retain(|KnownTool { entry, .. }| {
+        choice.admits(entry) && if has_id { entry.id == id } else { entry.name == id }
+    });
+    match tools.pop() {
+        Some(tool) if tools.is_empty() => Ok(tool),
+        Some(last) => {
+            tools.push(last);
+            Err(several_tools(id, &tools))
+        }
+        None => Err(unknown_tool(id)),
+    }
+}
+
+fn several_tools(id: &str, tools: &[KnownTool]) -> Problem {
+    let name = |KnownTool { entry, .. }: &KnownTool| {
+        format!("`node={}&instance={}`", printable(&entry.provider), printable(instance_of(entry)))
+    };
+    let mut names: Vec<String> = tools.iter().take(MAX_NAMED).map(name).collect();
+    names.extend((tools.len() > MAX_NAMED).then(|| "…".to_owned()));
+    let text =
+        format!("Several tools are `{}`. Choose one with its query: {}.", printable(id), names.join(", "));
+    Problem::new(ApiCode::ToolConflict, text)
+}
+
+pub(crate) fn find_entry(app: &App, id: &str, choice: &ToolChoice) -> Result<ToolEntry, Problem> {
+    find_known(app, id, choice).map(|known| known.entry)
+}
+
 /// A tool that can be called outside a run, and what removes the secrets of its flow.
 pub(crate) struct CallableTool {
     pub(crate) tool: ProvidedTool,
@@ -86,19 +186,11 @@ pub(crate) struct CallableTool {
 }
 
 /// Finds a tool to call: of the registry, or a node of a flow that this build runs.
-pub(crate) fn find_callable(app: &App, id: &str) -> Result<CallableTool, Problem> {
-    if let Some(tool) = app.tool_definitions.registry.snapshot().find(id) {
-        return Ok(CallableTool { tool: tool.clone(), scrubber: Arc::default() });
-    }
-    for flow in flows(app) {
-        let named = |tool: &&FlowTool| tool.entry.id == id || tool.entry.name == id;
-        if let Some(FlowTool { entry, tool: Some(tool) }) = flow.own.iter().find(named).cloned() {
-            let scrubber = Arc::clone(&flow.scrubber);
-            return Ok(CallableTool { tool: ProvidedTool { entry, tool }, scrubber });
-        }
-    }
-    find_tool(app, id).or_unknown(id)?;
-    let text =
-        "Only agents call this tool, because it is a flow or a node of Node-RED. Start its agent instead.";
-    Err(Problem::new(ApiCode::NodeNotStartable, text))
+pub(crate) fn find_callable(app: &App, id: &str, choice: &ToolChoice) -> Result<CallableTool, Problem> {
+    let KnownTool { entry, tool, scrubber } = find_known(app, id, choice)?;
+    let Some(tool) = tool else {
+        let text = "Only agents call this tool, because it is a flow or a node of Node-RED. Start its agent instead.";
+        return Err(Problem::new(ApiCode::NodeNotStartable, text));
+    };
+    Ok(CallableTool { tool: ProvidedTool { entry: Arc::new(entry), tool }, scrubber })
 }

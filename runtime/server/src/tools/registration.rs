@@ -5,19 +5,17 @@ use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, json, printable, raw};
+use crate::tool_definitions::{PutError, REGISTERED};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
-use redflow_contract::tool::{ToolEntry, ToolOrigin, provider_name};
+use redflow_contract::tool::{ToolEntry, ToolOrigin};
 use redflow_flow::check_tool;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-
-/// The provider of tools that were registered at run time.
-const REGISTERED: &str = "registered";
 
 pub(crate) async fn register(
     State(app): State<Arc<App>>,
@@ -31,38 +29,35 @@ pub(crate) async fn register(
 pub(super) async fn register_value(app: &Arc<App>, value: Value) -> ApiResult {
     let shared = Arc::clone(app);
     let put = move || {
-        let tool = check_tool(&value).map_err(refused)?;
-        let entries = shared.tool_definitions.registry.snapshot().entries();
-        if let Some(other) = entries.iter().find(|entry| conflicts(entry, &tool.id)) {
-            return Err(Problem::new(
-                ApiCode::ToolConflict,
-                format!(
-                    "The tool `{}` from `{}` has this id or name. Use another id.",
-                    other.id, other.provider
-                ),
-            ));
-        }
-        shared.tool_definitions.put(&tool.id, &value)?;
-        Ok(tool.id)
+        let tool = check_tool(&value).map_err(|problems| refused("definition", problems))?;
+        shared.tool_definitions.put(&tool, &value).map_err(put_problem)?;
+        Ok::<_, Problem>(tool.id)
     };
     let id = app.run_blocking(put).await??;
-    match find_tool(app, &id) {
-        Lookup::Found(entry) => Ok(json(201, &*entry)),
-        // The manifest has problems now, so the registry did not change.
-        Lookup::Gone { .. } => Err(refused(app.tool_definitions.problems().to_vec())),
+    match app.tool_definitions.registry.snapshot().tool(&id) {
+        Some(tool) => Ok(json(201, &*tool.entry)),
+        // Somebody has removed it meanwhile.
+        None => Err(unknown_tool(&id)),
     }
 }
 
-/// Whether a tool keeps another one with this id from being registered. Models do not tell cases apart.
-fn conflicts(entry: &ToolEntry, id: &str) -> bool {
-    let replaces = entry.provider == REGISTERED && entry.id == id;
-    !replaces && entry.name.eq_ignore_ascii_case(&provider_name(id))
+fn put_problem(error: PutError) -> Problem {
+    match error {
+        PutError::Manifest(problems) => refused("manifest", problems),
+        PutError::Conflict(other) => {
+            let ToolEntry { id, provider, .. } = *other;
+            let text = format!("The tool `{id}` from `{provider}` has this id or name. Use another id.");
+            Problem::new(ApiCode::ToolConflict, text)
+        }
+        PutError::File(error) => error.into(),
+    }
 }
 
-fn refused(diagnostics: Vec<Diagnostic>) -> Problem {
+/// The error for problems of a definition, or of the manifest.
+fn refused(what: &str, diagnostics: Vec<Diagnostic>) -> Problem {
     let first = diagnostics.first().map(|first| format!("{}: {}. ", first.code, first.message));
     let text = format!(
-        "{}The definition has errors. `report` lists each with its remedy. Nothing was registered.",
+        "{}The {what} has errors. `report` lists each with its remedy. Nothing was registered.",
         first.unwrap_or_default()
     );
     let report = CheckReport { diagnostics, ..CheckReport::default() };
@@ -70,9 +65,11 @@ fn refused(diagnostics: Vec<Diagnostic>) -> Problem {
 }
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, Path(id): Path) -> ApiResult {
-    let entry = match find_tool(&app, &id) {
-        Lookup::Found(entry) => entry,
-        Lookup::Gone { .. } => return Err(unknown_tool(&id)),
+    let registered = app.tool_definitions.registry.snapshot().find(&id).map(|tool| Arc::clone(&tool.entry));
+    let entry = match (registered, find_tool(&app, &id)) {
+        (Some(entry), _) => entry,
+        (None, Lookup::Found(entry)) => Arc::from(entry),
+        (None, Lookup::Gone { .. }) => return Err(unknown_tool(&id)),
     };
     if entry.origin != ToolOrigin::Manifest || entry.provider != REGISTERED {
         let (id, provider) = (printable(&entry.id), printable(&entry.provider));

@@ -262,6 +262,37 @@ async fn an_operation_of_a_node_is_a_call_with_a_message_of_its_own() {
     assert_eq!(json!(sent), json!(["agent", "books", "books__add", {"title": "Rent"}, "read", operation]));
     node_red.reply(&call, returned(&json!(7))).await;
     assert_eq!(node_red.result().await["message"]["payload"], "42");
+    // The log has the call under the operation's id, whatever name the node gave it.
+    let calls = sidecar.get("/api/tools/ledger.add/calls").await.ok(200)["calls"].clone();
+    assert_eq!(calls.as_array().unwrap().len(), 1, "{calls}");
+    let logged = ["id", "tool", "by", "input", "output"].map(|key| calls[0][key].clone());
+    assert_eq!(json!(logged), json!(["ledger.add", "books__add", "node-red:home", {"title": "Rent"}, 7]));
+}
+
+/// The tools of a Node-RED are away while it is, and gone when another one has its place.
+#[tokio::test]
+async fn the_tools_of_a_node_red_go_with_it() {
+    let mut setup = Setup::default();
+    setup.settings.max_instances = 1;
+    let sidecar = setup.start(None).await;
+    let mut home = NodeRed::new(&sidecar, "home", "b1").await;
+    let tools =
+        json!({"ledger": {"add": {"description": "Adds.", "inputSchema": {"type": "object"}, "msg": {}}}});
+    let flows = json!({"type": "flows", "revision": "r1", "flows": plain_flow(), "credentials": {}, "nodeTools": tools});
+    home.send(flows).await;
+    home.receive("deployed").await;
+    let states = || async {
+        let list = sidecar.get("/api/tools").await.ok(200)["tools"].clone();
+        let state = |tool: &Value| json!([tool["id"], tool["instance"], tool["state"]]);
+        list.as_array().unwrap().iter().map(state).collect::<Vec<_>>()
+    };
+    let all = |state: &str| ["builtin.calculator", "ledger.add"].map(|id| json!([id, "home", state]));
+    assert_eq!(states().await, all("ready"));
+    drop(home);
+    eventually("the tools are away", || async { (states().await == all("away")).then_some(()) }).await;
+    let other = NodeRed::new(&sidecar, "other", "b2").await;
+    assert_eq!(states().await, Vec::<Value>::new());
+    drop(other);
 }
 
 #[tokio::test]

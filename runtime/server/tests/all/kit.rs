@@ -178,7 +178,8 @@ fn adapters() -> Adapters {
     adapters
 }
 
-/// A tool of the manifest that returns its input, and fails if it is told so.
+/// A tool of the manifest that returns its input, and fails if it is told so. With `hold` it makes this file, and
+/// waits until somebody removes it.
 struct EchoTool;
 
 impl Tool for EchoTool {
@@ -191,7 +192,16 @@ impl Tool for EchoTool {
             Some(_) => ToolResult::failed("it was told to fail"),
             None => ToolResult::ok(Value::Object(call.input.clone())),
         };
-        Box::pin(async { ToolOutcome::Returned(result) })
+        let hold = call.input.get("hold").and_then(Value::as_str).map(std::path::PathBuf::from);
+        Box::pin(async move {
+            if let Some(hold) = hold {
+                std::fs::write(&hold, "").unwrap();
+                while hold.exists() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+            ToolOutcome::Returned(result)
+        })
     }
 }
 

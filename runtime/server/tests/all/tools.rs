@@ -415,3 +415,138 @@ async fn the_manifest_and_its_policy_are_live() {
     until("the tools are gone", &|list| list["problems"].is_null() && ids(list) == ["builtin.calculator"])
         .await;
 }
+
+/// Sends a call that holds, and waits until it has begun.
+async fn held_call(sidecar: &TestSidecar, name: &str) -> (TcpStream, std::path::PathBuf) {
+    let hold = sidecar.dir.path().join(name);
+    let body = json!({"input": {"city": "Bern", "hold": hold}});
+    let request = sidecar.request("POST", "/api/tools/weather.current/call").token(TOKEN).json(body);
+    let mut tcp = TcpStream::connect(sidecar.addr).await.unwrap();
+    tcp.write_all(&request.text()).await.unwrap();
+    eventually("the call has begun", || async { hold.exists().then_some(()) }).await;
+    (tcp, hold)
+}
+
+/// A call is made and logged, even if nobody waits for it any more.
+#[tokio::test]
+async fn a_call_is_logged_when_its_client_hangs_up() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    sidecar.post("/api/tools", weather()).await.ok(201);
+    let (tcp, hold) = held_call(&sidecar, "hold").await;
+    drop(tcp);
+    // The sidecar learns meanwhile that the client is gone.
+    for _ in 0..20 {
+        sidecar.get("/api/tools").await.ok(200);
+    }
+    std::fs::remove_file(hold).unwrap();
+    let calls = eventually("the call is in the log", || async {
+        let calls = sidecar.get("/api/tools/weather.current/calls").await.ok(200)["calls"].clone();
+        (calls != json!([])).then_some(calls)
+    })
+    .await;
+    assert_eq!((&calls[0]["success"], &calls[0]["by"]), (&json!(true), &json!("token:main")));
+}
+
+#[tokio::test]
+async fn a_call_that_the_stop_interrupts_is_logged_as_unknown() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    sidecar.post("/api/tools", weather()).await.ok(201);
+    let (tcp, _) = held_call(&sidecar, "hold").await;
+    let (gone, _) = held_call(&sidecar, "other").await;
+    drop(gone);
+    let dir = sidecar.stop().await;
+    drop(tcp);
+    let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
+    let calls = sidecar.get("/api/tools/weather.current/calls").await.ok(200)["calls"].clone();
+    assert_eq!(calls.as_array().unwrap().len(), 2, "{calls}");
+    for call in calls.as_array().unwrap() {
+        assert_eq!((&call["success"], &call["input"]["city"]), (&json!(false), &json!("Bern")));
+        assert!(call["error"].as_str().unwrap().contains("unknown whether the call took effect"), "{call}");
+    }
+}
+
+/// Calls that nobody waits for are limited too. Others wait for them.
+#[tokio::test]
+async fn calls_at_the_same_time_are_limited() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    sidecar.post("/api/tools", weather()).await.ok(201);
+    let mut held = Vec::new();
+    for number in 0..64 {
+        held.push(held_call(&sidecar, &format!("hold{number}")).await.1);
+    }
+    let body = json!({"input": {"city": "Bern"}});
+    let mut waiting = Box::pin(sidecar.post("/api/tools/weather.current/call", body));
+    // Others are served meanwhile.
+    for _ in 0..20 {
+        let other = sidecar.get("/api/tools");
+        match futures::future::select(&mut waiting, Box::pin(other)).await {
+            futures::future::Either::Left(_) => panic!("the call did not wait"),
+            futures::future::Either::Right((reply, _)) => assert_eq!(reply.status, 200),
+        }
+    }
+    for hold in held {
+        std::fs::remove_file(hold).unwrap();
+    }
+    assert_eq!(waiting.await.ok(200)["success"], true);
+}
+
+#[tokio::test]
+async fn nothing_is_registered_while_the_manifest_has_problems() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut other = weather();
+    other["id"] = json!("weather.old");
+    sidecar.post("/api/tools", other).await.ok(201);
+    std::fs::write(sidecar.dir.path().join("tools.json"), "{\"tools\": 5}").unwrap();
+    let reply = sidecar.post("/api/tools", weather()).await;
+    reply.refused(422, "TOOL_REFUSED");
+    let problem = reply.json();
+    assert_eq!(problem["report"]["diagnostics"][0]["code"], "MANIFEST_INVALID");
+    assert!(problem["message"].as_str().unwrap().contains("The manifest has errors"), "{problem}");
+    assert!(!sidecar.dir.path().join("tools.d/weather.current.json").exists());
+    // A tool can be removed all the same.
+    assert_eq!(delete(&sidecar, "weather.old").await.status, 204);
+    sidecar.get("/api/tools/weather.old").await.refused(404, "NOT_FOUND");
+}
+
+/// Two tabs may have tools with the same name.
+#[tokio::test]
+async fn one_of_several_tools_with_an_id_is_chosen() {
+    let mut nodes = plain_flow();
+    let mut copies = plain_flow();
+    for node in copies.as_array_mut().unwrap() {
+        let text = node.to_string();
+        let mut copy: Value = serde_json::from_str(&text).unwrap();
+        for name in ["tab", "ask", "agent", "model", "result", "calculator"] {
+            let text = copy.to_string();
+            let text = text.replace(&format!("\"{name}\""), &format!("\"{name}2\""));
+            copy = serde_json::from_str(&text).unwrap();
+        }
+        copy["type"] = node["type"].clone();
+        if !copy["toolName"].is_null() {
+            copy["toolName"] = json!("calculator");
+        }
+        if !copy["allowedTools"].is_null() {
+            copy["allowedTools"] = json!(["calculator"]);
+        }
+        copy["maxIterations"] = node["maxIterations"].clone();
+        nodes.as_array_mut().unwrap().push(copy);
+    }
+    let sidecar = TestSidecar::start(nodes).await;
+    let path = "/api/tools/builtin.calculator";
+    let body = json!({"input": {"expression": "6*7"}});
+    for reply in [sidecar.get(path).await, sidecar.post(&format!("{path}/call"), body.clone()).await] {
+        reply.refused(409, "TOOL_CONFLICT");
+        let message = reply.json()["message"].as_str().unwrap().to_owned();
+        for query in ["`node=calculator&instance=local`", "`node=calculator2&instance=local`"] {
+            assert!(message.contains(query), "{message}");
+        }
+    }
+    for query in ["node=calculator2", "node=calculator2&instance=local"] {
+        assert_eq!(sidecar.get(&format!("{path}?{query}")).await.ok(200)["provider"], "calculator2");
+        let called = sidecar.post(&format!("{path}/call?{query}"), body.clone()).await.ok(200);
+        assert_eq!(called["output"]["result"], 42);
+    }
+    sidecar.get(&format!("{path}?instance=home")).await.refused(404, "NOT_FOUND");
+    sidecar.get(&format!("{path}?other=1")).await.refused(400, "REQUEST_INVALID");
+    sidecar.get(&format!("{path}/calls")).await.ok(200);
+}

@@ -53,7 +53,7 @@ fn run_event(event: RunEvent, max_bytes: usize) -> Option<String> {
 /// An event of the flow. None only if it cannot be serialised, which does not happen with our types.
 pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<EventBody> {
     let tool = match &event {
-        FlowEvent::ToolInvoked { call } => Some(Arc::from(call.tool.as_str())),
+        FlowEvent::ToolInvoked { call } => Some(Arc::from(call.id.as_str())),
         _ => None,
     };
     flow_event_json(at, event, max_bytes).map(|json| EventBody { run: None, tool, json: json.into() })

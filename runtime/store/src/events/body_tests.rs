@@ -103,6 +103,7 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
         event(RunEventKind::ToolReturned {
             iteration: 1,
             tool: "t".into(),
+            id: None,
             call_id: "c".into(),
             success: error.is_none(),
             error,

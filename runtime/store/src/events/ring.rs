@@ -71,11 +71,11 @@ impl EventRing {
 
     /// Events that ended calls of a tool, newest first, as far back as the ring reaches.
     pub(crate) fn calls(&self, query: &ToolCallQuery) -> Vec<LoggedEvent> {
-        let ToolCallQuery { tool, before, most } = query;
+        let ToolCallQuery { before, most, .. } = query;
         let mut budget = AnswerBudget::default();
         let recent = self.read();
         let older = recent.events.iter().rev().filter(|event| before.is_none_or(|end| event.position < end));
-        let calls = older.filter(|event| event.tool.as_deref() == Some(tool)).take(*most);
+        let calls = older.filter(|event| query.matches(event)).take(*most);
         calls.take_while(|event| budget.take(event.json.len())).cloned().collect()
     }
 

@@ -128,11 +128,17 @@ pub(crate) fn events_between(
 /// The stored events that ended calls of a tool, newest first.
 pub(crate) fn calls(connection: &Connection, query: &ToolCallQuery) -> rusqlite::Result<Vec<LoggedEvent>> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, run_id, tool, body FROM events WHERE tool = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
+        // Two lists, each from the index: for `tool IN` SQLite would sort all calls.
+        "SELECT * FROM (SELECT id, run_id, tool, body FROM events WHERE tool = ?1 AND id < ?3
+             ORDER BY id DESC LIMIT ?4)
+         UNION ALL
+         SELECT * FROM (SELECT id, run_id, tool, body FROM events WHERE tool = ?2 AND ?2 <> ?1 AND id < ?3
+             ORDER BY id DESC LIMIT ?4)
+         ORDER BY id DESC LIMIT ?4",
     )?;
     let before = query.before.map_or(i64::MAX, to_sql_integer);
     let most = i64::try_from(query.most).unwrap_or(i64::MAX);
-    read_events(statement.query(params![query.tool, before, most])?)
+    read_events(statement.query(params![query.id, query.name, before, most])?)
 }
 
 fn read_events(mut rows: Rows<'_>) -> rusqlite::Result<Vec<LoggedEvent>> {

@@ -14,6 +14,7 @@ use redflow_contract::tool::is_tool_id;
 use redflow_ports::{FileStoreError, ManifestStamp, ManifestStore, RegisteredTool};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -75,18 +76,24 @@ impl ManifestStore for ManifestFiles {
     fn stamp(&self) -> ManifestStamp {
         let mut stamp = String::new();
         for name in NAMES.into_iter().chain([FOLDER]) {
-            if let Ok(metadata) = std::fs::metadata(self.data.join(name)) {
-                let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                let modified = modified.unwrap_or_default().as_nanos();
-                let _ = write!(stamp, "{name} {} {modified} {};", metadata.len(), file_number(&metadata));
+            if let Some(state) = file_state(&self.data.join(name)) {
+                let _ = write!(stamp, "{name} {state};");
             }
         }
+        // A file that is edited in place does not change its folder.
+        let tools = self.tool_names();
+        let sum = tools.iter().take(MAX_MANIFEST_TOOLS).fold(0_u64, |sum, name| {
+            let mut hasher = DefaultHasher::new();
+            (name, file_state(&self.folder().join(name))).hash(&mut hasher);
+            sum.wrapping_add(hasher.finish())
+        });
+        let _ = write!(stamp, "{sum}");
         ManifestStamp(stamp)
     }
 
     fn read(&self) -> Result<Value, Vec<Diagnostic>> {
         let [yaml, json] = NAMES.map(|name| self.data.join(name));
-        let path = match (yaml.exists(), json.exists()) {
+        let path = match (is_there(&yaml)?, is_there(&json)?) {
             (true, true) => {
                 let message = "`tools.yaml` and `tools.json` are both in the data directory".to_owned();
                 return Err(vec![problem(message, "Keep one of them, and remove the other.")]);
@@ -156,6 +163,23 @@ impl ManifestStore for ManifestFiles {
     }
 }
 
+/// The size, the time of the last change and the number of a file; none if it cannot be seen.
+fn file_state(path: &Path) -> Option<String> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let modified = modified.unwrap_or_default().as_nanos();
+    Some(format!("{} {modified} {}", metadata.len(), file_number(&metadata)))
+}
+
+/// Whether a file is there. If that cannot be seen it is a problem, so that no policy is lost.
+fn is_there(path: &Path) -> Result<bool, Vec<Diagnostic>> {
+    path.try_exists().map_err(|error| name_file(path, vec![unreadable(&error)]))
+}
+
+fn unreadable(reason: &dyn std::fmt::Display) -> Diagnostic {
+    problem(format!("the file cannot be read: {reason}"), "Check the file and its permissions.")
+}
+
 /// The number of the file on its disk. A file that replaced another one at the same moment has another number.
 fn file_number(metadata: &std::fs::Metadata) -> u64 {
     #[cfg(unix)]
@@ -165,9 +189,6 @@ fn file_number(metadata: &std::fs::Metadata) -> u64 {
 }
 
 fn read_file(path: &Path, max_bytes: usize) -> Result<Option<Vec<u8>>, Vec<Diagnostic>> {
-    let unreadable = |reason: &dyn std::fmt::Display| {
-        problem(format!("the file cannot be read: {reason}"), "Check the file and its permissions.")
-    };
     let problem = match whole_file::read(path, max_bytes) {
         Ok(content) => return Ok(content.map(|content| content.bytes)),
         Err(ReadError::System(error)) => unreadable(&error),

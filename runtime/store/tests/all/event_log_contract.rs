@@ -8,7 +8,7 @@ use crate::kit::{
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Ending;
-use redflow_contract::event::FlowEvent;
+use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::NodeRef;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_contract::stream::StreamEvent;
@@ -109,14 +109,25 @@ async fn a_refused_batch_adds_no_event(store: Arc<dyn SidecarStore>) {
     assert_eq!(events_after(&*store, 0).await, ["lost 1", "taken 1", "taken 2", "taken 3"]);
 }
 
+/// Gives a call of `x__send` the id that the registry has.
+fn with_id(mut event: RunEvent) -> RunEvent {
+    if let RunEventKind::ToolReturned { tool, id, .. } = &mut event.event {
+        *id = (tool == "x__send").then(|| "mail.send".to_owned());
+    }
+    event
+}
+
 /// Only events that end a call belong to the log of a tool: of runs, and of calls outside runs.
 async fn calls_of_a_tool_are_read_newest_first(store: Arc<dyn SidecarStore>) {
     let mut journal = start_run_with_event(&*store, "a").await;
     let events = |seqs: std::ops::Range<u32>| {
-        let event = |seq: u32| match seq % 3 {
-            0 => tool_returned("a", seq, "mail"),
-            1 => tool_returned("a", seq, "sums"),
-            _ => tool_called("a", seq, "mail"),
+        let event = |seq: u32| {
+            with_id(match seq % 3 {
+                // Tools of the registry are found by their ids, whatever models call them.
+                0 => tool_returned("a", seq, if seq == 3 { "mail" } else { "x__send" }),
+                1 => tool_returned("a", seq, "sums"),
+                _ => tool_called("a", seq, "mail"),
+            })
         };
         Batch { events: seqs.map(event).collect(), ..buffered_batch(&["x"]) }
     };
@@ -127,9 +138,9 @@ async fn calls_of_a_tool_are_read_newest_first(store: Arc<dyn SidecarStore>) {
     let read = |before, most| {
         let store = Arc::clone(&store);
         async move {
-            let query = ToolCallQuery { tool: "mail".to_owned(), before, most };
+            let query = ToolCallQuery { id: "mail.send".to_owned(), name: "mail".to_owned(), before, most };
             let events = store.read_calls(query).await.unwrap();
-            assert!(events.iter().all(|event| event.tool.as_deref() == Some("mail")));
+            assert!(events.iter().all(|event| matches!(event.tool.as_deref(), Some("mail" | "mail.send"))));
             events.iter().map(|event| event.position).collect::<Vec<_>>()
         }
     };

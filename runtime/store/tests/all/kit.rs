@@ -130,7 +130,7 @@ pub(crate) fn run_event(run: &str, seq: u32) -> RunEvent {
 
 pub(crate) fn tool_called(run: &str, seq: u32, tool: &str) -> RunEvent {
     let (tool, call_id) = (tool.to_owned(), format!("{run}:{seq}").into());
-    let event = RunEventKind::ToolCalled { iteration: 1, tool, call_id, preview: None };
+    let event = RunEventKind::ToolCalled { iteration: 1, tool, id: None, call_id, preview: None };
     RunEvent { event, ..run_event(run, seq) }
 }
 
@@ -138,6 +138,7 @@ pub(crate) fn tool_returned(run: &str, seq: u32, tool: &str) -> RunEvent {
     let event = RunEventKind::ToolReturned {
         iteration: 1,
         tool: tool.to_owned(),
+        id: None,
         call_id: format!("{run}:{seq}").into(),
         success: true,
         error: None,

@@ -9,6 +9,7 @@ use redflow_store::{
     MAX_MANIFEST_BYTES, MAX_MANIFEST_DEPTH, MAX_TOOL_BYTES, ManifestFiles, ManifestFormat, parse_manifest,
 };
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::path::Path;
 
 fn yaml(text: &str) -> Result<Value, Vec<Diagnostic>> {
@@ -352,4 +353,31 @@ fn registered_tools_are_bounded() {
     assert!(full(files.put("a.b", &json!({"id": "a.b"}))).contains("at most 2000 tools"));
     assert_eq!(files.put("a.n1", &json!({"id": "a.n1"})), Ok(()), "one that exists can be replaced");
     assert_eq!(files.registered().len(), MAX_MANIFEST_TOOLS);
+}
+
+#[test]
+fn a_tool_that_is_edited_in_place_changes_the_stamp() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = ManifestFiles::new(dir.path().to_owned());
+    for id in ["a.b", "a.c"] {
+        files.put(id, &json!({"id": id})).unwrap();
+    }
+    let (stamp, file) = (files.stamp(), dir.path().join("tools.d/a.b.json"));
+    assert_eq!(files.stamp(), stamp);
+    std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b" ").unwrap();
+    assert_ne!(files.stamp(), stamp);
+}
+
+/// A manifest that may be there is not the same as none, which has no policy.
+#[cfg(unix)]
+#[test]
+fn a_manifest_that_cannot_be_seen_is_a_problem() {
+    for name in ["tools.yaml", "tools.json"] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(name);
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+        let problems = ManifestFiles::new(dir.path().to_owned()).read().unwrap_err();
+        assert!(problems[0].message.starts_with("the file cannot be read: "), "{problems:?}");
+        assert_eq!(problems[0].file.as_deref(), file.to_str());
+    }
 }

@@ -31,7 +31,8 @@ pub(super) fn open_journals(options: &RunOptions) -> Result<Option<JournalFiles>
 
 /// Opens the data directory to drive its runs.
 pub(super) fn open_store(options: &RunOptions, context: &AppContext) -> Result<Store, Exit> {
-    context.settings.data_dir().and_then(|dir| Store::open(&dir)).map_err(|error| {
+    let log = context.settings.event_log();
+    context.settings.data_dir().and_then(|dir| Store::open_with_log(&dir, log)).map_err(|error| {
         // A run that is to be resumed is in no other directory.
         let other = || {
             "use another --data DIR, or --ephemeral to store nothing; with --url URL the sidecar that has the directory \

@@ -110,7 +110,7 @@ impl ToolSource for LocalTools<'_> {
         let tool = name.unwrap_or_else(|_| own.map_or_else(|| provider_name(id), str::to_owned));
         let (mut calls, mut before, mut last) = (Vec::new(), None, None);
         while calls.len() < limit {
-            let query = ToolCallQuery { tool: tool.clone(), before, most: PAGE };
+            let query = ToolCallQuery { id: id.to_owned(), name: tool.clone(), before, most: PAGE };
             let events = reader.tool_calls(&query).map_err(from_store)?;
             let Some(oldest) = events.last() else { break };
             before = Some(oldest.position);
