@@ -2,16 +2,23 @@
 
 use super::body::KeptBody;
 use crate::ToolSettings;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use redflow_contract::code::ToolCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
+use redflow_contract::manifest::HttpMethod;
 use redflow_egress::{Egress, EgressError, EgressRequest};
 use redflow_ports::{Measurement, ToolOutcome};
 use std::time::Duration;
 
 /// How long before the engine's deadline a call gives up. The engine cannot know whether a byte was sent.
 const BEFORE_DEADLINE: Duration = Duration::from_millis(50);
+
+/// The header of the key.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The header of the trace.
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What a call is told that would send a secret for everyone to read.
 pub(crate) const MUST_BE_HTTPS: &str = "this tool sends credentials, so the address must begin with https://";
@@ -56,6 +63,27 @@ pub(crate) async fn exchange(
     Ok(Answer { status, headers, body })
 }
 
+/// Adds what every request of a call has: the key of a request that may change something, and the trace.
+pub(crate) fn add_call_headers(headers: &mut HeaderMap, method: HttpMethod, call: &ToolCall) {
+    let key = call.idempotency_key.to_hex();
+    if method != HttpMethod::Get
+        && let Ok(key) = HeaderValue::from_str(&key)
+    {
+        headers.insert(IDEMPOTENCY_KEY, key);
+    }
+    if let Some(trace) = trace_parent(call, &key).and_then(|text| HeaderValue::from_str(&text).ok()) {
+        headers.insert(TRACE_PARENT, trace);
+    }
+}
+
+/// The trace of a call as W3C Trace Context writes it: the run is the trace, the call is the parent. None if the id of
+/// the run is no uuid.
+fn trace_parent(call: &ToolCall, key: &str) -> Option<String> {
+    let trace: String = call.run_id.as_str().chars().filter(|c| *c != '-').collect();
+    let is_uuid = trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_uuid.then(|| format!("00-{}-{}-01", trace.to_ascii_lowercase(), &key[..16]))
+}
+
 /// The time of a call, which ends before the engine's.
 pub(crate) fn timeout_of(call: &ToolCall) -> Duration {
     let whole = Duration::from_millis(call.timeout_ms);
@@ -91,5 +119,43 @@ fn code_of(error: &EgressError) -> Option<ToolCode> {
         EgressError::Refused(_) => Some(ToolCode::EgressRefused),
         EgressError::TooLarge { .. } | EgressError::HeadTooLarge => Some(ToolCode::EgressTooLarge),
         EgressError::Failed { .. } | EgressError::TimedOut { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::add_call_headers;
+    use http::HeaderMap;
+    use redflow_contract::Message;
+    use redflow_contract::digest::Digest;
+    use redflow_contract::effect::ToolCall;
+    use redflow_contract::manifest::HttpMethod;
+
+    #[test]
+    fn a_request_has_its_key_and_its_trace() {
+        let headers = |run: &str, method| {
+            let call = ToolCall {
+                run_id: run.into(),
+                iteration: 1,
+                call_id: "c".into(),
+                tool: "http_request".to_owned(),
+                node: "n".into(),
+                input: Message::new(),
+                idempotency_key: Digest::of(b"key"),
+                timeout_ms: 1,
+                agent: "a".into(),
+                declared: None,
+                operation: None,
+            };
+            let mut headers = HeaderMap::new();
+            add_call_headers(&mut headers, method, &call);
+            let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+            (text("idempotency-key"), text("traceparent"))
+        };
+        let (key, run) = (Digest::of(b"key").to_hex(), "019B76da-a800-7000-8000-000000000001");
+        let trace = format!("00-019b76daa80070008000000000000001-{}-01", &key[..16]);
+        assert_eq!(headers(run, HttpMethod::Get), (None, Some(trace.clone())));
+        assert_eq!(headers(run, HttpMethod::Post), (Some(key.clone()), Some(trace)));
+        assert_eq!(headers("run-1", HttpMethod::Put), (Some(key), None));
     }
 }

@@ -34,7 +34,10 @@ const REFUSED_FAMILIES: [&str; 15] = [
 ];
 
 /// Single headers that a model may not set, for the same reasons.
-const REFUSED_NAMES: [&str; 17] = [
+const REFUSED_NAMES: [&str; 19] = [
+    // The trace of the call.
+    "traceparent",
+    "tracestate",
     "cookie",
     "cookie2",
     "forwarded",

@@ -1,19 +1,19 @@
 //! A tool of the manifest, kind `http`: one request to a fixed host.
 
 use super::credential::basic;
-use super::exchange::{Answer, MUST_BE_HTTPS, exchange, failed, is_open, timeout_of};
+use super::exchange::{Answer, MUST_BE_HTTPS, add_call_headers, exchange, failed, is_open, timeout_of};
 use super::input::client_method;
 use super::result::content_type_of;
 use super::template::RequestTemplate;
-use super::{DEFAULT_BODY_BYTES, DEFAULT_REDIRECTS, IDEMPOTENCY_KEY};
+use super::{DEFAULT_BODY_BYTES, DEFAULT_REDIRECTS};
 use crate::ToolSettings;
+use http::HeaderName;
 use http::header::AUTHORIZATION;
-use http::{HeaderName, HeaderValue};
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::http_rules::{is_header_value, is_transport_header};
-use redflow_contract::manifest::{HttpMethod, ManifestCredential};
+use redflow_contract::manifest::ManifestCredential;
 use redflow_contract::node::EffectClass;
 use redflow_contract::scrub::Scrubber;
 use redflow_egress::{EgressCredential, EgressRequest, HostPattern};
@@ -65,11 +65,7 @@ impl ManifestHttpTool {
             return failed(MUST_BE_HTTPS);
         }
         let mut headers = filled.headers;
-        if self.template.method != HttpMethod::Get
-            && let Ok(key) = HeaderValue::from_str(&call.idempotency_key.to_hex())
-        {
-            headers.insert(IDEMPOTENCY_KEY, key);
-        }
+        add_call_headers(&mut headers, self.template.method, call);
         let request = EgressRequest {
             method: client_method(self.template.method),
             url: filled.url,

@@ -13,7 +13,7 @@ pub use manifest_tool::ManifestHttpTool;
 pub use template::{FilledRequest, RequestTemplate};
 
 use crate::ToolSettings;
-use exchange::{MUST_BE_HTTPS, exchange, failed, is_open, timeout_of};
+use exchange::{MUST_BE_HTTPS, add_call_headers, exchange, failed, is_open, timeout_of};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use input::{HttpInput, client_method, effect_of, read_input};
 use redflow_contract::Message;
@@ -35,9 +35,6 @@ const DEFAULT_BODY_BYTES: u32 = 131_072;
 
 /// The redirects of a call, if the node does not say.
 const DEFAULT_REDIRECTS: u32 = 5;
-
-/// The header with the key of a call that changes something.
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Makes HTTP requests for a model.
 pub struct HttpRequestTool {
@@ -111,11 +108,7 @@ impl HttpRequestTool {
     fn request(&self, input: HttpInput, call: &ToolCall) -> EgressRequest {
         let HttpInput { url, method, mut headers, body } = input;
         headers.extend(self.headers.clone());
-        if method != HttpMethod::Get
-            && let Ok(key) = HeaderValue::from_str(&call.idempotency_key.to_hex())
-        {
-            headers.insert(IDEMPOTENCY_KEY, key);
-        }
+        add_call_headers(&mut headers, method, call);
         EgressRequest {
             method: client_method(method),
             url,
