@@ -25,8 +25,8 @@ async fn four_kinds_of_credentials_reach_the_service(line: ReleaseLine) {
     scene.sidecar.start();
     let basic = "Basic YWRhOnMzY3JldC1vZi10aGUtc2VydmljZQ==".to_owned();
     let query = format!("/service?api_key={SECRET}");
-    type Row = (Value, &'static str, Option<(&'static str, String)>);
-    let rows: [Row; 5] = [
+    type Row<'a> = (Value, &'a str, Option<(&'a str, String)>);
+    let rows: [Row<'_>; 5] = [
         (
             json!({"authentication": "basic", "user": "ada", "credentials": {"password": SECRET}}),
             "/service",
