@@ -56,7 +56,7 @@ pub(crate) fn options() -> CheckOptions<'static> {
         run_limits: RunLimits::default(),
         run_budget: Default::default(),
         instance: InstanceId::local(),
-        has_operations: &|_| false,
+        provides_tools: &|_| false,
         can_run: &runs,
         env: &env,
     }

@@ -94,7 +94,7 @@ fn checked(flow: &Value, adapters: &Adapters, env: Env) -> Result<CheckedFlow, F
         run_limits: RunLimits::default(),
         run_budget: Default::default(),
         instance: InstanceId::local(),
-        has_operations: &|_| false,
+        provides_tools: &|_| false,
         can_run: &|type_name| adapters.can_run(type_name),
         env: &env,
     };

@@ -80,7 +80,7 @@ impl World {
             run_limits: RunLimits::default(),
             run_budget: Default::default(),
             instance: InstanceId::local(),
-            has_operations: &|_| false,
+            provides_tools: &|_| false,
             can_run: &|type_name| adapters.can_run(type_name),
             env: &process_env,
         };

@@ -72,8 +72,9 @@ impl AppContext {
             run_limits: RunLimits::default(),
             run_budget: self.settings.run_budget,
             instance: InstanceId::local(),
-            has_operations: &|type_name| {
-                self.registry.snapshot().operations(&InstanceId::local(), type_name).is_some()
+            provides_tools: &|type_name| {
+                self.adapters.tool_providers.contains_key(type_name)
+                    || self.registry.snapshot().operations(&InstanceId::local(), type_name).is_some()
             },
             can_run: &|type_name| self.adapters.can_run(type_name),
             env: &process_env,

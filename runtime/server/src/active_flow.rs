@@ -106,8 +106,9 @@ impl FlowBuilder {
             run_limits: self.settings.run_limits,
             run_budget: self.settings.run_budget,
             instance: self.instance.clone(),
-            has_operations: &|type_name| {
-                self.registry.snapshot().operations(&self.instance, type_name).is_some()
+            provides_tools: &|type_name| {
+                self.adapters.tool_providers.contains_key(type_name)
+                    || self.registry.snapshot().operations(&self.instance, type_name).is_some()
             },
             can_run: &|type_name| self.can_run(type_name),
             env: &self.env,

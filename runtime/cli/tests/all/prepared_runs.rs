@@ -125,7 +125,7 @@ fn engine_for(
         run_limits: RunLimits::default(),
         run_budget: redflow_contract::node::Budget::default(),
         instance: instance.clone(),
-        has_operations: &|_| false,
+        provides_tools: &|_| false,
         can_run: &|name| adapters.can_run(name),
         env: &|_| None,
     };

@@ -13,7 +13,7 @@ use redflow_contract::transcript::ChatMessage;
 use redflow_models::ScriptedModel;
 use redflow_ports::{
     Adapters, BoxFuture, BuildError, ChatModel, FlowNode, ManifestToolConfig, Memory, ModelInfo,
-    ModelRequest, NodeConfig, NodeContext, NodeOutput, Tool, ToolOutcome,
+    ModelRequest, NodeConfig, NodeContext, NodeOutput, ProvidedTool, Tool, ToolOutcome, ToolProvider,
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -95,8 +95,42 @@ pub(crate) fn register(adapters: &mut Adapters) {
     adapters.tools.insert("tool.counting", Arc::new(|config| Ok(Arc::new(CountingTool::build(config)))));
     adapters.manifest_tool =
         Some(Arc::new(|config| Ok(Arc::new(Double::of_manifest(config)?) as Arc<dyn Tool>)));
+    adapters.tool_providers.insert("tool.provider", Arc::new(|_| Ok(provider() as Arc<dyn ToolProvider>)));
     adapters.nodes.insert("node.double", Arc::new(|config| Ok(Box::new(NodeDouble::build(config)))));
     adapters.memories.insert("buffer-memory", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
+}
+
+/// `tool.provider`: has as many tools as a test says, `many.one` first.
+pub(crate) struct ManyTools {
+    tools: Mutex<Vec<ProvidedTool>>,
+    generation: AtomicU64,
+}
+
+thread_local! {
+    static PROVIDER: RefCell<Option<Arc<ManyTools>>> = const { RefCell::new(None) };
+}
+
+/// The provider of this test.
+pub(crate) fn provider() -> Arc<ManyTools> {
+    let new = || Arc::new(ManyTools { tools: Mutex::default(), generation: AtomicU64::new(0) });
+    PROVIDER.with_borrow_mut(|provider| Arc::clone(provider.get_or_insert_with(new)))
+}
+
+impl ManyTools {
+    pub(crate) fn set(&self, tools: Vec<ProvidedTool>) {
+        *self.tools.lock().unwrap() = tools;
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl ToolProvider for ManyTools {
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    fn tools(&self) -> Vec<ProvidedTool> {
+        self.tools.lock().unwrap().clone()
+    }
 }
 
 /// `node.double`: an ordinary node that sends its input some `times`, with another `payload` and without what

@@ -100,7 +100,10 @@ pub(crate) fn check_flow(
         run_limits,
         run_budget,
         instance: InstanceId::local(),
-        has_operations: &|type_name| registry.snapshot().operations(&instance, type_name).is_some(),
+        provides_tools: &|type_name| {
+            adapters.tool_providers.contains_key(type_name)
+                || registry.snapshot().operations(&instance, type_name).is_some()
+        },
         can_run: &|type_name| adapters.can_run(type_name),
         env: &process_env,
     };

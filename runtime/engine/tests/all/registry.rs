@@ -570,6 +570,37 @@ async fn the_manifest_replaces_the_operations_of_a_package() {
     assert_eq!(entries, [("node-double.create", false), ("node-double.list", false)]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_node_may_provide_tools_of_its_own() {
+    let test = start(&flow(json!(["*"]), &[]), &manifest(&[]));
+    let provided = |test: &EngineTest, tools: &[Value]| {
+        define(&test.registry, &manifest(tools));
+        test.registry.snapshot().tools().to_vec()
+    };
+    crate::doubles::provider().set(provided(&test, &[tool("many.one", json!({}))]));
+    let names = |run: &str, test: &EngineTest| -> Vec<String> {
+        let fact = first_fact(test, run);
+        let tools = fact["fact"]["spec"]["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let flow = json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["d"]), json!({"allowedTools": ["many.*"]})),
+        model("m", json!([tool_call("many__one", json!({})), final_answer("done")])),
+        with(node("t", "tool.provider", json!([])), json!({"name": ""})),
+        debug("d", "payload"),
+    ]);
+    let test = Setup::default().start_engine(&flow);
+    assert_eq!(calls(&test).await[0]["output"], json!({"ok": true}));
+    crate::doubles::provider()
+        .set(provided(&test, &[tool("many.one", json!({})), tool("many.two", json!({}))]));
+    calls(&test).await;
+    assert_eq!((names("run-1", &test), names("run-2", &test).len()), (vec!["many.one".to_owned()], 2));
+    // The provider has no tool any more.
+    crate::doubles::provider().set(provided(&test, &[]));
+    assert_eq!(ends(&test.fire().await), ["run-3 a failed TOOL_NOT_ALLOWED"]);
+}
+
 /// Runs until the first tool call hangs, crashes, changes the manifest, and resumes.
 async fn after_a_crash(first: &Manifest, second: &Manifest) -> (Vec<String>, String) {
     let flow = json!([

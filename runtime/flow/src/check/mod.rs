@@ -47,8 +47,8 @@ pub struct CheckOptions<'a> {
     pub instance: InstanceId,
     /// Whether this build can run a node type.
     pub can_run: &'a dyn Fn(&str) -> bool,
-    /// Whether nodes of a type have operations that agents call as tools.
-    pub has_operations: &'a dyn Fn(&str) -> bool,
+    /// Whether nodes of a type provide several tools: operations, or tools of an adapter.
+    pub provides_tools: &'a dyn Fn(&str) -> bool,
     /// The process environment, as far as flows may see it.
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -156,7 +156,7 @@ pub struct ReadyTool {
 ///     run_budget: Default::default(),
 ///     instance: InstanceId::local(),
 ///     can_run: &|type_name| ["agent-core", "calculator-tool"].contains(&type_name),
-///     has_operations: &|_| false,
+///     provides_tools: &|_| false,
 ///     env: &|_| None,
 /// };
 /// // An agent with a tool, but without a model.

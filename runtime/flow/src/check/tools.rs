@@ -252,8 +252,7 @@ impl Checker<'_> {
     /// Whether a node provides several tools.
     pub(super) fn is_provider(&self, ix: NodeIx) -> bool {
         let type_name = &self.flow.raw(ix).type_name;
-        let is_data = self.flow.nodes[ix].kind.role == Role::Data;
-        node::find(type_name).provider || (is_data && (self.options.has_operations)(type_name))
+        node::find(type_name).provider || (self.options.provides_tools)(type_name)
     }
 
     /// Reads a node that provides several tools.

@@ -18,7 +18,7 @@ fn codes(text: &[u8], limits: FlowLimits) -> Vec<String> {
         run_limits: RunLimits::default(),
         run_budget: redflow_contract::node::Budget::default(),
         instance: InstanceId::local(),
-        has_operations: &|_| false,
+        provides_tools: &|_| false,
         can_run: &runs,
         env: &process_env,
     };

@@ -44,7 +44,7 @@ pub(crate) fn options(profile: Profile) -> CheckOptions<'static> {
         run_limits: RunLimits::default(),
         run_budget: redflow_contract::node::Budget::default(),
         instance: InstanceId::local(),
-        has_operations: &|_| false,
+        provides_tools: &|_| false,
         can_run: &runs,
         env: &process_env,
     }

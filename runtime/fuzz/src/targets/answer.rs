@@ -88,7 +88,7 @@ fn compile() -> Option<(Arc<dyn Agent>, EncodedPlan)> {
         run_limits: Default::default(),
         run_budget: Default::default(),
         instance: InstanceId::local(),
-        has_operations: &|_| false,
+        provides_tools: &|_| false,
         can_run: &|_| true,
         env: &|_| None,
     };

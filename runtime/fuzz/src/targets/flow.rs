@@ -30,7 +30,7 @@ impl Target for FlowFile {
                 run_limits: Default::default(),
                 run_budget: Default::default(),
                 instance: InstanceId::local(),
-                has_operations: &|_| false,
+                provides_tools: &|_| false,
                 can_run: &|_| true,
                 env: &|name| (name == "HOME").then(|| "home".to_owned()),
             };
