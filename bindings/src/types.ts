@@ -1808,7 +1808,7 @@ message: { [key: string]: JsonValue },
  */
 spec: AgentSpec, 
 /**
- * Who started the run; absent if nobody in particular did.
+ * Who started the run; absent if it is unknown.
  */
 by?: Principal, } | { "type": "memory_recalled", 
 /**
@@ -2401,7 +2401,7 @@ maxIterations: number,
  */
 tools: Array<string>, 
 /**
- * Who started the run; absent if nobody in particular did.
+ * Who started the run; absent if it is unknown.
  */
 by?: Principal, } | { "type": "memory_recalled", 
 /**

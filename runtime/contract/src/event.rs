@@ -85,7 +85,7 @@ pub enum RunEventKind {
         max_iterations: u32,
         /// The names of the tools that the model may call.
         tools: Vec<String>,
-        /// Who started the run; absent if nobody in particular did.
+        /// Who started the run; absent if it is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         by: Option<Principal>,

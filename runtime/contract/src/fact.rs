@@ -30,7 +30,7 @@ pub enum Fact {
         message: Message,
         /// The agent with every reference resolved.
         spec: Arc<AgentSpec>,
-        /// Who started the run; absent if nobody in particular did.
+        /// Who started the run; absent if it is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         by: Option<Principal>,

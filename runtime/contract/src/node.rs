@@ -21,6 +21,7 @@ mod models;
 mod node_red;
 mod node_type;
 mod palette_nodes;
+mod secret_rule;
 mod services;
 #[cfg(feature = "codegen")]
 pub mod source;

@@ -13,7 +13,7 @@ pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The most headers of an answer.
 pub const MAX_HEADERS: usize = 100;
 
-/// A request to an address that nobody has checked yet.
+/// A request to an address that no rule has judged yet.
 #[derive(Clone)]
 pub struct EgressRequest {
     /// The method.

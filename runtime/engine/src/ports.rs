@@ -30,7 +30,7 @@ pub struct Ports {
     pub meter: Arc<dyn Meter>,
     /// The tools that are no nodes of their own, and who may call what.
     pub registry: Arc<Registry>,
-    /// Who starts runs, unless a start says it; none if nobody in particular does.
+    /// Who starts runs, unless a start says it; none if it is unknown.
     pub principal: Option<Principal>,
     /// The process environment, as far as flows may read it.
     pub env: fn(&str) -> Option<String>,

@@ -23,7 +23,7 @@ pub struct FirstFact {
     pub session: Option<String>,
     /// The message that started the run.
     pub message: Message,
-    /// Who started the run; none if nobody in particular did.
+    /// Who started the run; none if it is unknown.
     pub by: Option<Principal>,
 }
 

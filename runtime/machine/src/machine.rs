@@ -13,7 +13,7 @@ use std::fmt::Debug;
 pub struct RunCaller<'a> {
     /// The session key of the conversation; none without a memory.
     pub session: Option<&'a str>,
-    /// Who started the run; none if nobody in particular did.
+    /// Who started the run; none if it is unknown.
     pub by: Option<&'a Principal>,
 }
 

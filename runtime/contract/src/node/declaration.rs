@@ -1,6 +1,7 @@
 //! How a node type is declared: its role and ports, its properties, and what an editor shows.
 
 pub use super::node_type::{FixedTool, NodeType};
+pub use super::secret_rule::{SecretRule, SecretVariable};
 use super::values::EffectClass;
 use crate::edge::{PortKind, Role};
 #[cfg(feature = "codegen")]
@@ -430,30 +431,6 @@ pub enum JsonShape {
     ToolIds,
     /// The capabilities of a model.
     Capabilities,
-}
-
-/// Which characters a secret may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "snake_case"))]
-pub enum SecretRule {
-    /// Any.
-    Any,
-    /// Those of a key.
-    Key,
-    /// 32 bytes in base64.
-    Bytes,
-    /// Those of a sidecar's token, which a sidecar that runs already needs.
-    Token,
-}
-
-/// The environment variable of the sidecar that has a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize))]
-pub struct SecretVariable {
-    /// The name of the variable.
-    pub name: &'static str,
-    /// The property whose value makes the variable unused: the address of another server.
-    pub unless: Option<&'static str>,
 }
 
 /// The value of a property in a new node.

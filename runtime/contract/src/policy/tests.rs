@@ -45,7 +45,7 @@ fn roles() -> Roles {
         "clerks": {"agents": ["Clerk"]},
         "robots": {"agents": ["a1"]},
         "guests": {"tokens": ["bob"], "instances": ["plant-8"], "agents": ["a8"]},
-        "nobody": {},
+        "unused": {},
         "home": {"instances": ["local"]},
     }))
     .unwrap()
@@ -118,7 +118,7 @@ fn each_list_narrows_a_rule() {
         (json!({"roles": ["clerks"]}), true),
         (json!({"roles": ["robots"]}), true),
         (json!({"roles": ["guests"]}), false),
-        (json!({"roles": ["nobody"]}), false),
+        (json!({"roles": ["unused"]}), false),
         (json!({"roles": ["guests", "office"]}), true),
         (json!({"roles": ["office"], "agents": ["a2"]}), false),
         (json!({"roles": ["office"], "agents": ["a1"], "effect": ["read"], "nodes": ["n1"]}), true),
@@ -147,7 +147,7 @@ fn a_role_has_the_local_flow_only_if_it_names_it() {
         |role: &str, call: &CallSubject<'_>| policy(json!([{"deny": ["*"], "roles": [role]}])).decide(call);
     let local = CallSubject { instance: "local", by: None, agent: None, agent_name: "", ..weather() };
     assert_eq!(decide("home", &local), Decision::Deny { rule: 1 });
-    for role in ["office", "plants", "clerks", "nobody"] {
+    for role in ["office", "plants", "clerks", "unused"] {
         assert_eq!(decide(role, &local), Decision::Allow, "{role}");
     }
     // Only a token is a token: other principals do not get its role by their text.

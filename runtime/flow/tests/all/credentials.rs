@@ -48,7 +48,7 @@ fn moves_separate_credentials_into_their_nodes_and_reports_invalid_ones() {
         "flows": [{"id": "a", "type": "x"}, {"id": "b", "type": "x", "credentials": {"k": "own"}},
                   {"id": "c", "type": "x", "name": "C", "credentials": "text"},
                   {"id": "d", "type": "x", "credentials": ["list"]}, {"id": "e", "type": "x", "credentials": null}],
-        "credentials": {"a": {"k": "beside"}, "b": {"k": "other"}, "nobody": {"k": "lost"}},
+        "credentials": {"a": {"k": "beside"}, "b": {"k": "other"}, "unused": {"k": "lost"}},
     });
     let mut flow = read(document).into_array();
     let odd: Vec<String> = flow.invalid_credentials().into_iter().map(|node| node.id.to_string()).collect();

@@ -178,7 +178,7 @@ fn adapters() -> Adapters {
     adapters
 }
 
-/// A tool of the manifest that returns its input, and fails if it is told so. With `hold` it makes this file, and
+/// A tool of the manifest that returns its input, and fails if its body says so. With `hold` it makes this file, and
 /// waits until somebody removes it.
 struct EchoTool;
 

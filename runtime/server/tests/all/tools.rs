@@ -427,7 +427,7 @@ async fn held_call(sidecar: &TestSidecar, name: &str) -> (TcpStream, std::path::
     (tcp, hold)
 }
 
-/// A call is made and logged, even if nobody waits for it any more.
+/// A call is made and logged, even if its client has disconnected.
 #[tokio::test]
 async fn a_call_is_logged_when_its_client_hangs_up() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -465,7 +465,7 @@ async fn a_call_that_the_stop_interrupts_is_logged_as_unknown() {
     }
 }
 
-/// Calls that nobody waits for are limited too. Others wait for them.
+/// Calls of disconnected clients are limited too. Others wait for them.
 #[tokio::test]
 async fn calls_at_the_same_time_are_limited() {
     let sidecar = TestSidecar::start(plain_flow()).await;

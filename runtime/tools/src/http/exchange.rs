@@ -20,7 +20,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The header of the trace.
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What a call is told that would send a secret for everyone to read.
+/// The error of a call that would send a secret unencrypted.
 pub(crate) const MUST_BE_HTTPS: &str = "this tool sends credentials, so the address must begin with https://";
 
 /// Whether everyone on the way could read a request: it goes by http to a host that is not private. Says nothing about
