@@ -100,6 +100,24 @@ export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_RE
 export type Severity = "error" | "warning" | "info";
 
 /**
+ * A sentence without its words: which one it is, and what stands in its places.
+ */
+export type Phrase = { 
+/**
+ * The key in the catalogues. It never changes its meaning.
+ */
+key: string, 
+/**
+ * What stands in each place, by its name.
+ */
+args?: { [name: string]: PhraseArg }, };
+
+/**
+ * What stands in one place of a sentence.
+ */
+export type PhraseArg = string | Phrase;
+
+/**
  * One problem: both nodes, the place, and what to do about it.
  */
 export type Diagnostic = { 
@@ -146,7 +164,15 @@ expected: string | null,
 /**
  * The value that is in this place.
  */
-found: string | null, };
+found: string | null, 
+/**
+ * `message`, for other languages.
+ */
+messagePhrase?: Phrase, 
+/**
+ * `help`, for other languages.
+ */
+helpPhrase?: Phrase, };
 
 /**
  * The result of a check: every problem at once.
@@ -4022,7 +4048,11 @@ shape: StatusShape,
 /**
  * The text beside it.
  */
-text: string, } | { "type": "notice", 
+text: string, 
+/**
+ * `text`, for other languages.
+ */
+phrase?: Phrase, } | { "type": "notice", 
 /**
  * The node that it is about.
  */

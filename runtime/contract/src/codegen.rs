@@ -3,8 +3,8 @@
 
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
-    fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, plan, policy,
-    replay, run, run_error, stream, tally, tool, tool_api, transcript,
+    fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, phrase, plan,
+    policy, replay, run, run_error, stream, tally, tool, tool_api, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 mod nodes;
 
-pub use nodes::{docs, nodes, palette_types, sidecar_types};
+pub use nodes::{docs, nodes, palette_types, phrases, sidecar_types};
 
 /// A generated file: its name in its folder, and its text.
 pub type GeneratedFile = (String, String);
@@ -50,6 +50,8 @@ pub fn typescript() -> String {
         code::StoreCode,
         code::ApiCode,
         code::Severity,
+        phrase::Phrase,
+        phrase::PhraseArg,
         diagnostic::Diagnostic,
         diagnostic::CheckReport,
         run_error::RunError,

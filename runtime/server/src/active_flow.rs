@@ -12,6 +12,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeId};
+use redflow_contract::phrases;
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_engine::{BuiltAgent, BuiltFlow, FlowTool, Registry, build_flow};
@@ -177,12 +178,9 @@ impl FlowBuilder {
 
 /// The problem of an agent that passes the checker, but whose model, memory or tool cannot be built.
 fn build_problem(state: &AgentState, error: &RunError) -> Diagnostic {
-    let help = "Correct the node that the message names, and deploy again.".to_owned();
-    let message = error.message.clone();
-    Diagnostic {
-        node: Some(state.node.clone()),
-        ..Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help)
-    }
+    let (message, help) = (&error.message, phrases::build_failed_help());
+    let problem = Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help);
+    Diagnostic { node: Some(state.node.clone()), ..problem }
 }
 
 fn tabs(raw: &RawFlow) -> Vec<FlowSummary> {
