@@ -19,6 +19,7 @@ import type { Red } from "./red";
 import { refusedEdges, setRefusedEdges } from "./refused-edges";
 import { Runs } from "./runs";
 import type { RunLimits } from "./runs";
+import { type Sentence, problemSentence, sentence } from "./sentence";
 import { SidecarApi } from "./sidecar-api";
 import type { CurrentSidecar } from "./sidecar-api";
 import { SidecarConnection } from "./sidecar-connection";
@@ -304,15 +305,15 @@ export class Runtime {
       case "start_done":
         return this.runs.startDone(message);
       case "status": {
-        const { node, fill, shape, text } = message;
-        return this.agents.setRunStatus(node, { fill, shape, text });
+        const { node, fill, shape, text, phrase } = message;
+        return this.agents.setRunStatus(node, { fill, shape, text, phrase });
       }
       case "deployed":
         return this.onDeployed(message);
       case "flows_refused": {
         const { code, message: why } = message.error;
         this.RED.log.error(`[redflow-runtime] the sidecar cannot use this flow: ${why} (${code})`);
-        this.agents.setProblems(new Map(), `${code}: ${why}`);
+        this.agents.setProblems(new Map(), problemSentence({ code, message: why }));
         return this.logDiagnostics(message.revision, message.error.report?.diagnostics ?? []);
       }
       case "notice":
@@ -329,11 +330,11 @@ export class Runtime {
     if (revision !== this.flow?.revision) {
       return;
     }
-    const problems = new Map<string, string>();
+    const problems = new Map<string, Sentence>();
     for (const { node, ready, problems: own } of agents) {
       if (!ready) {
         const first = own.find((problem) => problem.severity === "error") ?? own[0];
-        problems.set(node.id, first === undefined ? "the agent is not ready" : `${first.code}: ${first.message}`);
+        problems.set(node.id, first === undefined ? sentence("status_not_ready") : problemSentence(first));
       }
     }
     this.agents.setProblems(problems);

@@ -6,6 +6,7 @@ import { agentErrors } from "../dist/agent-errors.js";
 import { Agents } from "../dist/agents.js";
 import { Failure } from "../dist/failure.js";
 import { Runs, finishIfEnding, hasLeftWithResult } from "../dist/runs.js";
+import { problemSentence } from "../dist/sentence.js";
 import { FakeNode, FakeSession, fakeRed } from "./kit/red.mjs";
 
 function world(limits = {}) {
@@ -338,7 +339,7 @@ test("the status shows the connection, then the problem, then the run", () => {
   const last = () => node.statuses.at(-1);
   agents.setRunStatus("ag", { fill: "blue", shape: "ring", text: "iteration 1: model" });
   assert.equal(last().text, "iteration 1: model");
-  agents.setProblems(new Map([["ag", "MODEL_MISSING: no model"]]));
+  agents.setProblems(new Map([["ag", problemSentence({ code: "MODEL_MISSING", message: "no model" })]]));
   assert.deepEqual(last(), { fill: "red", shape: "dot", text: "MODEL_MISSING: no model" });
   agents.setConnection({ is: "away", reason: "cut" });
   assert.deepEqual(last(), { fill: "grey", shape: "ring", text: "sidecar away: cut" });
@@ -351,6 +352,32 @@ test("the status shows the connection, then the problem, then the run", () => {
   agents.setProblems(new Map());
   agents.setConnection({ is: "connected", version: "1" });
   assert.equal(last().text, "iteration 1: model");
+});
+
+test("editors receive the phrase of a status before its text, and lose it with the agent", () => {
+  const { agents, node, RED } = world();
+  const [id, topic] = ["ag", "redflow/status/ag"];
+  const phrase = { key: "status_model", args: { iteration: "1" } };
+  agents.setRunStatus(id, { fill: "blue", shape: "ring", text: "iteration 1: model", phrase });
+  assert.deepEqual(RED.published, [[topic, { text: "iteration 1: model", phrase }, true]]);
+  const messagePhrase = { key: "service_missing", args: { agent: "`a`", role: { key: "model" } } };
+  agents.setProblems(new Map([[id, problemSentence({ code: "MODEL_MISSING", message: "`a` has no model", messagePhrase })]]));
+  assert.deepEqual(RED.published.at(-1)[1], {
+    text: "MODEL_MISSING: `a` has no model",
+    phrase: { key: "status_problem", args: { code: "MODEL_MISSING", message: messagePhrase } },
+  });
+  agents.setWaiting(2);
+  agents.setConnection({ is: "away", reason: "cut" });
+  const args = { reason: "cut", waiting: "2" };
+  assert.deepEqual(RED.published.at(-1)[1], { text: "sidecar away: cut (2 waiting)", phrase: { key: "status_away_waiting", args } });
+  agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "no" });
+  assert.deepEqual(RED.published.at(-1), [topic, {}, false], "a status without a phrase");
+  const count = RED.published.length;
+  agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "still no" });
+  assert.equal(RED.published.length, count);
+  agents.setConnection({ is: "connecting" });
+  agents.detach(node);
+  assert.deepEqual(RED.published.at(-1), [topic, {}, false], "a removed agent");
 });
 
 test("keeps errors without a run, and leaves those of runs to the sidecar", () => {

@@ -1,6 +1,6 @@
 // Maps a report of the checker to the nodes, agents and wires of the editor. Pure; checks nothing itself.
 
-import type { CheckReport, Diagnostic } from "@redflow/bindings";
+import type { CheckReport, Diagnostic, Phrase } from "@redflow/bindings";
 import { cut } from "./dom.mjs";
 import { type FlowMap, isAgent } from "./flow.mjs";
 
@@ -14,13 +14,15 @@ const LINE_CHARS = 100;
 /** The most characters of a node id with its subflow instances. Longer ids are not replaced by labels. */
 const ID_CHARS = 500;
 
-/** The texts that do not come from the checker. */
+/** The texts that do not come from the checker, and how to translate those that do. */
 export interface Texts {
   /** For a wire from another node. */
   from(name: string): string;
   more(count: number): string;
   /** The label of a node on the canvas. */
   labelOf(id: string): string | undefined;
+  /** A text of the checker in the user's language; the English one if there is no other. */
+  translate(phrase: Phrase | undefined, english: string): string;
 }
 
 /** A problem as a node shows it. */
@@ -65,7 +67,7 @@ export function verdictsOf(report: CheckReport, map: FlowMap, texts: Texts): Ver
     if (reported.severity === "info") {
       continue;
     }
-    const diagnostic = withEditorIds(reported, map, texts);
+    const diagnostic = forEditor(reported, map, texts);
     const { node, target } = diagnostic;
     if (node === null) {
       unusable ??= isError(diagnostic) ? explain(diagnostic).join(". ") : undefined;
@@ -158,15 +160,19 @@ function splitWord(word: string): string[] {
   return parts;
 }
 
-/** Replaces the checker's ids, which contain subflow instances, with those of the editor, and ids with labels. */
-function withEditorIds(diagnostic: Diagnostic, map: FlowMap, texts: Texts): Diagnostic {
+/**
+ * Translates the texts. Replaces the checker's ids, which contain subflow instances, with those of the editor, and ids with
+ * labels.
+ */
+function forEditor(diagnostic: Diagnostic, map: FlowMap, texts: Texts): Diagnostic {
   const convert = (end: Diagnostic["node"]): Diagnostic["node"] => {
     const id = end === null ? undefined : map.idOf(end);
     return end === null || id === undefined ? end : { ...end, id, name: end.name || (texts.labelOf(id) ?? "") };
   };
-  const { node, target, message, help } = diagnostic;
-  const relabel = (sentence: string): string => withLabels(sentence, map, texts);
-  return { ...diagnostic, node: convert(node), target: convert(target), message: relabel(message), help: relabel(help) };
+  const { node, target, messagePhrase, helpPhrase } = diagnostic;
+  const message = withLabels(texts.translate(messagePhrase, diagnostic.message), map, texts);
+  const help = withLabels(texts.translate(helpPhrase, diagnostic.help), map, texts);
+  return { ...diagnostic, node: convert(node), target: convert(target), message, help };
 }
 
 /** Replaces the ids of unnamed nodes with their labels, because the canvas shows no ids. */

@@ -7,6 +7,7 @@ import { CheckLoop, type CheckState, type NotChecked, type Outcome } from "./che
 import { type Texts, type Verdicts, plain, summarize, verdictsOf } from "./checks-verdicts.mjs";
 import { flowToCheck, createFlowMap } from "./flow.mjs";
 import { canvasLabel } from "./node-label.mjs";
+import { phraseText } from "./phrases.mjs";
 import { text } from "./text.mjs";
 
 export type { CheckState } from "./checks-loop.mjs";
@@ -26,6 +27,7 @@ export const texts: Texts = {
   from: (name) => text("checks.from", { name }),
   more: (number) => text("checks.more", { number }),
   labelOf: (id) => canvasLabel(RED.nodes.node(id)),
+  translate: phraseText,
 };
 
 let verdicts: Verdicts | undefined;

@@ -58,6 +58,7 @@ interface EditorRed {
   };
   view: {
     redraw(force?: boolean): void;
+    redrawStatus(node: EditorNode): void;
     scale(): number;
     reveal(id: string, triggerHighlight?: boolean): void;
     focus(): void;

@@ -1,0 +1,32 @@
+// English texts with the phrases by which the editor shows them in the user's language.
+
+import type { Phrase } from "@redflow/bindings";
+
+/** A text in English, and its phrase if the editor's catalogues have it. */
+export interface Sentence {
+  text: string;
+  phrase?: Phrase | undefined;
+}
+
+/** The phrases that only the palette uses, in English. The sidecar declares the others. */
+export const ENGLISH = {
+  status_connecting: "connecting",
+  status_connecting_waiting: "connecting ({waiting} waiting)",
+  status_away: "sidecar away: {reason}",
+  status_away_waiting: "sidecar away: {reason} ({waiting} waiting)",
+  status_problem: "{code}: {message}",
+  status_not_ready: "the agent is not ready",
+} as const;
+
+/** Fills in a phrase of the palette. */
+export function sentence(key: keyof typeof ENGLISH, values: Record<string, Sentence> = {}): Sentence {
+  const text = ENGLISH[key].replace(/\{(\w+)\}/g, (place, name: string) => values[name]?.text ?? place);
+  const args = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.phrase ?? value.text]));
+  return { text, phrase: { key, args } };
+}
+
+/** A checker's problem as one sentence. */
+export function problemSentence(problem: { code: string; message: string; messagePhrase?: Phrase | undefined }): Sentence {
+  const { code, message: text, messagePhrase: phrase } = problem;
+  return sentence("status_problem", { code: { text: code }, message: { text, phrase } });
+}
