@@ -16,6 +16,9 @@ export const ENGLISH = {
   status_away_waiting: "sidecar away: {reason} ({waiting} waiting)",
   status_problem: "{code}: {message}",
   status_not_ready: "the agent is not ready",
+  refused_wire: "dropped a message from a refused wire: {code}: {message}. {help}",
+  refused_again: "dropped a message that an agent had refused already, because this agent is refused too",
+  no_runtime: "the agent has no runtime; choose a redflow-runtime in it and deploy",
 } as const;
 
 /** Fills in a phrase of the palette. */

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
+import { errorsOf } from "../editor-build/editor/agent-errors.mjs";
 import { phraseText } from "../editor-build/editor/phrases.mjs";
 import { startStatuses } from "../editor-build/editor/statuses.mjs";
 import { translator } from "./kit/texts.mjs";
@@ -40,6 +41,13 @@ test("an unknown phrase is shown in English, wherever it stands", () => {
   for (const phrase of [undefined, { key: "of_the_future" }, nested, { key: "model.a b" }, { key: "constructor" }, deep]) {
     assert.equal(phraseText(phrase, "the english text"), "the english text");
   }
+});
+
+test("an error without a run is translated", () => {
+  const phrase = { key: "no_runtime" };
+  const [known, unknown] = errorsOf([], [], [{ at: 2, code: "A", message: "english", phrase }, { at: 1, code: "B", message: "other" }], "agent");
+  assert.match(known.message, /^Der Agent hat keine Runtime/);
+  assert.equal(unknown.message, "other");
 });
 
 test("a status is translated, whichever of text and phrase comes first", () => {

@@ -3,6 +3,7 @@
 
 import type { Diagnostic, RunSummary } from "@redflow/bindings";
 import type { AgentError } from "../admin-api.js";
+import { phraseText } from "./phrases.mjs";
 
 /** The most groups. */
 export const MAX_GROUPS = 50;
@@ -75,8 +76,9 @@ function groupOfRun({ runId, code, startedAt, endedAt }: RunSummary): ErrorGroup
   return { key: runId, code: code ?? "INTERNAL", severity: "error", at, count: 1, runs: [{ id: runId, at }] };
 }
 
-function groupOfError({ at, code, message }: AgentError): ErrorGroup {
-  return { key: JSON.stringify([at, code, message]), code, severity: "error", at, count: 1, message, runs: [] };
+function groupOfError({ at, code, message, phrase }: AgentError): ErrorGroup {
+  const key = JSON.stringify([at, code, message]);
+  return { key, code, severity: "error", at, count: 1, message: phraseText(phrase, message), runs: [] };
 }
 
 /** Merges equal neighbours. The key is that of the oldest, so that it stays the same when the group grows. */
