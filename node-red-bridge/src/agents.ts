@@ -6,8 +6,8 @@ import { guard } from "./guard";
 import type { Red, RedNode, Status } from "./red";
 import type { ConnectionState } from "./sidecar-connection";
 
-/** Characters of a status: more does not fit under a node. */
-const STATUS_LENGTH = 120;
+/** Characters of a status: more does not fit under a node. The tab Errors has the whole sentence. */
+export const STATUS_LENGTH = 40;
 
 /** Agents by their id. */
 export class Agents {
@@ -87,6 +87,15 @@ export class Agents {
     }
   }
 
+  /** A new message has arrived: the status of an ended run goes at once. One that still runs keeps its status. */
+  clearEndedRun(id: string): void {
+    const node = this.nodes.get(id);
+    if (node !== undefined && this.runStatuses.get(id)?.shape === "dot") {
+      this.runStatuses.delete(id);
+      this.show(node);
+    }
+  }
+
   /** Drops the statuses of runs: all of them for a new sidecar session, else those of removed agents. */
   forgetRunStatuses(which: "all" | "removed"): void {
     for (const id of this.runStatuses.keys()) {
@@ -115,7 +124,8 @@ export class Agents {
     const { connection } = this;
     const waiting = this.waiting > 0 ? ` (${this.waiting} waiting)` : "";
     if (connection.is === "refused") {
-      return { fill: "red", shape: "dot", text: `${connection.code}: ${connection.message}` };
+      const { code, message } = connection;
+      return { fill: "red", shape: "dot", text: code === "SIDECAR_UNREACHABLE" ? message : `${code}: ${message}` };
     }
     if (connection.is === "away") {
       return { fill: "grey", shape: "ring", text: `sidecar away: ${connection.reason}${waiting}` };

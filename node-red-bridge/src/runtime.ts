@@ -8,6 +8,7 @@ import { agentErrors } from "./agent-errors";
 import { Agents } from "./agents";
 import { BridgeSession } from "./bridge-session";
 import type { FirstMessage, Identity, Welcome } from "./bridge-session";
+import { nodeLabel } from "./node-label";
 import { notifyEditors } from "./editor-notice";
 import { Failure, clip } from "./failure";
 import { snapshotFlow } from "./flows";
@@ -21,6 +22,7 @@ import { Runs } from "./runs";
 import type { RunLimits } from "./runs";
 import { SidecarApi } from "./sidecar-api";
 import type { CurrentSidecar } from "./sidecar-api";
+import { readLogLine } from "./sidecar-log";
 import { SidecarConnection } from "./sidecar-connection";
 import type { ConnectionState } from "./sidecar-connection";
 import { MAX_REMOTE_TEXT } from "./target";
@@ -89,7 +91,11 @@ export class Runtime {
     });
     this.session = session;
     this.connection = new SidecarConnection(session, (state) => this.onConnectionChange(state));
-    this.runs = new Runs(RED, session, this.agents, () => ({ ...this.settings, url: withoutSecrets(this.address) }));
+    this.runs = new Runs(RED, session, this.agents, () => {
+      const { state } = this;
+      const problem = state.is === "refused" ? state.message : undefined;
+      return { ...this.settings, url: withoutSecrets(this.address), problem };
+    });
     this.tools = new Tools(RED, session);
     this.api = new SidecarApi(() => this.sidecar);
     // Messages of the sidecar wait until their nodes exist.
@@ -211,8 +217,9 @@ export class Runtime {
         onUnavailable: (message) => {
           this.connection.stopWith({ is: "refused", code: "SIDECAR_UNREACHABLE", message });
         },
-        onLogLine: (text) => {
-          guard(this.RED, "the sidecar's log", () => this.RED.log.info(`[redflow-runtime] ${text}`));
+        onLogLine: (line) => {
+          const { level, text } = readLogLine(line, (id) => nodeLabel(this.RED, id));
+          guard(this.RED, "the sidecar's log", () => this.RED.log[level](`[redflow-runtime] ${text}`));
         },
       },
     );
@@ -333,7 +340,7 @@ export class Runtime {
     for (const { node, ready, problems: own } of agents) {
       if (!ready) {
         const first = own.find((problem) => problem.severity === "error") ?? own[0];
-        problems.set(node.id, first === undefined ? "the agent is not ready" : `${first.code}: ${first.message}`);
+        problems.set(node.id, first?.message ?? "the agent is not ready");
       }
     }
     this.agents.setProblems(problems);
@@ -393,8 +400,11 @@ function describeState(state: ConnectionState, url: string): string {
       return `connected to redflow ${state.version} at ${url}`;
     case "away":
       return `the sidecar at ${url} is away: ${state.reason}`;
-    case "refused":
-      return `the sidecar at ${url}: ${state.message} (${state.code})`;
+    case "refused": {
+      // A program that is missing has no address.
+      const place = state.code === "SIDECAR_UNREACHABLE" ? "" : `the sidecar at ${url}: `;
+      return `${place}${state.message} (${state.code})`;
+    }
   }
 }
 
