@@ -4,11 +4,8 @@
 import { clip } from "./failure";
 import { guard } from "./guard";
 import type { Red, RedNode, Status } from "./red";
-import { type Sentence, sentence } from "./sentence";
+import { STATUS_LENGTH, type Sentence, sentence } from "./sentence";
 import type { ConnectionState } from "./sidecar-connection";
-
-/** Characters of a status: more does not fit under a node. */
-const STATUS_LENGTH = 120;
 
 /** The topic on /comms for the phrase of an agent's status. Node-RED's own topic has room for the English text alone. */
 const PHRASE_TOPIC = "redflow/status";
@@ -97,6 +94,15 @@ export class Agents {
     }
   }
 
+  /** A new message has arrived: the status of an ended run goes at once. One that still runs keeps its status. */
+  clearEndedRun(id: string): void {
+    const node = this.nodes.get(id);
+    if (node !== undefined && this.runStatuses.get(id)?.shape === "dot") {
+      this.runStatuses.delete(id);
+      this.show(node);
+    }
+  }
+
   /** Drops the statuses of runs: all of them for a new sidecar session, else those of removed agents. */
   forgetRunStatuses(which: "all" | "removed"): void {
     for (const id of this.runStatuses.keys()) {
@@ -139,7 +145,8 @@ export class Agents {
     const { connection } = this;
     const waiting = { text: String(this.waiting) };
     if (connection.is === "refused") {
-      return { fill: "red", shape: "dot", text: `${connection.code}: ${connection.message}` };
+      const { code, message } = connection;
+      return { fill: "red", shape: "dot", text: code === "SIDECAR_UNREACHABLE" ? message : `${code}: ${message}` };
     }
     if (connection.is === "away") {
       const reason = { text: connection.reason };

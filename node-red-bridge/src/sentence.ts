@@ -2,6 +2,9 @@
 
 import type { Phrase } from "@redflow/bindings";
 
+/** Characters of a status: more does not fit under a node. The tab Errors has the whole sentence. */
+export const STATUS_LENGTH = 40;
+
 /** A text in English, and its phrase if the editor's catalogues have it. */
 export interface Sentence {
   text: string;
@@ -14,7 +17,6 @@ export const ENGLISH = {
   status_connecting_waiting: "connecting ({waiting} waiting)",
   status_away: "sidecar away: {reason}",
   status_away_waiting: "sidecar away: {reason} ({waiting} waiting)",
-  status_problem: "{code}: {message}",
   status_not_ready: "the agent is not ready",
   refused_wire: "dropped a message from a refused wire: {code}: {message}. {help}",
   refused_again: "dropped a message that an agent had refused already, because this agent is refused too",
@@ -26,10 +28,4 @@ export function sentence(key: keyof typeof ENGLISH, values: Record<string, Sente
   const text = ENGLISH[key].replace(/\{(\w+)\}/g, (place, name: string) => values[name]?.text ?? place);
   const args = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.phrase ?? value.text]));
   return { text, phrase: { key, args } };
-}
-
-/** A checker's problem as one sentence. */
-export function problemSentence(problem: { code: string; message: string; messagePhrase?: Phrase | undefined }): Sentence {
-  const { code, message: text, messagePhrase: phrase } = problem;
-  return sentence("status_problem", { code: { text: code }, message: { text, phrase } });
 }

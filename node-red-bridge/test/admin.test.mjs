@@ -17,6 +17,7 @@ for (const type of ["redflow-runtime", "agent-core"]) {
 }
 test.afterEach(() => RED.deploy());
 
+const MASK = "__PWRD__";
 const OURS = "me:rt";
 const runtime = (url, more = {}) => ({ id: "rt", type: "redflow-runtime", mode: "remote", url, name: "Home", ...more });
 const summary = (runId, instance = OURS) => ({ runId, agent: { instance, nodeId: "ag" }, status: "running" });
@@ -146,12 +147,15 @@ test("a check sends no code, setting or secret of other nodes", async (t) => {
   const alone = { code: "NEEDS_NODE_RED", severity: "info" };
   const wrong = { code: "MODEL_MISSING", severity: "error" };
   const report = { ok: false, diagnostics: [wrong, alone], omitted: { NEEDS_NODE_RED: 3 } };
+  const stored = { m: { apiKey: "s3cret", other: "s3cret" }, m2: { apiKey: "s3cret", none: "" }, f: { a: "s3cret" } };
+  t.mock.method(RED.nodes, "getCredentials", (id) => stored[id]);
   const { requests } = await connected(t, () => [200, report]);
   const secret = { name: "KEY", type: "cred", value: "s3cret" };
   const flows = [
     { id: "t", type: "tab", label: "T", env: [secret, { name: "A", type: "str", value: "b" }] },
     { id: "f", type: "function", func: "s3cret", libs: ["s3cret"], wires: [["ag"]], credentials: { a: "s3cret" } },
-    { id: "m", type: "openai-model", model: "gpt", credentials: { apiKey: "s3cret" }, _def: "s3cret", wires: [[]] },
+    { id: "m", type: "openai-model", model: "gpt", credentials: { apiKey: "", more: "s3cret" }, _def: "s3cret", wires: [[]] },
+    { id: "m2", type: "openai-model" },
     { id: "ag", type: "agent-core", maxIterations: 5, wires: [["m"]] },
   ];
   const { status, body } = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows, profile: "redflow" } });
@@ -160,12 +164,14 @@ test("a check sends no code, setting or secret of other nodes", async (t) => {
     flows: [
       { id: "t", type: "tab", label: "T", env: [{ ...secret, value: "" }, { name: "A", type: "str", value: "b" }] },
       { id: "f", type: "function", wires: [["ag"]] },
-      { id: "m", type: "openai-model", model: "gpt", wires: [[]] },
+      // Only whether a credential is set: in the editor, or else in Node-RED.
+      { id: "m", type: "openai-model", model: "gpt", wires: [[]], credentials: { apiKey: "", other: MASK, more: MASK } },
+      { id: "m2", type: "openai-model", credentials: { apiKey: MASK, none: "" } },
       { id: "ag", type: "agent-core", maxIterations: 5, wires: [["m"]] },
     ],
   });
   const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`);
-  const refused = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[3], deep }] } });
+  const refused = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[4], deep }] } });
   assert.deepEqual(code(refused), [422, "FLOW_TOO_DEEP"]);
 });
 

@@ -49,6 +49,14 @@ test("shows a refused wire at both ends and at the drawn wire", () => {
   assert.deepEqual([...found.refused], [[wireKey("inject", 0, "model"), "says EDGE_KIND_MISMATCH\nFix it."]]);
 });
 
+test("shows a service that keeps an agent from running at both of them", () => {
+  const found = verdicts(problem("MODEL_KEY_MISSING", "model", "agent"), problem("MODEL_KEY_MISSING", "model", "other"));
+  const sentence = "says MODEL_KEY_MISSING\nFix it.";
+  assert.deepEqual(["agent", "other"].map((id) => found.sentences.get(id)), [[{ sentence }], [{ sentence }]]);
+  assert.equal(found.sentences.get("model")[0].sentence, sentence);
+  assert.deepEqual([found.problemsOf("model").length, found.problemsOfAgent("agent").length, found.refused.size], [1, 1, 0]);
+});
+
 test("marks the first wire of a path through a junction", () => {
   const found = verdicts(problem("RESULT_ON_MEMORY_PORT", "agent", "debug", { port: 2, pointer: "/wires/2/1" }));
   assert.deepEqual([...found.refused.keys()], [wireKey("agent", 2, "j")]);

@@ -55,7 +55,8 @@ export function countOf(groups: ErrorGroup[]): number {
 function groupsOfProblems(problems: Diagnostic[], agent: string): ErrorGroup[] {
   const relevant = problems.filter(({ severity }) => severity !== "info");
   const groups = relevant.map(({ code, severity, message, help, node, port, pointer, target }): ErrorGroup => {
-    const about = node !== null && node.id !== agent ? node.name || node.type : undefined;
+    const name = node !== null && node.id !== agent ? node.name || node.type : undefined;
+    const about = name !== undefined && message.includes(name) ? undefined : name;
     return {
       key: JSON.stringify(["now", code, node?.id, port, pointer, target?.id]),
       code,

@@ -76,11 +76,12 @@ export function verdictsOf(report: CheckReport, map: FlowMap, texts: Texts): Ver
     const explanation = isError(diagnostic) ? explain(diagnostic) : undefined;
     const [nodeId, targetId] = [map.idOf(node), target === null ? undefined : map.idOf(target)];
     const property = propertyOf(diagnostic);
-    const ends = [nodeId, isEdge(diagnostic) ? targetId : undefined].filter((id) => id !== undefined);
+    const hasTwoEnds = isEdge(diagnostic) || isOfService(diagnostic);
+    const ends = [nodeId, hasTwoEnds ? targetId : undefined].filter((id) => id !== undefined);
     for (const id of new Set(ends)) {
       addOnce(byNode, id, diagnostic);
       if (explanation !== undefined) {
-        const from = id === nodeId ? [] : [texts.from(cut(plain(node.name || node.type), SENTENCE_CHARS))];
+        const from = id === nodeId || !isEdge(diagnostic) ? [] : [texts.from(cut(plain(node.name || node.type), SENTENCE_CHARS))];
         const sentence = [...from, ...explanation].join("\n");
         add(sentences, id, { sentence, ...(id === nodeId && property !== undefined && { property }) });
       }
@@ -193,6 +194,11 @@ function propertyOf({ code, pointer }: Diagnostic): string | undefined {
 /** Whether a problem is about both ends of a wire. */
 function isEdge({ code }: Diagnostic): boolean {
   return code.startsWith("EDGE_") || code === "RESULT_ON_MEMORY_PORT";
+}
+
+/** Whether a problem is about a service that keeps an agent from running. */
+function isOfService({ node, target }: Diagnostic): boolean {
+  return !isAgent(node?.type ?? "") && isAgent(target?.type ?? "");
 }
 
 /** The drawn wire that a problem is about: the first one if it passes junctions. */

@@ -94,7 +94,7 @@ export const checks = { problemsOf, state, onChecked, verdict };
 /** Starts to check. Called once, when the editor is loaded. */
 export function startChecks(): void {
   const loop = new CheckLoop({
-    flow: () => flowToCheck(RED.nodes.createCompleteNodeSet({ credentials: false })),
+    flow: () => flowToCheck(RED.nodes.createCompleteNodeSet({ credentials: false }), (id) => RED.nodes.node(id)?.credentials),
     runtimes: adminApi.runtimes,
     check: (runtime, flow) => adminApi.check(runtime, flow.nodes),
     visible: () => !document.hidden,

@@ -2,13 +2,11 @@
 // phrase. Never changes a status that has another text.
 
 import type { Phrase } from "@redflow/bindings";
+import { STATUS_LENGTH } from "../sentence.js";
 import { cut } from "./dom.mjs";
 import { phraseText } from "./phrases.mjs";
 
 const [PHRASES, STATUSES] = ["redflow/status/", "status/"];
-
-/** The most characters of a status: more does not fit under a node. */
-const STATUS_CHARS = 120;
 
 /** The English text of the last status of each agent, and its phrase. */
 const known = new Map<string, { text: string; phrase: Phrase }>();
@@ -32,7 +30,7 @@ function translate(id: string): void {
   const [node, status] = [RED.nodes.node(id), known.get(id)];
   const shown = node?.["status"] as { text?: string } | undefined;
   if (node && status !== undefined && shown?.text === status.text) {
-    shown.text = cut(phraseText(status.phrase, status.text), STATUS_CHARS);
+    shown.text = cut(phraseText(status.phrase, status.text), STATUS_LENGTH);
     node["dirtyStatus"] = true;
     node.dirty = true;
     RED.view.redrawStatus(node);

@@ -351,6 +351,20 @@ pub fn schema_list(names: &BTreeSet<String>) -> String {
     out + "];\n"
 }
 
+/// The text of the palette's `http-statuses.ts`: which code gives a failed request which status.
+#[must_use]
+pub fn http_statuses() -> String {
+    let runs = code::RunErrorCode::ALL.iter().map(|code| (code.as_str(), code.http_status()));
+    let api = code::ApiCode::ALL.iter().map(|code| (code.as_str(), code.class()));
+    let mut out =
+        format!("{WRITTEN}\n/** The HTTP status of a response if a message failed with a code. */\n");
+    out += "export const HTTP_STATUSES: Readonly<Record<string, number>> = {\n";
+    for (code, status) in runs.chain(api) {
+        let _ = writeln!(out, "  {code}: {status},");
+    }
+    out + "};\n"
+}
+
 fn whole<T: JsonSchema>(name: &str) -> GeneratedFile {
     file(name, &schema::<T>())
 }

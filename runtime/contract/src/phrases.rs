@@ -72,6 +72,8 @@ phrases! {
     service_missing_help(role, property) "Wire a {role} node to the agent's input, or name one in `{property}`.";
     too_many_services(agent, count, roles, names) "{agent} has {count} {roles}: {names}";
     too_many_services_help(role) "Keep one {role} and remove the wires or properties that bind the others.";
+    model_key_missing(model) "`{model}` has no API key";
+    model_key_missing_help(variable) "Open the node, enter its API key and deploy. Or set {variable} where the sidecar runs, and restart it.";
     session_shared(memory) "messages without `msg.sessionId` all share one conversation in {memory}";
     session_shared_help() "Set `sessionId` on the agent, such as `{{msg.userId}}`, or send `msg.sessionId`.";
 
@@ -120,6 +122,7 @@ phrases! {
     credential_unbound_help() "Name the hosts that may get them in `hosts`, such as [\"api.example.org\"].";
     credentials_wrong() "`credentials` must be an object of names and values";
     credentials_wrong_help() "Send {\"name\": \"value\"}, or leave `credentials` out to keep those of the node.";
+    build_failed(node, reason) "`{node}` cannot be built: {reason}";
     build_failed_help() "Correct the node that the message names, and deploy again.";
 
     // What a property must be, and what it is.

@@ -66,7 +66,8 @@ fn untested(codes: &[(&str, String, &str)], tests: &str) -> Vec<String> {
 
 /// Every phrase is used. Translators would work on others for nothing.
 pub(crate) fn phrases(root: &Path) -> Vec<String> {
-    let is_source = |path: &str| path.starts_with("runtime/") && path.contains("/src/") && path.ends_with(".rs");
+    let is_source =
+        |path: &str| path.starts_with("runtime/") && path.contains("/src/") && path.ends_with(".rs");
     let paths = tracked_files(root).into_iter().filter(|path| is_source(path));
     let sources: String = paths.filter_map(|path| files::read(root, &path).ok()).collect();
     let used: HashSet<&str> = sources
@@ -74,7 +75,9 @@ pub(crate) fn phrases(root: &Path) -> Vec<String> {
         .filter_map(|rest| rest.split(|char: char| !char.is_alphanumeric() && char != '_').next())
         .collect();
     let unused = PHRASES.iter().filter(|phrase| !used.contains(phrase.key));
-    unused.map(|phrase| format!("no code uses `phrases::{}`; remove it in every language", phrase.key)).collect()
+    unused
+        .map(|phrase| format!("no code uses `phrases::{}`; remove it in every language", phrase.key))
+        .collect()
 }
 
 fn private_lines(path: &str, text: &str) -> Vec<String> {
