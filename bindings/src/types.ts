@@ -72,12 +72,12 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "MODEL_KEY_MISSING" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
 
 /**
  * Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
@@ -98,6 +98,24 @@ export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_RE
  * How bad a diagnostic is.
  */
 export type Severity = "error" | "warning" | "info";
+
+/**
+ * A sentence without its words: which one it is, and what stands in its places.
+ */
+export type Phrase = { 
+/**
+ * The key in the catalogues. It never changes its meaning.
+ */
+key: string, 
+/**
+ * What stands in each place, by its name.
+ */
+args?: { [name: string]: PhraseArg }, };
+
+/**
+ * What stands in one place of a sentence.
+ */
+export type PhraseArg = string | Phrase;
 
 /**
  * One problem: both nodes, the place, and what to do about it.
@@ -146,7 +164,15 @@ expected: string | null,
 /**
  * The value that is in this place.
  */
-found: string | null, };
+found: string | null, 
+/**
+ * `message`, for other languages.
+ */
+messagePhrase?: Phrase, 
+/**
+ * `help`, for other languages.
+ */
+helpPhrase?: Phrase, };
 
 /**
  * The result of a check: every problem at once.
@@ -4022,7 +4048,11 @@ shape: StatusShape,
 /**
  * The text beside it.
  */
-text: string, } | { "type": "notice", 
+text: string, 
+/**
+ * `text`, for other languages.
+ */
+phrase?: Phrase, } | { "type": "notice", 
 /**
  * The node that it is about.
  */

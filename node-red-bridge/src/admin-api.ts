@@ -15,7 +15,10 @@
 // GET  redflow/agents/:id/errors                   -> AgentErrors            redflow.read
 //
 // An error is a status of 400 or more with a Problem. Runs of other Node-REDs on the same sidecar are hidden.
-// On /comms the topic `redflow/runtimes` announces that RuntimeList has changed, without its content.
+// On /comms the topic `redflow/runtimes` announces that RuntimeList has changed, without its content. `redflow/status/:id` has the
+// Sentence of an agent's status, for other languages.
+
+import type { Phrase } from "@redflow/bindings";
 
 /** A `redflow-runtime` of the running flow. */
 export interface RuntimeView {
@@ -84,8 +87,10 @@ export interface AgentError {
   /** Milliseconds since 1970. */
   at: number;
   code: string;
-  /** The problem and how to fix it. */
+  /** The problem and how to fix it, in English. */
   message: string;
+  /** `message`, for other languages. */
+  phrase?: Phrase | undefined;
 }
 
 export interface AgentErrors {

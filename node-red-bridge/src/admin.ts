@@ -61,7 +61,7 @@ export function serveEditor(RED: Red): void {
     await InstanceRuns.forRuntime(runtime).requireOwn(run);
     return { json: LiveTexts.forRuntime(runtime).follow(run) ?? {} };
   });
-  post("runtimes/:id/check", read, (request) => check(runtimeOf(request), requireBody(request)));
+  post("runtimes/:id/check", read, (request) => check(RED, runtimeOf(request), requireBody(request)));
   for (const verb of ["cancel", "resolve"] as const) {
     post(`runtimes/:id/runs/:run/${verb}`, write, (request) => {
       return InstanceRuns.forRuntime(runtimeOf(request)).act(runOf(request), verb, requireBody(request));
@@ -70,13 +70,13 @@ export function serveEditor(RED: Red): void {
 }
 
 /** Checks the flow of the editor. Of nodes that the sidecar does not run only wiring properties leave Node-RED. */
-async function check({ api }: Runtime, body: Record<string, unknown>): Promise<Result> {
+async function check(RED: Red, { api }: Runtime, body: Record<string, unknown>): Promise<Result> {
   const { flows } = body;
   const isValid = Array.isArray(flows) && flows.every((node) => isRecord(node) && typeof node["type"] === "string");
   if (!isValid) {
     throw new ApiFailure(400, "BODY_INVALID", "`flows` must be a list of nodes, each with an `id` and a `type`.");
   }
-  const { nodes, tooDeep } = reduceFlow(flows);
+  const { nodes, tooDeep } = reduceFlow(flows, (id) => RED.nodes.getCredentials(id));
   if (tooDeep !== undefined) {
     throw new ApiFailure(422, "FLOW_TOO_DEEP", tooDeep);
   }

@@ -29,10 +29,10 @@ export class AgentErrorLog {
     private readonly now: () => number = Date.now,
   ) {}
 
-  add(agent: string, { code, message }: { code: string; message: string }): void {
+  add(agent: string, { code, message, phrase }: Omit<AgentError, "at">): void {
     const { perAgent, agents, length } = this.limits;
     const errors = this.byAgent.get(agent) ?? [];
-    errors.push({ at: this.now(), code: clip(code, CODE_LENGTH), message: clip(message, length) });
+    errors.push({ at: this.now(), code: clip(code, CODE_LENGTH), message: clip(message, length), ...(phrase !== undefined && { phrase }) });
     if (errors.length > perAgent) {
       errors.shift();
     }

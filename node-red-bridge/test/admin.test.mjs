@@ -17,6 +17,7 @@ for (const type of ["redflow-runtime", "agent-core"]) {
 }
 test.afterEach(() => RED.deploy());
 
+const MASK = "__PWRD__";
 const OURS = "me:rt";
 const runtime = (url, more = {}) => ({ id: "rt", type: "redflow-runtime", mode: "remote", url, name: "Home", ...more });
 const summary = (runId, instance = OURS) => ({ runId, agent: { instance, nodeId: "ag" }, status: "running" });
@@ -146,12 +147,15 @@ test("a check sends no code, setting or secret of other nodes", async (t) => {
   const alone = { code: "NEEDS_NODE_RED", severity: "info" };
   const wrong = { code: "MODEL_MISSING", severity: "error" };
   const report = { ok: false, diagnostics: [wrong, alone], omitted: { NEEDS_NODE_RED: 3 } };
+  const stored = { m: { apiKey: "s3cret", other: "s3cret" }, m2: { apiKey: "s3cret", none: "" }, f: { a: "s3cret" } };
+  t.mock.method(RED.nodes, "getCredentials", (id) => stored[id]);
   const { requests } = await connected(t, () => [200, report]);
   const secret = { name: "KEY", type: "cred", value: "s3cret" };
   const flows = [
     { id: "t", type: "tab", label: "T", env: [secret, { name: "A", type: "str", value: "b" }] },
     { id: "f", type: "function", func: "s3cret", libs: ["s3cret"], wires: [["ag"]], credentials: { a: "s3cret" } },
-    { id: "m", type: "openai-model", model: "gpt", credentials: { apiKey: "s3cret" }, _def: "s3cret", wires: [[]] },
+    { id: "m", type: "openai-model", model: "gpt", credentials: { apiKey: "", more: "s3cret" }, _def: "s3cret", wires: [[]] },
+    { id: "m2", type: "openai-model" },
     { id: "ag", type: "agent-core", maxIterations: 5, wires: [["m"]] },
   ];
   const { status, body } = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows, profile: "redflow" } });
@@ -160,12 +164,14 @@ test("a check sends no code, setting or secret of other nodes", async (t) => {
     flows: [
       { id: "t", type: "tab", label: "T", env: [{ ...secret, value: "" }, { name: "A", type: "str", value: "b" }] },
       { id: "f", type: "function", wires: [["ag"]] },
-      { id: "m", type: "openai-model", model: "gpt", wires: [[]] },
+      // Only whether a credential is set: in the editor, or else in Node-RED.
+      { id: "m", type: "openai-model", model: "gpt", wires: [[]], credentials: { apiKey: "", other: MASK, more: MASK } },
+      { id: "m2", type: "openai-model", credentials: { apiKey: MASK, none: "" } },
       { id: "ag", type: "agent-core", maxIterations: 5, wires: [["m"]] },
     ],
   });
   const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`);
-  const refused = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[3], deep }] } });
+  const refused = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[4], deep }] } });
   assert.deepEqual(code(refused), [422, "FLOW_TOO_DEEP"]);
 });
 
@@ -211,28 +217,30 @@ test("keeps errors without a run until their agent is removed", async () => {
 });
 
 test("notifies editors of changes together and without their content", async (t) => {
-  RED.published.splice(0);
+  /** The notices so far, without the statuses of agents. */
+  const notices = () => RED.published.splice(0).filter(([topic]) => topic === "redflow/runtimes");
+  notices();
   RED.deploy(runtime("http://127.0.0.1:9"));
   RED.deploy();
-  await until("no notice", () => RED.published.splice(0).length > 0);
+  await until("no notice", () => notices().length > 0);
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const agent = { id: "ag", type: "agent-core", wires: [[], [], [], [], []] };
   RED.deploy(runtime("http://127.0.0.1:9"), agent);
   t.mock.timers.tick(99);
-  assert.deepEqual(RED.published, []);
+  assert.deepEqual(notices(), []);
   t.mock.timers.tick(1);
   const once = [["redflow/runtimes", {}, false]];
-  assert.deepEqual(RED.published.splice(0), once);
+  assert.deepEqual(notices(), once);
   // Also when the number of waiting messages changes.
   RED.send("ag", { payload: 1 });
   RED.send("ag", { payload: 2 });
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.published.splice(0), once);
+  assert.deepEqual(notices(), once);
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.published.splice(0), []);
+  assert.deepEqual(notices(), []);
   RED.deploy();
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.published.splice(0), once);
+  assert.deepEqual(notices(), once);
 });
 
 test("an endpoint that throws sends a response without the reason", async () => {

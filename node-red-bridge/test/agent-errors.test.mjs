@@ -25,6 +25,11 @@ test("lists current errors, then current warnings, then past errors, newest firs
   assert.equal(countOf(groups), 4);
 });
 
+test("does not name a node twice", () => {
+  const [group] = errorsOf([problem("MODEL_KEY_MISSING", "error", "m", { message: "`gpt` has no key", node: { id: "m", name: "gpt" } })], [], [], "agent");
+  assert.equal(group.about, undefined);
+});
+
 test("names the node of a service's problem and lists a repeated problem once", () => {
   const twice = problem("CONFIG_INVALID", "error", "model", { pointer: "/seed" });
   const groups = errorsOf([twice, twice, problem("MODEL_MULTIPLE", "error")], [], [], "agent");

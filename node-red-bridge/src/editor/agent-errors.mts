@@ -3,6 +3,7 @@
 
 import type { Diagnostic, RunSummary } from "@redflow/bindings";
 import type { AgentError } from "../admin-api.js";
+import { phraseText } from "./phrases.mjs";
 
 /** The most groups. */
 export const MAX_GROUPS = 50;
@@ -54,7 +55,8 @@ export function countOf(groups: ErrorGroup[]): number {
 function groupsOfProblems(problems: Diagnostic[], agent: string): ErrorGroup[] {
   const relevant = problems.filter(({ severity }) => severity !== "info");
   const groups = relevant.map(({ code, severity, message, help, node, port, pointer, target }): ErrorGroup => {
-    const about = node !== null && node.id !== agent ? node.name || node.type : undefined;
+    const name = node !== null && node.id !== agent ? node.name || node.type : undefined;
+    const about = name !== undefined && message.includes(name) ? undefined : name;
     return {
       key: JSON.stringify(["now", code, node?.id, port, pointer, target?.id]),
       code,
@@ -75,8 +77,9 @@ function groupOfRun({ runId, code, startedAt, endedAt }: RunSummary): ErrorGroup
   return { key: runId, code: code ?? "INTERNAL", severity: "error", at, count: 1, runs: [{ id: runId, at }] };
 }
 
-function groupOfError({ at, code, message }: AgentError): ErrorGroup {
-  return { key: JSON.stringify([at, code, message]), code, severity: "error", at, count: 1, message, runs: [] };
+function groupOfError({ at, code, message, phrase }: AgentError): ErrorGroup {
+  const key = JSON.stringify([at, code, message]);
+  return { key, code, severity: "error", at, count: 1, message: phraseText(phrase, message), runs: [] };
 }
 
 /** Merges equal neighbours. The key is that of the oldest, so that it stays the same when the group grows. */

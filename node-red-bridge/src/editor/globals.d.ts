@@ -12,6 +12,8 @@ interface EditorNode {
   valid?: boolean;
   dirty?: boolean;
   changed?: boolean;
+  /** Loaded when a dialog opens; dropped by a deploy. */
+  credentials?: Record<string, unknown>;
   _def: { category?: string; label?: unknown; defaults: Record<string, EditorDefault>; credentials?: Record<string, EditorDefault>; set?: { module?: string } };
   [property: string]: unknown;
 }
@@ -58,6 +60,7 @@ interface EditorRed {
   };
   view: {
     redraw(force?: boolean): void;
+    redrawStatus(node: EditorNode): void;
     scale(): number;
     reveal(id: string, triggerHighlight?: boolean): void;
     focus(): void;

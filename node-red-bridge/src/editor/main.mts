@@ -12,6 +12,7 @@ import { listRegistry } from "./registry-tool.mjs";
 import * as rules from "./rules.mjs";
 import { openRuntime, runtimeVerdict, startRuntimes, tokenVerdict } from "./runtimes.mjs";
 import { addSidebar } from "./sidebar.mjs";
+import { startStatuses } from "./statuses.mjs";
 import { text } from "./text.mjs";
 import { keepUntouched } from "./touched-fields.mjs";
 import { startWires } from "./wires.mjs";
@@ -24,7 +25,7 @@ declare global {
 
 /** Starts each part by itself, so that a failure of one does not stop the others. */
 function start(): void {
-  for (const startPart of [startWires, startBadges, startChecks, startRuntimes, startChats, addSidebar]) {
+  for (const startPart of [startWires, startBadges, startChecks, startStatuses, startRuntimes, startChats, addSidebar]) {
     try {
       startPart();
     } catch (error) {

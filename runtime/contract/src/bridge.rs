@@ -18,6 +18,7 @@ use crate::effect::OperationCall;
 use crate::event::RunEvent;
 use crate::id::{CallId, EffectId, InstanceId, NodeId, RunId};
 use crate::node::EffectClass;
+use crate::phrase::Phrase;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -286,6 +287,10 @@ pub enum BridgeMessage {
         shape: StatusShape,
         /// The text beside it.
         text: String,
+        /// `text`, for other languages.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        phrase: Option<Phrase>,
     },
     /// A warning to show at a node.
     Notice {

@@ -114,6 +114,20 @@ impl RawFlow {
         moved
     }
 
+    /// Adds credentials that a node does not bring itself, to check the flow. Those that it brings stay, also
+    /// masked and empty ones.
+    pub fn add_missing_credentials(&mut self, stored: &BTreeMap<NodeId, Message>) {
+        for node in self.nodes_mut() {
+            let Some(stored) = stored.get(&node.id) else { continue };
+            let own = node.props.entry("credentials").or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(own) = own {
+                for (name, value) in stored {
+                    own.entry(name).or_insert_with(|| value.clone());
+                }
+            }
+        }
+    }
+
     /// Puts the credentials into their nodes, to check and build them. The result must not be shown or
     /// stored.
     pub fn insert_credentials(&mut self, credentials: &BTreeMap<NodeId, Message>) {

@@ -14,6 +14,7 @@ use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::limits::FlowLimits;
+use redflow_contract::phrases;
 use redflow_engine::BuiltFlow;
 use redflow_flow::RawFlow;
 use redflow_ports::{Credentials, FlowStore};
@@ -228,9 +229,7 @@ fn refuse_invalid_credentials(raw: &RawFlow) -> Result<(), CheckReport> {
         .into_iter()
         .take(MAX_LISTED)
         .map(|node| {
-            let message = "`credentials` must be an object of names and values".to_owned();
-            let help = "Send {\"name\": \"value\"}, or leave `credentials` out to keep those of the node."
-                .to_owned();
+            let (message, help) = (phrases::credentials_wrong(), phrases::credentials_wrong_help());
             let pointer = Some("/credentials".to_owned());
             let found = Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help);
             Diagnostic { node: Some(node), pointer, ..found }

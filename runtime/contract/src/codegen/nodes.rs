@@ -7,6 +7,7 @@ use crate::node::declaration::{
     SecretRule, Whole,
 };
 use crate::node::{CONFIG_NODES, EffectClass, NODES};
+use crate::phrases::PHRASES;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -66,6 +67,14 @@ fn row(node: &NodeDeclaration, palette: &Palette) -> Value {
 
 fn is_config_node(node: &NodeDeclaration) -> bool {
     CONFIG_NODES.iter().any(|config| config.node_type.name == node.node_type.name)
+}
+
+/// The text of the palette's English catalogue of phrases.
+#[must_use]
+pub fn phrases() -> String {
+    let texts: serde_json::Map<String, Value> =
+        PHRASES.iter().map(|phrase| (phrase.key.to_owned(), phrase.english.into())).collect();
+    serde_json::to_string_pretty(&texts).unwrap_or_default() + "\n"
 }
 
 /// The text of `node-red-bridge/src/sidecar-types.ts`.

@@ -2,7 +2,7 @@
 //! service, or by a property.
 
 use super::config::AgentConfig;
-use super::texts::{agent_port, agent_port_number, with_article};
+use super::texts::{agent_port, agent_port_number, role_text, with_article};
 use super::wires::{BoundService, Edges};
 use super::{Checker, label};
 use crate::resolved::{NodeIx, Wire};
@@ -10,6 +10,7 @@ use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role, binding_rule, find_rule};
 use redflow_contract::editor_values::text_of;
+use redflow_contract::phrases;
 use std::collections::HashSet;
 
 /// The services of an agent: each once, in the order of its wires, then of its properties.
@@ -127,8 +128,8 @@ impl Checker<'_> {
                     expected: Some(role.as_str().to_owned()),
                     ..Diagnostic::new(
                         DiagnosticCode::EdgeTargetMissing,
-                        format!("`{key}` names `{id}`, which is not in the flow"),
-                        format!("Name a {} node by its id, or remove the property.", role.as_str()),
+                        phrases::property_target_missing(key, id),
+                        phrases::property_target_missing_help(role_text(role)),
                     )
                 });
                 None
@@ -145,8 +146,8 @@ impl Checker<'_> {
                     found: Some(found.as_str().to_owned()),
                     ..Diagnostic::new(
                         DiagnosticCode::EdgeKindMismatch,
-                        format!("`{key}` names {label}, {} node", with_article(found)),
-                        format!("Name a {} node there.", role.as_str()),
+                        phrases::property_mismatch(key, label, with_article(found)),
+                        phrases::property_mismatch_help(role_text(role)),
                     )
                 });
                 None
@@ -161,12 +162,8 @@ impl Checker<'_> {
             found: Some(id.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeDuplicate,
-                if is_model {
-                    format!("`fallbackModels` names `{id}`, which the agent uses already")
-                } else {
-                    format!("`tools` names `{id}` twice")
-                },
-                if is_model { "Name every model once." } else { "Name every tool once." }.to_owned(),
+                if is_model { phrases::fallback_model_used(id) } else { phrases::tool_named_twice(id) },
+                if is_model { phrases::fallback_model_used_help() } else { phrases::tool_named_twice_help() },
             )
         });
     }
@@ -183,11 +180,11 @@ impl Checker<'_> {
             found: Some(role.as_str().to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeForeignReply,
-                format!("{service} replies to {label}, which uses another {}", role.as_str()),
+                phrases::foreign_reply(service, label, role_text(role)),
                 if has_ports {
-                    format!("Wire the agent's {} to it, or remove this wire.", agent_port(role))
+                    phrases::foreign_reply_port_help(agent_port(role))
                 } else {
-                    "Name it in the agent's properties, or remove this wire.".to_owned()
+                    phrases::foreign_reply_help()
                 },
             )
         });
@@ -205,12 +202,12 @@ impl Checker<'_> {
                 found: Some("none".to_owned()),
                 ..Diagnostic::new(
                     code,
-                    format!("{} has no {name}", label(flow, agent)),
+                    phrases::service_missing(label(flow, agent), role_text(role)),
                     match port {
                         Some(_) => {
-                            format!("Wire {} to a {name} node, or name one in `{name}`.", agent_port(role))
+                            phrases::service_missing_port_help(agent_port(role), role_text(role), name)
                         }
-                        None => format!("Wire a {name} node to the agent's input, or name one in `{name}`."),
+                        None => phrases::service_missing_help(role_text(role), name),
                     },
                 )
             });
@@ -223,13 +220,13 @@ impl Checker<'_> {
                 found: Some(count.to_string()),
                 ..Diagnostic::new(
                     code,
-                    format!(
-                        "{} has {count} {}: {}",
+                    phrases::too_many_services(
                         label(flow, agent),
-                        if role == Role::Memory { "memories".to_owned() } else { format!("{name}s") },
-                        names.join(", ")
+                        count,
+                        if role == Role::Memory { phrases::memories() } else { phrases::models() },
+                        names.join(", "),
                     ),
-                    format!("Keep one {name} and remove the wires or properties that bind the others."),
+                    phrases::too_many_services_help(role_text(role)),
                 )
             });
         }
@@ -247,8 +244,8 @@ impl Checker<'_> {
             pointer: Some("/sessionId".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::SessionShared,
-                format!("messages without `msg.sessionId` all share one conversation in {label}"),
-                "Set `sessionId` on the agent, such as `{{msg.userId}}`, or send `msg.sessionId`.".to_owned(),
+                phrases::session_shared(label),
+                phrases::session_shared_help(),
             )
         });
     }

@@ -27,6 +27,7 @@ use redflow_contract::id::{InstanceId, NodeSummary};
 use redflow_contract::json::size_of;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::{Budget, OnUnknown};
+use redflow_contract::phrases;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run_error::RunError;
 use schema::SchemaStore;
@@ -276,11 +277,10 @@ impl Checker<'_> {
             }
             self.diagnostics.push(DiagnosticCode::NeedsNodeRed, ix, None, || {
                 let message = match type_name.strip_prefix("subflow:") {
-                    Some(id) => format!("the subflow `{id}` is not in this flow"),
-                    None => format!("this build cannot run the type `{type_name}`"),
+                    Some(id) => phrases::subflow_missing(id),
+                    None => phrases::type_not_run(type_name),
                 };
-                let help = "Run this flow in Node-RED; without Node-RED, messages stop at this node.";
-                Diagnostic::new(DiagnosticCode::NeedsNodeRed, message, help.to_owned())
+                Diagnostic::new(DiagnosticCode::NeedsNodeRed, message, phrases::type_not_run_help())
             });
         }
     }
@@ -294,8 +294,8 @@ fn label(flow: &ResolvedFlow, ix: NodeIx) -> String {
 fn copies_too_large(limits: &FlowLimits) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::FlowTooLarge,
-        "subflows, variables or shared services of this flow multiply large properties".to_owned(),
-        "Use smaller properties in what is used many times.".to_owned(),
+        phrases::copies_too_large(),
+        phrases::copies_too_large_help(),
     );
     problem.expected = Some(format!("at most {} bytes of copies", limits.max_copied_bytes));
     problem
@@ -304,8 +304,8 @@ fn copies_too_large(limits: &FlowLimits) -> Diagnostic {
 fn hub_too_large(limits: &FlowLimits) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::FlowTooLarge,
-        "junctions, links and flow tools of this flow join too many nodes to too many others".to_owned(),
-        "Wire agents and services directly, or split the flow.".to_owned(),
+        phrases::hub_too_large(),
+        phrases::hub_too_large_help(),
     );
     problem.expected = Some(format!("at most {} steps", limits.max_steps));
     problem

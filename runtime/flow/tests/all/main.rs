@@ -18,6 +18,7 @@ mod flow_tools;
 mod http_request;
 mod kit;
 mod manifest;
+mod phrases;
 mod plan;
 mod redflow_flows;
 mod redflow_format;

@@ -7,7 +7,7 @@ use super::engine_parts::EngineParts;
 use super::host::{NodeRedHost, adapters};
 use super::observer::BridgeObserver;
 use super::session::BridgeSession;
-use crate::active_flow::{FlowBuilder, FlowTools, PreparedFlow};
+use crate::active_flow::{FlowBuilder, FlowTools, PreparedFlow, add_build_problems};
 use crate::response::Problem;
 use crate::work_slots::WorkSlots;
 use redflow_contract::Message;
@@ -155,6 +155,9 @@ impl Instance {
                 return BridgeMessage::FlowsRefused { seq: 0, revision, error: *problem.0 };
             }
         };
+        let mut report = CheckReport::clone(&active.report);
+        let limit = self.flow_builder.settings.flow_limits.max_diagnostics;
+        add_build_problems(&mut report, built.build_errors(), limit);
         self.engine.deploy(built).await;
         let agents: Vec<AgentState> = active.agents().cloned().collect();
         self.report_deploy(&revision, &agents);
@@ -168,7 +171,6 @@ impl Instance {
             tokio::spawn(Arc::clone(self).query_waiting_calls());
         }
         self.report_node_tools(&problems);
-        let mut report = CheckReport::clone(&active.report);
         report.ok &= problems.is_empty();
         report.diagnostics.splice(0..0, problems.into_iter().map(of_package));
         BridgeMessage::Deployed { seq: 0, revision, agents, report }

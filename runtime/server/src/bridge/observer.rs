@@ -7,6 +7,7 @@ use redflow_contract::api::ProblemCode;
 use redflow_contract::bridge::{BridgeMessage, StatusFill, StatusShape};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
+use redflow_contract::phrase::Sentence;
 use redflow_contract::stream::ModelDelta;
 use redflow_ports::{Clock, EventSink};
 use std::sync::Arc;
@@ -24,11 +25,12 @@ impl EventSink for BridgeObserver {
 
     fn run_event(&self, event: &RunEvent) {
         let node = &event.agent.node_id;
-        if let Some(AgentStatus { phase, text }) = status_of(&event.event) {
+        if let Some(AgentStatus { phase, sentence }) = status_of(&event.event) {
             let (fill, shape) = appearance(phase);
-            let run = event.run_id.clone();
-            self.session
-                .set_status(node, &BridgeMessage::Status { node: node.clone(), run, fill, shape, text });
+            let Sentence { text, phrase } = sentence;
+            let (node, run) = (node.clone(), event.run_id.clone());
+            let status = BridgeMessage::Status { node, run, fill, shape, text, phrase };
+            self.session.set_status(&event.agent.node_id, &status);
         }
         if let RunEventKind::WaitingForOutcome { tool, reason, .. } = &event.event {
             let run = &event.run_id;

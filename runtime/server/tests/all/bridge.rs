@@ -606,6 +606,13 @@ async fn refused_agents_reply_with_the_reason() {
         (&result["start"], &result["message"]["error"]["code"]),
         (&json!("s1"), &json!("EDGE_REJECTED"))
     );
+    // A model without a key refuses its agent in the same way, in the report too.
+    let mut flows = plain_flow();
+    flows[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "wires": [[]]});
+    let deployed = node_red.deploy(flows).await;
+    let problem = &deployed["report"]["diagnostics"][0];
+    assert_eq!((&problem["code"], &problem["node"]["id"]), (&json!("MODEL_KEY_MISSING"), &json!("model")));
+    assert_eq!(deployed["agents"][0]["problems"], json!([problem]));
     // An invalid flow is refused, and the flow before stays active.
     node_red
         .send(json!({"type": "flows", "revision": "r2", "flows": [{"type": "tab"}], "credentials": {}}))

@@ -1,0 +1,13 @@
+// How people know a node: by its name, else by its type. Ids are for programs.
+
+import { clip } from "./failure";
+import type { Red } from "./red";
+
+/** Characters of a label. */
+const LABEL_LENGTH = 60;
+
+/** The label of a running node; undefined if there is none with this id. */
+export function nodeLabel(RED: Pick<Red, "nodes">, id: string): string | undefined {
+  const node = RED.nodes.getNode(id);
+  return node === null ? undefined : clip(node.name || node.type, LABEL_LENGTH);
+}
