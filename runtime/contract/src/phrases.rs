@@ -202,6 +202,8 @@ phrases! {
     // Statuses of agents.
     status_started() "started";
     status_model(iteration) "iteration {iteration}: model";
+    status_model_loading(iteration) "iteration {iteration}: the model is loading";
+    status_model_busy(iteration) "iteration {iteration}: waits for the model";
     status_tool(iteration, tool) "iteration {iteration}: {tool}";
     status_final(iteration) "iteration {iteration}: final";
     status_waiting(tool) "waiting for the outcome of {tool}";
