@@ -12,7 +12,7 @@ use redflow_contract::azure::is_azure_host;
 use redflow_contract::node::{
     AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiApi, OpenaiModelConfig, ReasoningEffort,
 };
-use redflow_ports::{BuildError, ChatModel, NodeConfig};
+use redflow_ports::{AZURE_PROVIDER, BuildError, ChatModel, NodeConfig};
 use std::sync::Arc;
 
 /// The default models, which exist on the day of this release. Any other name is sent unchanged.
@@ -262,7 +262,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         ..OpenaiChat::default()
     });
     ModelBuilder {
-        provider: "azure.ai.openai",
+        provider: AZURE_PROVIDER,
         name: "Azure OpenAI",
         model: deployment,
         capabilities,

@@ -119,6 +119,9 @@ pub trait DeltaObserver: Send + Sync {
     fn text(&self, attempt: u32, text: &str);
 }
 
+/// The provider of models at Azure.
+pub const AZURE_PROVIDER: &str = "azure.ai.openai";
+
 /// A model, and what it can do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelInfo {
