@@ -125,6 +125,7 @@ pub enum RouteId {
     AdminInject,
     Comms,
     Observability,
+    AdminObservability,
     ChatSend,
     ChatHistory,
     ChatClear,

@@ -13,7 +13,7 @@ use redflow_contract::node::{
     AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiApi, OpenaiModelConfig, ReasoningEffort,
     ResponseFormat,
 };
-use redflow_ports::{BuildError, ChatModel, NodeConfig};
+use redflow_ports::{AZURE_PROVIDER, BuildError, ChatModel, NodeConfig};
 use std::sync::Arc;
 
 /// The default models, which exist on the day of this release. Any other name is sent unchanged.
@@ -276,7 +276,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         ..OpenaiChat::default()
     });
     ModelBuilder {
-        provider: "azure.ai.openai",
+        provider: AZURE_PROVIDER,
         name: "Azure OpenAI",
         model: deployment,
         capabilities,
