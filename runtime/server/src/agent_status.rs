@@ -5,6 +5,7 @@
 use redflow_contract::action::ActionKind;
 use redflow_contract::envelope::StopReason;
 use redflow_contract::event::RunEventKind;
+use redflow_ports::ModelWait;
 
 /// Characters of a status text. Tool names can be long, and the editor does not wrap.
 const MAX_CHARS: usize = 64;
@@ -65,6 +66,16 @@ pub(crate) fn status_of(event: &RunEventKind) -> Option<AgentStatus> {
         | RunEventKind::ToolReturned { .. } => return None,
     };
     Some(AgentStatus { phase, text: shorten(text) })
+}
+
+/// The status of a run whose model waits, or waits no longer.
+pub(crate) fn waiting_status(iteration: u32, reason: Option<ModelWait>) -> AgentStatus {
+    let text = match reason {
+        Some(ModelWait::Loading) => format!("iteration {iteration}: the model is loading"),
+        Some(ModelWait::Busy) => format!("iteration {iteration}: waits for the model"),
+        None => format!("iteration {iteration}: model"),
+    };
+    AgentStatus { phase: RunPhase::Running, text }
 }
 
 fn count_iterations(iterations: u32) -> String {

@@ -72,11 +72,13 @@ impl Sidecar {
             deploy::load_stored(&work_slots, &flow_builder, &flow_store).await?;
         let hub = Hub::new(log);
         let frames = Frames::new(Arc::clone(&clock));
+        let editor_notices = Arc::new(EditorNotices::new());
         let observer = EngineObserver {
             hub: Arc::clone(&hub),
             clock: Arc::clone(&clock),
             frames: Arc::clone(&frames),
             chats: Arc::clone(&chats),
+            editor_notices: Arc::clone(&editor_notices),
         };
         let bridge = Bridge::new(EngineParts {
             clock: Arc::clone(&clock),
@@ -117,7 +119,7 @@ impl Sidecar {
             render_metrics: metrics,
             flow_builder,
             frames,
-            editor_notices: EditorNotices::new(),
+            editor_notices,
             agent_counts: AgentCounts::default(),
             tool_definitions,
             tool_calls: Arc::new(Semaphore::new(MAX_TOOL_CALLS as usize)),
