@@ -6,6 +6,7 @@
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::live_model::{LiveModel, RequestOptions};
+use crate::model_list::ListSource;
 use crate::price::{Prices, find_price};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use url::Url;
 
 /// The default limit of output tokens.
@@ -113,6 +114,9 @@ pub(crate) struct ModelBuilder {
     pub(crate) max_retries: Option<u32>,
     pub(crate) idle_timeout: Option<u64>,
     pub(crate) max_concurrent: Option<u32>,
+    pub(crate) list_source: ListSource,
+    /// Whether the node names a model. If not, the server's own one is used.
+    pub(crate) is_named: bool,
 }
 
 impl ModelBuilder {
@@ -182,6 +186,8 @@ impl ModelBuilder {
             price,
             refused_formats: Default::default(),
             slots,
+            list_source: self.list_source,
+            default: (!self.is_named).then(OnceCell::new),
         }))
     }
 }
@@ -302,6 +308,12 @@ pub(crate) fn or_default(value: Option<String>, default: &str) -> String {
         .map(|text| text.trim().to_owned())
         .filter(|text| !text.is_empty())
         .unwrap_or_else(|| default.to_owned())
+}
+
+/// The model that a node names, or the default, and whether the node names one.
+pub(crate) fn model_or_default(value: Option<String>, default: &str) -> (String, bool) {
+    let model = or_default(value, "");
+    if model.is_empty() { (default.to_owned(), false) } else { (model, true) }
 }
 
 pub(crate) fn stop_sequences(

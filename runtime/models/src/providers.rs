@@ -3,6 +3,7 @@
 use crate::anthropic::AnthropicMessages;
 use crate::build::{self, ModelBuilder, ModelContext};
 use crate::capability::{self, Capabilities};
+use crate::model_list::ListSource;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
@@ -57,7 +58,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
     // Users often paste the whole address of a request.
     let base = build::strip_path_suffix(&base, &["/chat/completions", "/responses"]);
     let at_openai = build::is_at_provider(&base, &["api.openai.com"]);
-    let model = build::or_default(settings.model, OPENAI_MODEL);
+    let (model, is_named) = build::model_or_default(settings.model, OPENAI_MODEL);
     let api = settings.api.unwrap_or_default();
     let known = if at_openai {
         capability::openai(&model)
@@ -145,6 +146,8 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        list_source: if at_openai { ListSource::Openai(base) } else { ListSource::Compatible(base) },
+        is_named: is_named || at_openai,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -224,6 +227,8 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        list_source: ListSource::Anthropic(base),
+        is_named: true,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -287,6 +292,8 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        list_source: ListSource::Azure,
+        is_named: true,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -294,7 +301,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
 pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildResult {
     let settings: OllamaModelConfig = config.typed_with_options()?;
     let base = build::parse_address(&config, "baseURL", &build::or_default(settings.base_url, OLLAMA_URL))?;
-    let model = build::or_default(settings.model, OLLAMA_MODEL);
+    let (model, is_named) = build::model_or_default(settings.model, OLLAMA_MODEL);
     let capabilities = capability::ollama().with_overrides(settings.capabilities.as_ref());
     let mut endpoint = Endpoint::new(build::join(&base, &["api", "chat"]));
     if let Some(key) = build::find_key(&config, &[]) {
@@ -329,6 +336,8 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        list_source: ListSource::Ollama(base),
+        is_named,
     }
     .build(&config, context, endpoint, wire)
 }
