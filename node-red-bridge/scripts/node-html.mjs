@@ -252,7 +252,7 @@ const RULES = {
 function ruleOf(property) {
   const { kind, presence, label } = property;
   if (kind === "config_node") {
-    return property.of === "redflow-runtime" ? "return RedflowEditor.runtimeVerdict(v);" : undefined;
+    return property.of === "redflow-runtime" ? "return RedflowEditor.runtimeVerdict(v);" : `return RedflowEditor.keyVerdict(v, "${property.of}");`;
   }
   if (FIXED_RULES[kind] || (kind === "secret" && property.rule === "token")) {
     return `return RedflowEditor.${FIXED_RULES[kind] ?? "tokenVerdict"}(v);`;
@@ -316,12 +316,15 @@ function save(node) {
   ];
 }
 
-/** The function that registers a type of each role. A service does nothing in Node-RED; other roles need a script of their own. */
+/**
+ * The function that registers a type of each role. A service and a config node do nothing in Node-RED; other roles need a script
+ * of their own.
+ */
 const REGISTER = { agent: "registerAgent", model: "registerService", memory: "registerService", tool: "registerService" };
 
-/** The script of an agent or a service; undefined for other roles. */
-export function scriptOf({ type, role, properties }) {
-  const register = REGISTER[role];
+/** The script of an agent, a service or a config node; undefined for other roles. */
+export function scriptOf({ type, role, config, properties }) {
+  const register = config ? "registerService" : REGISTER[role];
   const secrets = properties.filter(({ kind }) => kind === "secret").map(({ name }) => name);
   const values = [type, ...(role === "agent" ? [] : [secrets])].map((value) => JSON.stringify(value)).join(", ");
   const module = role === "agent" ? "agent-node" : "service";

@@ -2,7 +2,7 @@
 // no node type. Shows texts of users only as text.
 
 import { cut, untrusted } from "./dom.mjs";
-import { isBlank, isReference, parse } from "./rules.mjs";
+import { type Verdict, isBlank, isReference, parse } from "./rules.mjs";
 import { text } from "./text.mjs";
 import { type Field, fieldOf, isCheckbox, isTouched, rememberValue } from "./touched-fields.mjs";
 
@@ -197,18 +197,27 @@ function addProblemLine(field: any, check: () => unknown): () => void {
   };
 }
 
+/** Whether a value names a key node of this type, or none. */
+export function keyVerdict(value: unknown, of: string): Verdict {
+  const isNone = isBlank(value) || value === "_ADD_" || isReference(value);
+  return isNone || RED.nodes.node(String(value))?.type === of ? true : text("fields.keyGone", { name: text("nodes.field.keyNode") });
+}
+
 /**
- * Shows where the key comes from while its field is empty. The key of the sidecar's environment is only for the provider itself,
- * so not with the address of another server in the field `elsewhere`.
+ * Shows where the key comes from while its field is empty: from the shared key, else from the sidecar's environment. The latter is
+ * only for the provider itself, so not with the address of another server in the field `elsewhere`.
  */
 export function noteKey(variable: string, elsewhere?: string): void {
-  const key = $(`#${PREFIX}-apiKey`);
+  const [key, shared] = [$(`#${PREFIX}-apiKey`), $(`#${PREFIX}-keyNode`)];
   const other = $(`#${PREFIX}-${elsewhere ?? ""}`);
-  const note = $("<div>", { class: "redflow-note" }).text(text("fields.keyFrom", { variable })).appendTo(key.closest(".form-row"));
+  const note = $("<div>", { class: "redflow-note" }).appendTo(key.closest(".form-row"));
   const update = (): void => {
-    note.toggle(isBlank(key.val()) && (elsewhere === undefined || isBlank(other.val())));
+    const isShared = Boolean(RED.nodes.node(String(shared.val() ?? "")));
+    const isNeeded = isBlank(key.val()) && (isShared || elsewhere === undefined || isBlank(other.val()));
+    note.text(isShared ? text("fields.keyShared") : text("fields.keyFrom", { variable })).toggle(isNeeded);
   };
-  key.on("input change", update);
-  other.on("input change", update);
+  for (const field of [key, shared, other]) {
+    field.on("input change", update);
+  }
   update();
 }

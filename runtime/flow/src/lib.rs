@@ -27,6 +27,7 @@ mod redflow_format;
 mod report;
 mod resolve;
 mod resolved;
+mod shared_key;
 
 pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyProvider, ReadyTool, Verdict, check_bytes,

@@ -25,7 +25,7 @@ pub(super) const CHAT: NodeDeclaration =
         outputs: &[text("personSays", "messages of a person")],
     });
 
-pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runtime").palette(Palette {
+pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runtime").config().palette(Palette {
     label: "Redflow runtime",
     summary: "The Redflow sidecar that runs the agents of this flow.",
     color: "",
