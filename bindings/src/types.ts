@@ -4790,7 +4790,7 @@ toolName?: string,
  */
 description?: string, 
 /**
- * A JSON Schema of type object. The sidecar rejects other inputs.
+ * The parameters that the model gives to the tool, as a table or as a JSON Schema of type object. The sidecar rejects other inputs.
  */
 inputSchema?: string | { [key: string]: JsonValue }, 
 /**

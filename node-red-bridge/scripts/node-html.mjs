@@ -238,7 +238,7 @@ const RULES = {
   flag: () => ["flag", {}],
   optional_flag: () => ["flag", {}],
   choice: ({ choices }) => ["choice", { of: choices.map(({ value }) => value).filter((value) => value !== "") }],
-  json: ({ shape }) => [shape, {}],
+  json: ({ shape }) => [shape === "parameters" ? "object" : shape, {}],
   texts: ({ most }) => ["stops", { most }],
   address: ({ example }) => ["address", { example }],
   redis_address: () => ["redisAddress", {}],
@@ -299,6 +299,7 @@ function prepare(node) {
     ...(node.role === "agent" ? ["RedflowEditor.openAgent(this);"] : []),
     ...(choices.length > 0 ? [`RedflowEditor.prepareChoices(this, ${JSON.stringify(choices)});`] : []),
     ...namesOf(node, "json").map((name) => `RedflowEditor.prepareJson(this, "${name}");`),
+    ...namesOf(node, "json").filter((name) => propertyOf(node, name).shape === "parameters").map((name) => `RedflowEditor.prepareParameters("${name}");`),
     ...(key ? [`RedflowEditor.noteKey(${key.map((part) => JSON.stringify(part)).join(", ")});`] : []),
     `RedflowEditor.prepareFields(this${node.config ? `, "${prefixOf(node)}"` : ""});`,
   ];

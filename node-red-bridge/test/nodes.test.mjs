@@ -93,6 +93,24 @@ test("every set has an html file with one type, a dialog and help", () => {
   }
 });
 
+test("a service has the colour of its port, and a chat has none of them", () => {
+  const hueOf = (color) => {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+    return ((Math.atan2(Math.sqrt(3) * (green - blue), 2 * red - green - blue) * 180) / Math.PI + 360) % 360;
+  };
+  const css = read("src/editor/redflow-editor.css");
+  const ports = Object.fromEntries([...css.matchAll(/redflow-port-(\w+) > .red-ui-flow-port \{ fill: (#\w+)/g)].map(([, kind, color]) => [kind, hueOf(color)]));
+  assert.deepEqual(Object.keys(ports), ["model", "tool", "memory"]);
+  const distance = (one, other) => Math.min(Math.abs(one - other), 360 - Math.abs(one - other));
+  for (const { type, role, color } of declared.filter(({ color, role }) => color !== "" && role !== "agent")) {
+    const own = type === "flow-tool-return" ? "tool" : role;
+    for (const [kind, hue] of Object.entries(ports)) {
+      const away = distance(hueOf(color), hue);
+      assert.ok(kind === own ? away < 20 : away > 40, `${type} is ${away}° away from the port ${kind}`);
+    }
+  }
+});
+
 test("a dialog has the properties that the sidecar reads, and secrets are credentials", () => {
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults, credentials = {} } = definitions.get(type);

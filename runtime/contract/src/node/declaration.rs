@@ -439,6 +439,8 @@ pub(super) const fn choice(value: &'static str, text: &'static str) -> Choice {
 pub enum JsonShape {
     /// An object.
     Object,
+    /// A JSON Schema of an object. The dialog also shows its properties as a table.
+    Parameters,
     /// A list with at least one entry.
     List,
     /// A list of ids and patterns of tools, with at least one entry.

@@ -9,7 +9,7 @@ pub(super) const CHAT: NodeDeclaration =
     NodeDeclaration::data("chat-node").native().role(Role::Chat, &[PortKind::Chat]).palette(Palette {
         label: "chat",
         summary: "A window in the editor in which a person chats with an agent. The button on the node opens it.",
-        color: "#b39bd3",
+        color: "#8cc98b",
         icon: "redflow-chat.svg",
         properties: &[&[Property::new(
             "maxHistory",
