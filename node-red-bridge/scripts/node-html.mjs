@@ -57,8 +57,14 @@ function dialogOf(node) {
   const rowsIn = (place) =>
     node.properties.filter((property) => property.place === place && !hasTab(property)).map((property) => rowOf(node, property));
   const [main, more] = [[rowOf(node, NAME), ...rowsIn("main")], rowsIn("more")];
-  return [...main, ...(more.length > 0 ? [moreOf(more)] : [])].join("\n");
+  return [...main, ...(more.length > 0 ? [moreOf(more)] : []), ...(hasServer(node) ? [TEST] : [])].join("\n");
 }
+
+/** Whether the node is a model that a server runs, which can be tested. */
+const hasServer = ({ role, properties }) => role === "model" && properties.some(({ kind }) => kind === "address");
+
+/** Where `src/editor/model-test.mts` adds its buttons. */
+const TEST = '<div class="form-row redflow-test" id="node-input-redflow-test"></div>';
 
 /** The dialog of an agent: its tabs, with the rows in the first one. `src/editor/agent-dialog.mts` fills the others. */
 function agentDialog(node, rows) {
@@ -108,6 +114,9 @@ function fieldOf(node, property, id) {
       return `<input type="checkbox" id="${id}">`;
     case "secret":
       return `<input type="password" id="${id}"${placeholderOf(node, property)}>`;
+    case "config_node":
+      // Node-RED replaces it with a select of this width.
+      return `<input type="text" id="${id}" style="width: calc(100% - 150px)">`;
     case "service":
       return `<select id="${id}"></select>`;
     case "services":
@@ -301,6 +310,7 @@ function prepare(node) {
     ...namesOf(node, "json").map((name) => `RedflowEditor.prepareJson(this, "${name}");`),
     ...namesOf(node, "json").filter((name) => propertyOf(node, name).shape === "parameters").map((name) => `RedflowEditor.prepareParameters("${name}");`),
     ...(key ? [`RedflowEditor.noteKey(${key.map((part) => JSON.stringify(part)).join(", ")});`] : []),
+    ...(hasServer(node) ? ["RedflowEditor.prepareModelTest(this);"] : []),
     `RedflowEditor.prepareFields(this${node.config ? `, "${prefixOf(node)}"` : ""});`,
   ];
 }

@@ -39,6 +39,7 @@ const SCENARIOS = {
   "a dialog has the fields of the chosen authentication": dialogs.partsByChoice,
   "a table of parameters writes the schema of a tool": dialogs.parameters,
   "models share a key": dialogs.sharedKey,
+  "a model's dialog tests it and lists the models": dialogs.modelTest,
   "the chat window": dialogs.chat,
   "shows untrusted texts as text": untrustedText.asText,
   "shows untrusted names as text": untrustedText.hugeNames,

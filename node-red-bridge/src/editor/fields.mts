@@ -160,9 +160,7 @@ function prepareProblems(node: EditorNode, prefix: string): void {
     if (field.length === 0) {
       continue;
     }
-    const input = (): unknown =>
-      ownField.is("textarea") ? jsonOf(ownField.val()) : field.is(":checkbox") ? field.prop("checked") : field.val();
-    const value = (): unknown => (name in defaults && !isTouched(field[0]) ? node[name] : input());
+    const value = (): unknown => typedValue(node, name, prefix);
     const read = (): void => {
       // Nodes of the editor are proxies: an assignment would change the node itself.
       Object.defineProperty(typed, name, { value: value(), configurable: true, enumerable: true, writable: true });
@@ -179,6 +177,16 @@ function prepareProblems(node: EditorNode, prefix: string): void {
   checks.forEach((check) => check());
   // Open the sections with a problem.
   $(".redflow-problem").not(":empty").closest("details").prop("open", true);
+}
+
+/** The value of a property as the dialog would save it. */
+export function typedValue(node: EditorNode, name: string, prefix: string = PREFIX): unknown {
+  const field = fieldOf(prefix, name);
+  if (field === undefined || (name in node._def.defaults && !isTouched(field))) {
+    return node[name];
+  }
+  const isJson = field.tagName === "TEXTAREA" && field.id === `${prefix}-redflow-${name}`;
+  return isJson ? jsonOf(field.value) : isCheckbox(field) ? field.checked : field.value;
 }
 
 /** Adds a line for the problem below a field. Also colours the border, which Node-RED does only for its own fields. */

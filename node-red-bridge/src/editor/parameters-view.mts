@@ -78,7 +78,7 @@ function parametersView(host: HTMLElement, onChange: (write: Write) => void): { 
 
   function headOf(): HTMLElement {
     const titles = ["name", "type", "description", "required"].map((key) => element("span", { text: text(`fields.parameters.${key}`) }));
-    return element("div", { class: "redflow-parameter redflow-label", attributes: { "aria-hidden": "true" } }, ...titles);
+    return element("div", { class: "redflow-parameter redflow-parameter-head", attributes: { "aria-hidden": "true" } }, ...titles);
   }
 
   function rowOf(parameter: Parameter): HTMLElement {

@@ -131,10 +131,10 @@ export async function parameters(fixture, t) {
   const { page } = editor;
   const id = await page.evaluate(() => RED.nodes.filterNodes({ type: "flow-tool" })[0].id);
   const before = await editor.value(id, "inputSchema");
-  const fields = (row) => editor.tray.locator(".redflow-parameter:not(.redflow-label)").nth(row).locator("input, select");
+  const fields = (row) => editor.tray.locator(".redflow-parameter:not(.redflow-parameter-head)").nth(row).locator("input, select");
   await editor.openById(id);
   await editor.tray.getByRole("tab", { name: "Parameters" }).waitFor();
-  const known = await editor.tray.locator(".redflow-parameter:not(.redflow-label)").count();
+  const known = await editor.tray.locator(".redflow-parameter:not(.redflow-parameter-head)").count();
   assert.equal(known, Object.keys(before.properties).length);
   await editor.tray.getByRole("button", { name: "Add a parameter" }).click();
   await page.keyboard.type("unit");
@@ -200,6 +200,37 @@ export async function sharedKey(fixture, t) {
   await editor.waitForDialog();
   assert.equal(await editor.tray.locator("#node-config-input-apiKey").inputValue(), "__PWRD__");
   await close(editor);
+}
+
+/** The buttons of a model use what the dialog has now, and a stored key only for the address that is deployed. */
+export async function modelTest(fixture, t) {
+  const flow = withRuntime(fixture, "05-live-models").map((node) => (node.id === "rf05-openai" ? { ...node, baseURL: fixture.model.url } : node));
+  const key = { id: "rf05-openai-key", type: "openai-key", name: "", credentials: { apiKey: "sk-shared-of-the-test" } };
+  const editor = await fixture.deployAndOpen(t, [...flow.filter(({ id }) => id !== key.id), key]);
+  fixture.model.setAnswers({ action: "final", message: "ok", confidence: 1 });
+  await editor.openById("rf05-openai");
+  const { tray } = editor;
+  const answer = tray.locator(".redflow-test-answer");
+  await tray.getByRole("button", { name: "Test", exact: true }).click();
+  await editor.waitForText(answer, /The model answered in \d+\.\d s\./);
+  await editor.waitForText(answer, /11 read, 7 written/);
+  await editor.screenshot("model-test");
+  await tray.getByRole("button", { name: "List the models" }).click();
+  await tray.getByLabel("Models").selectOption("small <b>");
+  assert.equal(await tray.locator("#node-input-model").inputValue(), "small <b>");
+  assert.deepEqual(new Set(fixture.model.keys), new Set(["Bearer sk-shared-of-the-test"]));
+  await editor.screenshot("model-list");
+  // A changed address does not carry the key away.
+  await editor.type(tray.locator("#node-input-baseURL"), "http://127.0.0.1:9/v1");
+  await tray.getByRole("button", { name: "Test", exact: true }).click();
+  await editor.waitForText(answer, /KEY_NOT_SENT/);
+  assert.ok(!(await answer.innerText()).includes("sk-shared"));
+  // A key that the user types may go there.
+  await editor.type(tray.locator("#node-input-apiKey"), "sk-typed");
+  await tray.getByRole("button", { name: "Test", exact: true }).click();
+  await editor.waitForText(answer, /PROVIDER_UNAVAILABLE/);
+  await editor.cancel();
+  assert.equal(await editor.page.evaluate(() => RED.nodes.dirty()), false);
 }
 
 export async function chat(fixture, t) {
