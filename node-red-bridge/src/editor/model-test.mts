@@ -18,7 +18,8 @@ export function modelForm(node: EditorNode, valueOf: (name: string) => unknown):
   const config = Object.fromEntries(
     Object.keys(defaults).filter((name) => name !== "redflowWires").map((name) => [name, valueOf(name)] as const).filter(([, value]) => value !== undefined),
   );
-  const keys = Object.keys(secrets).map((name) => [name, String(valueOf(name) ?? "").trim()] as const);
+  const textOf = (value: unknown): string => (typeof value === "string" ? value.trim() : "");
+  const keys = Object.keys(secrets).map((name) => [name, textOf(valueOf(name))] as const);
   const credentials = Object.fromEntries(keys.filter(([, key]) => key !== "" && key !== STORED_SECRET));
   const keyNode = config["keyNode"];
   const isStored = keys.some(([, key]) => key === STORED_SECRET);

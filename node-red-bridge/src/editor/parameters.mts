@@ -46,8 +46,8 @@ function parameterOf(name: string, property: unknown, required: boolean): Parame
     return undefined;
   }
   const { type, description = "", ...rest } = property;
-  const isSimple = (TYPES as readonly unknown[]).includes(type) && typeof description === "string";
-  return isSimple ? { name, type: type as string, description: description as string, required, rest } : undefined;
+  const known = TYPES.find((one) => one === type);
+  return known !== undefined && typeof description === "string" ? { name, type: known, description, required, rest } : undefined;
 }
 
 /** The schema with these parameters. Other keywords of `schema` stay. Of two parameters with one name, the first counts. */

@@ -40,3 +40,4 @@ pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};
 pub use resolve::resolve_flow;
 pub use resolved::{NodeIx, ResolvedFlow, ResolvedNode, Wire};
+pub use shared_key::key_node_type;

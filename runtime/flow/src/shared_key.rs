@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 const API_KEY: &str = "apiKey";
 
 /// The type of the config nodes that a model may name in `keyNode`; none if it has no such property.
-pub(crate) fn key_node_type(type_name: &str) -> Option<&'static str> {
+#[must_use]
+pub fn key_node_type(type_name: &str) -> Option<&'static str> {
     let mut properties = node::find(type_name).property_sets.iter().flat_map(|set| set.properties);
     properties.find_map(|property| match property.kind {
         Kind::ConfigNode { of } if property.name == KEY_NODE => Some(of),
@@ -22,28 +23,28 @@ pub(crate) fn key_node_type(type_name: &str) -> Option<&'static str> {
 
 impl ResolvedFlow {
     /// Gives a model the key of the config node that its `keyNode` names. A key of the model itself stays.
-    /// `props` are resolved properties of the model at `ix`. The result must not be shown or stored.
+    /// `props` are resolved properties of the model at `ix`. The result must not be shown or stored. Returns the config
+    /// node, if its key was taken.
     pub fn add_shared_key(
         &self,
         ix: NodeIx,
         type_name: &str,
         props: &mut Map<String, Value>,
         process: ProcessEnv<'_>,
-    ) {
-        let (Some(expected), Some(id)) = (key_node_type(type_name), text_of(props, KEY_NODE)) else {
-            return;
-        };
-        let Wire::To(key_node) = self.find_from(self.nodes[ix].scope, id) else { return };
+    ) -> Option<NodeIx> {
+        let (expected, id) = (key_node_type(type_name)?, text_of(props, KEY_NODE)?);
+        let Wire::To(key_node) = self.find_from(self.nodes[ix].scope, id) else { return None };
         if self.raw(key_node).type_name != expected || key_of(props).is_some() {
-            return;
+            return None;
         }
         let shared = self.resolved_props(key_node, process, ProcessSecrets::InSecretProperties);
-        let Some(key) = key_of(&shared) else { return };
+        let key = key_of(&shared)?;
         let own = props.entry("credentials").or_insert(Value::Null);
         if !own.is_object() {
             *own = Value::Object(Map::new());
         }
         own[API_KEY] = Value::from(key);
+        Some(key_node)
     }
 }
 
