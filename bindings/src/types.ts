@@ -4463,6 +4463,10 @@ model?: string,
  */
 apiKey?: string, 
 /**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
  * For other servers with a compatible API: vLLM, LM Studio, Groq, OpenRouter and others. Empty for OpenAI.
  */
 baseURL?: string, 
@@ -4572,6 +4576,10 @@ model?: string,
  */
 apiKey?: string, 
 /**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
  * 0 to 1. Sent only if it is set and the model supports it.
  */
 temperature?: number, 
@@ -4660,6 +4668,10 @@ deployment?: string,
  * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `AZURE_OPENAI_API_KEY`.
  */
 apiKey?: string, 
+/**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
 /**
  * `v1`, or a dated version such as 2024-12-01-preview.
  */
@@ -4819,6 +4831,19 @@ credentials: { [key: string]: JsonValue },
 options?: OllamaModelConfig, };
 
 /**
+ * The properties of a key node.
+ */
+export type KeyConfig = { 
+/**
+ * The key of the provider. Kept in Node-RED's credentials, never in the flow.
+ */
+apiKey?: string, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, };
+
+/**
  * The properties of `buffer-memory`.
  */
 export type BufferMemoryConfig = { 
@@ -4959,7 +4984,7 @@ toolName?: string,
  */
 description?: string, 
 /**
- * A JSON Schema of type object. The sidecar rejects other inputs.
+ * The parameters that the model gives to the tool, as a table or as a JSON Schema of type object. The sidecar rejects other inputs.
  */
 inputSchema?: string | { [key: string]: JsonValue }, 
 /**
@@ -5431,6 +5456,39 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "openai-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "anthropic-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "azure-openai-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
     "tool": null,
     "transparent": false
   },
