@@ -2,6 +2,7 @@
 
 use crate::client::{PATIENCE, Socket};
 use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow, plain_flow, token};
+use crate::llama_stand_in::{flow_with_model, loading_server};
 use futures::{SinkExt as _, StreamExt as _};
 use redflow_contract::api::Scope;
 use redflow_contract::bridge::BridgeMessage;
@@ -1106,4 +1107,15 @@ async fn a_stop_does_not_wait_for_a_disconnected_node_red() {
     node_red.receive("tool_call").await;
     drop(node_red.socket);
     timeout(PATIENCE, sidecar.stop()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_status_in_node_red_says_that_the_model_is_loading() {
+    let server = loading_server().await;
+    let sidecar = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
+    node_red.deploy(flow_with_model(&server)).await;
+    node_red.start("s1", json!({"payload": "?"})).await;
+    while node_red.receive("status").await["text"] != "iteration 1: the model is loading" {}
+    assert_eq!(node_red.result().await["message"]["payload"], "42");
 }
