@@ -2985,6 +2985,10 @@ calls: Array<CallRecord>,
  */
 result: { [key: string]: JsonValue } | null, 
 /**
+ * The beginning of the model's answer that ended the run because it was refused; absent if none did.
+ */
+refusedAnswer?: string, 
+/**
  * Where the journal is wrong; absent if it is not.
  */
 difference?: Difference, 

@@ -68,7 +68,7 @@ impl ProviderApi {
                 "apiVersion": "v1", "timeoutMs": 60_000,
             }),
             Self::Ollama => json!({
-                "type": "ollama-model", "baseURL": address, "numCtx": 8192, "keepAlive": "5m", "apiKey": KEY,
+                "type": "ollama-model", "model": "llama3.2", "baseURL": address, "numCtx": 8192, "keepAlive": "5m", "apiKey": KEY,
             }),
         }
     }

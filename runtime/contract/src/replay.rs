@@ -134,6 +134,9 @@ pub struct CallRecord {
     pub tries: Option<u32>,
 }
 
+/// The most characters of a refused answer in a [`RunDetail`].
+pub const REFUSED_ANSWER_CHARS: usize = 2_000;
+
 /// Everything that the journal of a run contains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
@@ -148,6 +151,9 @@ pub struct RunDetail {
     /// The message that left the result port; null if the run has not ended.
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue } | null", optional = false))]
     pub result: Option<Message>,
+    /// The beginning of the model's answer that ended the run because it was refused; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_answer: Option<String>,
     /// Where the journal is wrong; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,

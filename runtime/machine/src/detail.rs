@@ -6,10 +6,12 @@
 use crate::replay::{Replay, resume, run_replay};
 use crate::strategy::Strategies;
 use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
-use redflow_contract::fact::ToolResult;
+use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::CallId;
-use redflow_contract::replay::{DifferenceKind, ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_contract::replay::{DifferenceKind, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
 
 /// Reads the details of a run. `problem` tells why the journal is not complete.
@@ -26,7 +28,8 @@ pub fn run_detail(
     let difference = report.difference.filter(|_| !open);
     let is_complete = problem.is_none() && difference.is_none() && summary.status.is_over();
     let result = if is_complete { result_of(journal, strategies) } else { None };
-    RunDetail { summary, events, calls, result, difference, problem }
+    let refused_answer = if is_complete { refused_answer(&summary, journal) } else { None };
+    RunDetail { summary, events, calls, result, refused_answer, difference, problem }
 }
 
 /// The result of a tool call that a journal has recorded; none if it has none.
@@ -48,6 +51,37 @@ pub fn is_unfinished(
     // A journal may end between two steps, but not within one.
     ends && !status.is_over()
         && resume(journal, strategies, &mut |spec, version| strategies.compile_version(spec, version)).is_ok()
+}
+
+/// The last answer of a run that ended because of it. The journal is valid.
+fn refused_answer(summary: &RunSummary, journal: &[u8]) -> Option<String> {
+    use RunErrorCode as Code;
+    let is_about_answer = matches!(
+        summary.code?,
+        Code::InvalidJson
+            | Code::InvalidAction
+            | Code::InvalidConfidence
+            | Code::ToolNotAllowed
+            | Code::ToolInputInvalid
+            | Code::ModelRefused
+            | Code::ModelTruncated
+            | Code::OutputNotJson
+            | Code::OutputInvalid
+    );
+    if !is_about_answer {
+        return None;
+    }
+    let lines = journal.split(|byte| *byte == b'\n').rev();
+    let answer =
+        lines.filter_map(|line| serde_json::from_slice::<JournalLine>(line).ok()).find_map(|line| {
+            let JournalRecord::Fact { fact } = line.record else { return None };
+            if let Fact::ModelAnswered { answer, .. } = *fact { Some(answer) } else { None }
+        })?;
+    let calls = answer.tool_calls.iter().map(|call| format!("{} {}", call.name, call.arguments));
+    let parts: Vec<String> =
+        std::iter::once(answer.text).chain(calls).filter(|part| !part.is_empty()).collect();
+    Some(parts.join("\n").chars().take(REFUSED_ANSWER_CHARS).collect())
+        .filter(|text: &String| !text.is_empty())
 }
 
 /// The final message of a run that has ended.

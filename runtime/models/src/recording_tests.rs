@@ -68,11 +68,24 @@ impl RecordedRequest {
 pub(crate) struct Recording {
     pub(crate) script: Mutex<VecDeque<Reply>>,
     pub(crate) received: Mutex<Vec<(RecordedRequest, tokio::time::Instant)>>,
+    /// The responses to requests for a list of models. Without one, no connection can be made.
+    lists: Mutex<VecDeque<Reply>>,
+    list_addresses: Mutex<Vec<String>>,
 }
 
 impl Recording {
     pub(crate) fn new(script: impl IntoIterator<Item = Reply>) -> Arc<Self> {
         Arc::new(Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() })
+    }
+
+    /// A server that responds to requests for a list of models.
+    pub(crate) fn with_lists(lists: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        Arc::new(Self { lists: Mutex::new(lists.into_iter().collect()), ..Self::default() })
+    }
+
+    /// The addresses of the requests for a list of models.
+    pub(crate) fn list_addresses(&self) -> Vec<String> {
+        self.list_addresses.lock().unwrap().clone()
     }
 
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
@@ -120,18 +133,28 @@ impl Transport for Recording {
         Box::pin(async move {
             let json = [("content-type", "application/json")];
             let default = || Reply::new(200, &json, &good_answer(endpoint.url.path()).to_string());
-            match scripted.unwrap_or_else(default) {
-                Reply::Error(error) => Err(error),
-                Reply::Hang => std::future::pending().await,
-                Reply::Response { status, headers, parts } => {
-                    let header = |(name, value): (&'static str, String)| {
-                        (HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap())
-                    };
-                    let headers: HeaderMap = headers.into_iter().map(header).collect();
-                    Ok(TransportResponse { status, headers, body: Box::new(ScriptedBody(parts.into())) })
-                }
-            }
+            respond(scripted.unwrap_or_else(default)).await
         })
+    }
+
+    fn get<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
+        self.list_addresses.lock().unwrap().push(endpoint.url.to_string());
+        let scripted = self.lists.lock().unwrap().pop_front();
+        Box::pin(respond(scripted.unwrap_or(Reply::Error(TransportError::Connect))))
+    }
+}
+
+async fn respond(reply: Reply) -> Result<TransportResponse, TransportError> {
+    match reply {
+        Reply::Error(error) => Err(error),
+        Reply::Hang => std::future::pending().await,
+        Reply::Response { status, headers, parts } => {
+            let header = |(name, value): (&'static str, String)| {
+                (HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap())
+            };
+            let headers: HeaderMap = headers.into_iter().map(header).collect();
+            Ok(TransportResponse { status, headers, body: Box::new(ScriptedBody(parts.into())) })
+        }
     }
 }
 

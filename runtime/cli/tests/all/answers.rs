@@ -1,7 +1,8 @@
 //! Invalid answers of a model: each has its code, on stderr and in the result.
 
-use crate::kit::{flow, port3, run_flow};
+use crate::kit::{Folder, flow, port3, run_flow};
 use pretty_assertions::assert_eq;
+use redflow_contract::replay::REFUSED_ANSWER_CHARS;
 use serde_json::{Value, json};
 
 #[track_caller]
@@ -56,6 +57,25 @@ fn an_answer_must_be_one_json_object() {
         assert_eq!((output.code, output.errors()), (1, vec!["INVALID_JSON"]), "{reply}: {output:#?}");
         assert_eq!(port3(&output)["payload"]["code"], "INVALID_JSON", "{reply}");
     }
+}
+
+#[test]
+fn the_details_of_a_run_have_the_answer_that_was_refused() {
+    let long = format!("Sure!\u{7} I will {}", "x".repeat(REFUSED_ANSWER_CHARS));
+    let folder = Folder::with_flow(&flow(json!([long]), vec![]));
+    assert_eq!(folder.redflow(["run", "flow.json"]).run().code, 1);
+    let id = folder.runs()[0]["runId"].as_str().unwrap().to_owned();
+    let text = folder.run_ok(["runs", "show", &id]);
+    let (_, shown) = text.split_once("\nthe answer that was refused:\n").unwrap();
+    assert!(shown.starts_with("Sure!\\u{7} I will xxx") && !shown.contains('\u{7}'), "{text}");
+    let detail: Value = serde_json::from_str(&folder.run_ok(["runs", "show", &id, "--json"])).unwrap();
+    let refused = detail["refusedAnswer"].as_str().unwrap();
+    assert!(refused.chars().count() == REFUSED_ANSWER_CHARS && long.starts_with(refused));
+    // A run that ended well has none.
+    let folder = Folder::with_flow(&flow(crate::kit::final_answer("hi"), vec![]));
+    folder.run_ok(["run", "flow.json"]);
+    let id = folder.runs()[0]["runId"].as_str().unwrap().to_owned();
+    assert!(!folder.run_ok(["runs", "show", &id, "--json"]).contains("refusedAnswer"));
 }
 
 #[test]

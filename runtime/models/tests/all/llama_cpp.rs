@@ -187,7 +187,7 @@ async fn the_wait_for_other_calls_is_part_of_the_timeout() {
     let node = NodeSummary { id: "m".into(), type_name: "openai-model".to_owned(), name: String::new() };
     // The models of two deploys of the same node.
     let [earlier, later] = [60_000, 300].map(|timeout| {
-        let props = value!({"baseURL": server.url(), "maxConcurrent": 1, "timeout": timeout});
+        let props = value!({"baseURL": server.url(), "model": "m", "maxConcurrent": 1, "timeout": timeout});
         let props = props.as_object().unwrap();
         let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () };
         adapters.models["openai-model"](config).unwrap()

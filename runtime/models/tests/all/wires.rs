@@ -123,7 +123,8 @@ impl Wire {
         more: Value,
         settings: ModelSettings,
     ) -> Result<Arc<dyn ChatModel>, BuildError> {
-        let mut props = json!({"baseURL": format!("{url}{}", self.path), "apiKey": KEY, "maxRetries": 0});
+        let mut props =
+            json!({"baseURL": format!("{url}{}", self.path), "apiKey": KEY, "maxRetries": 0, "model": "m"});
         if !self.api.is_empty() {
             props["api"] = json!(self.api);
         }

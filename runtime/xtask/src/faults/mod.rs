@@ -10,6 +10,7 @@
 mod environment;
 mod flows;
 mod kills;
+mod local_model;
 mod matrix;
 mod parallel;
 mod rig;
@@ -62,8 +63,10 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let (options, names): (Vec<String>, Vec<String>) =
         args.iter().cloned().partition(|arg| arg.starts_with('-'));
     let [quick, long, release] = switches(&options, ["--quick", "--long", "--release"])?;
-    if let Some(unknown) = names.iter().find(|name| !SUITES.contains(&name.as_str())) {
-        return Err(Failure::Usage(format!("unknown suite `{unknown}`; there are {}", SUITES.join(", "))));
+    let is_known = |name: &&String| SUITES.contains(&name.as_str()) || *name == LOCAL_MODEL;
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+        let known = SUITES.join(", ");
+        return Err(Failure::Usage(format!("unknown suite `{unknown}`; there are {known}, {LOCAL_MODEL}")));
     }
     let effort = match (quick, long) {
         (true, true) => return Err(Failure::Usage("use --quick or --long, not both".to_owned())),
@@ -111,8 +114,16 @@ const SUITES: [&str; 10] = [
     "processes",
 ];
 
+/// The suite that runs only if it is named.
+const LOCAL_MODEL: &str = "local-model";
+
 fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Result<Vec<Row>, String> {
-    let rig = Rig::build(root, build)?;
+    // A local model needs no failpoints.
+    let (failpoints, needs_local) = (
+        names.iter().any(|name| name != LOCAL_MODEL) || names.is_empty(),
+        names.iter().any(|name| name == LOCAL_MODEL),
+    );
+    let rig = if failpoints { Rig::build(root, build)? } else { Rig::without_failpoints(root, build)? };
     let mut rows = Vec::new();
     let mut report = |row: Row, began: Instant| {
         let verdict = if row.failures.is_empty() { "ok" } else { "FAILED" };
@@ -143,6 +154,10 @@ fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Re
                 eprintln!("skipped: to mount a small file system needs root and tmpfs")
             }
         }
+    }
+    if needs_local {
+        let began = Instant::now();
+        report(local_model::run(&rig)?, began);
     }
     if !names.is_empty() {
         return Ok(rows);

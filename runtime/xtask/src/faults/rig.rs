@@ -17,11 +17,40 @@ pub(super) enum Build {
     Release,
 }
 
+impl Build {
+    /// The folder of the binary in the target folder.
+    fn folder(self) -> &'static str {
+        if self == Self::Release { "release" } else { "debug" }
+    }
+}
+
+fn target_folder(root: &Path) -> Result<PathBuf, String> {
+    let metadata = process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
+    Ok(PathBuf::from(metadata["target_directory"].as_str().ok_or("cargo names no target folder")?))
+}
+
+fn build_binary(root: &Path, profile: Build, features: &[&str]) -> Result<(), String> {
+    // The whole workspace, so that cargo uses the dependencies that the tests have built.
+    let mut command =
+        process::cargo(root, ["build", "--quiet", "--workspace", "--exclude", "redflow-bench", "--bins"]);
+    command.args(features);
+    if profile == Build::Release {
+        command.arg("--release");
+    }
+    process::check(command)
+}
+
+fn binary_name() -> String {
+    format!("redflow{}", std::env::consts::EXE_SUFFIX)
+}
+
 /// A process that takes longer hangs.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Rig {
     binary: PathBuf,
+    pub(super) target: PathBuf,
     work: PathBuf,
     pub(super) witness: Witness,
 }
@@ -29,40 +58,33 @@ pub(super) struct Rig {
 impl Rig {
     /// Builds the binary and an empty work folder.
     pub(super) fn build(root: &Path, profile: Build) -> Result<Self, String> {
-        let metadata =
-            process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
-        let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-        let target =
-            PathBuf::from(metadata["target_directory"].as_str().ok_or("cargo names no target folder")?);
+        let target = target_folder(root)?;
         eprintln!("building redflow with failpoints …");
-        // The whole workspace, so that cargo uses the dependencies that the tests have built.
-        let build = |features: &[&str]| {
-            let mut command = process::cargo(
-                root,
-                ["build", "--quiet", "--workspace", "--exclude", "redflow-bench", "--bins"],
-            );
-            command.args(features);
-            if profile == Build::Release {
-                command.arg("--release");
-            }
-            process::check(command)
-        };
-        build(&["--features", "redflow-cli/faults"])?;
-        let name = format!("redflow{}", std::env::consts::EXE_SUFFIX);
-        let binary = target.join("faults").join(&name);
+        build_binary(root, profile, &["--features", "redflow-cli/faults"])?;
+        let binary = target.join("faults").join(binary_name());
         let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
         std::fs::create_dir_all(target.join("faults")).map_err(failed)?;
-        let folder = if profile == Build::Release { "release" } else { "debug" };
-        std::fs::copy(target.join(folder).join(&name), &binary).map_err(failed)?;
+        std::fs::copy(target.join(profile.folder()).join(binary_name()), &binary).map_err(failed)?;
         // Tests find the binary without failpoints in its usual place again.
-        build(&[])?;
+        build_binary(root, profile, &[])?;
+        Self::new(binary, target)
+    }
+
+    /// Builds the binary as users get it, and an empty work folder.
+    pub(super) fn without_failpoints(root: &Path, profile: Build) -> Result<Self, String> {
+        let target = target_folder(root)?;
+        build_binary(root, profile, &[])?;
+        Self::new(target.join(profile.folder()).join(binary_name()), target)
+    }
+
+    fn new(binary: PathBuf, target: PathBuf) -> Result<Self, String> {
         let work = target.join("faults/work");
         let failed = |error: std::io::Error| format!("{}: {error}", work.display());
         if work.exists() {
             std::fs::remove_dir_all(&work).map_err(failed)?;
         }
         std::fs::create_dir_all(&work).map_err(failed)?;
-        Ok(Self { binary, work, witness: Witness::start()? })
+        Ok(Self { binary, target, work, witness: Witness::start()? })
     }
 
     /// A new, empty folder of this name.

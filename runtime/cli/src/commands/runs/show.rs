@@ -32,6 +32,9 @@ pub(super) fn show(options: &ShowRunOptions, source: &dyn RunSource) -> CommandR
     }
     let mut text = format_head(&detail.summary, source.hints());
     let _ = write!(text, "\n{}", format_events(&detail));
+    if let Some(answer) = &detail.refused_answer {
+        let _ = write!(text, "\nthe answer that was refused:\n{}\n", printable(answer));
+    }
     if let Some(result) = &detail.result {
         let _ = write!(text, "\n{}", format_payload(result));
     }
