@@ -3207,7 +3207,7 @@ data: NodeInput, } | { "event": "node:output",
  */
 ts: number, 
 /**
- * The id of the frame; absent for what a deploy reports about a node.
+ * The id of the frame; absent for what a deploy reports about a node, and for what a new socket missed.
  */
 frameId?: string, 
 /**
@@ -3298,7 +3298,8 @@ nodeId: NodeId,
  */
 nodeType: string, 
 /**
- * At most one message. The UI goes by the position in this list, not by the port.
+ * At most one message, or the value that a debug node shows. The UI goes by the position in this list, not by
+ * the port.
  */
 outputs: Array<IoEvent>, 
 /**
@@ -3310,7 +3311,8 @@ semantics?: NodeSemantics,
  */
 timing?: NodeTiming, 
 /**
- * Always true: no message is left out.
+ * False for an answer on port 4 that no chat shows. The UI reads the history of the chat after every other
+ * answer, and would show an old one.
  */
 sampled?: boolean, };
 
@@ -3342,7 +3344,11 @@ message: string,
 /**
  * The code of the error.
  */
-code: string, };
+code: string, 
+/**
+ * The name of the node that failed; absent if it has none.
+ */
+node?: string, };
 
 /**
  * The end of a frame.

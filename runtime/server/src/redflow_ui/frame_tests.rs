@@ -471,7 +471,7 @@ fn shows_the_answer_of_a_model() {
     let action = payload_of(&answer(r#"{"action":"final","message":"x","apiKey":"sk-1"}"#));
     let safe = json!({"action": "final", "message": "x", "apiKey": "[REDACTED]"});
     assert_eq!((&action["preview"]["payload"], &action["completePayload"]), (&safe, &safe));
-    let metadata = json!({"model": "gpt", "promptTokens": 7, "completionTokens": 3, "totalTokens": 10, "traceId": "run-1"});
+    let metadata = json!({"model": "gpt", "deployment": "prod", "promptTokens": 7, "completionTokens": 3, "totalTokens": 10, "traceId": "run-1"});
     assert_eq!(action["preview"]["metadata"], metadata);
     // Native tool calls.
     let call = redflow_contract::transcript::RequestedCall {
