@@ -1,5 +1,6 @@
 // The flow as the sidecar receives it: the nodes that it runs with all properties, of all others what the checker needs to
-// follow wires (see node-definition.ts), the credentials of models, memories and tools only, and the operations of its nodes.
+// follow wires (see node-definition.ts), the credentials of models, memories, tools and key nodes only, and the operations of its
+// nodes.
 
 import { createHash, createHmac } from "node:crypto";
 import { PASSWORD_MASK, publicDefinition, runsInSidecar } from "./node-definition";

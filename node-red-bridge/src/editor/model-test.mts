@@ -9,9 +9,6 @@ import { typedValue } from "./fields.mjs";
 import { STORED_SECRET, isBlank } from "./rules.mjs";
 import { text } from "./text.mjs";
 
-/** The most models in the list. */
-const MAX_MODELS = 500;
-
 /** What the dialog of a model has now. */
 export function modelForm(node: EditorNode, valueOf: (name: string) => unknown): ModelForm {
   const { defaults, credentials: secrets = {} } = node._def;
@@ -102,7 +99,7 @@ export function testRows({ sent, server, model, answeredBy, usage, tokensPerSeco
   return rows.filter((row): row is [string, string] => row[1] !== undefined && row[1] !== "");
 }
 
-/** A list to choose from, which fills the field of the model. */
+/** A list to choose from, which fills the field of the model. The sidecar limits its length. */
 function describeList({ models }: ModelList, field: HTMLInputElement | null): Node[] {
   if (models.length === 0 || field === null) {
     return [element("span", { text: text("fields.test.noModels") })];
@@ -112,12 +109,11 @@ function describeList({ models }: ModelList, field: HTMLInputElement | null): No
     created.value = value;
     return created;
   };
-  const shown = models.slice(0, MAX_MODELS);
   const select = element("select", { attributes: { id: "node-input-redflow-models" } }, option("", text("fields.test.choose", { n: models.length })));
   select.append(
-    ...shown.map(({ id, contextWindow }) => option(id, contextWindow === undefined ? id : `${id} (${text("fields.test.windowTokens", { n: contextWindow })})`)),
+    ...models.map(({ id, contextWindow }) => option(id, contextWindow === undefined ? id : `${id} (${text("fields.test.windowTokens", { n: contextWindow })})`)),
   );
-  select.value = shown.some(({ id }) => id === field.value) ? field.value : "";
+  select.value = models.some(({ id }) => id === field.value) ? field.value : "";
   select.addEventListener("change", () => {
     if (select.value !== "") {
       $(field).val(select.value).trigger("change");

@@ -100,8 +100,9 @@ function parametersView(host: HTMLElement, onChange: (write: Write) => void): { 
       draw();
       changed();
       add.focus();
-    }, { title: text("fields.parameters.remove"), attributes: { "aria-label": text("fields.parameters.remove") } });
-    remove.append(element("i", { class: "fa fa-remove", attributes: { "aria-hidden": "true" } }));
+    }, { title: text("fields.parameters.remove") });
+    const icon = element("i", { class: "fa fa-remove", attributes: { "aria-hidden": "true" } });
+    remove.append(icon, element("span", { class: "redflow-unseen", text: text("fields.parameters.remove") }));
     const others = Object.keys(parameter.rest).slice(0, 8).join(", ");
     const hint = others === "" ? undefined : element("div", { class: "redflow-hint redflow-foreign", text: text("fields.parameters.others", { keywords: others.slice(0, 120) }) });
     const fields = [

@@ -49,13 +49,15 @@ export function startToolTicks(): void {
 
 async function update(): Promise<void> {
   isScheduled = false;
+  // Before the request: another change may come while it waits.
+  const before = known;
   const event = RED.history.peek();
   const isNew = event !== undefined && RED.history.depth() > lastDepth && changesTools(event);
   lastDepth = RED.history.depth();
   if (isNew) {
     operations ??= (await adminApi.operations().catch(() => ({ operations: {} }))).operations;
   }
-  const [before, after] = [known, connectedTools()];
+  const after = connectedTools();
   known = after;
   if (!isNew) {
     return;

@@ -15,6 +15,7 @@ mod config;
 pub mod declaration;
 mod http_request;
 mod key_nodes;
+mod kind_parts;
 mod memories;
 mod model_properties;
 mod model_values;

@@ -60,6 +60,22 @@ export async function dialog(fixture, t) {
   await tray.getByRole("tabpanel").getByRole("combobox", { name: "Add …" }).selectOption({ label: "temperature" });
   await editor.done();
   assert.deepEqual(await editor.value("rf07-agent", "tools"), ["plain", "rf07-weather"]);
+
+  // It needs no tools.
+  await editor.page.evaluate(() => {
+    const agent = RED.nodes.node("rf07-agent");
+    agent.tools = [];
+    RED.nodes.getNodeLinks(agent, 1).filter(({ source }) => source.type.includes("tool")).forEach((link) => RED.nodes.removeLink(link));
+    RED.nodes.dirty(true);
+    RED.editor.validateNode(agent);
+  });
+  assert.deepEqual(await editor.value("rf07-agent", "validationErrors") ?? [], []);
+  await editor.openById("rf07-agent");
+  await tray.getByRole("tab", { name: "Tools" }).click();
+  await editor.waitForText(tray.getByRole("tabpanel"), /also works without tools/);
+  await editor.done();
+  await editor.deploy();
+  assert.equal(await editor.value("rf07-agent", "valid"), true);
 }
 
 export async function parallelCalls(fixture, t) {

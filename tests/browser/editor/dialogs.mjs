@@ -137,15 +137,16 @@ export async function parameters(fixture, t) {
   const known = await editor.tray.locator(".redflow-parameter:not(.redflow-parameter-head)").count();
   assert.equal(known, Object.keys(before.properties).length);
   await editor.tray.getByRole("button", { name: "Add a parameter" }).click();
-  await page.keyboard.type("unit");
+  await page.keyboard.type("digits");
   await fields(known).nth(1).selectOption("integer");
-  await fields(known).nth(2).fill("The unit <b>");
+  await fields(known).nth(2).fill("Digits after the point");
   await editor.screenshot("parameters");
+  await fields(known).nth(2).fill("Digits <b>");
   await editor.tray.getByRole("tab", { name: "JSON Schema" }).click();
-  assert.match(await editor.tray.locator("#node-input-redflow-inputSchema").inputValue(), /"unit": \{/);
+  assert.match(await editor.tray.locator("#node-input-redflow-inputSchema").inputValue(), /"digits": \{/);
   await editor.screenshot("parameters-schema");
   await editor.done();
-  const after = { ...before, properties: { ...before.properties, unit: { type: "integer", description: "The unit <b>" } }, required: [...(before.required ?? []), "unit"] };
+  const after = { ...before, properties: { ...before.properties, digits: { type: "integer", description: "Digits <b>" } }, required: [...(before.required ?? []), "digits"] };
   assert.deepEqual(await editor.value(id, "inputSchema"), after);
   // Opening and closing the dialog changes nothing.
   await editor.deploy();
@@ -214,6 +215,7 @@ export async function modelTest(fixture, t) {
   await tray.getByRole("button", { name: "Test", exact: true }).click();
   await editor.waitForText(answer, /The model answered in \d+\.\d s\./);
   await editor.waitForText(answer, /11 read, 7 written/);
+  await editor.waitForText(answer, /JSON Schema: followed/);
   await editor.screenshot("model-test");
   await tray.getByRole("button", { name: "List the models" }).click();
   await tray.getByLabel("Models").selectOption("small <b>");

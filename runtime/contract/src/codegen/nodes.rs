@@ -79,8 +79,9 @@ pub fn sidecar_types() -> String {
     let names = |keep: fn(&&NodeDeclaration) -> bool| -> Vec<&str> {
         NODES.iter().filter(keep).map(|node| node.node_type.name).collect()
     };
-    let mut out =
-        format!("{WRITTEN}\n/** The types, and with `*` the prefixes of types, that the sidecar runs or reads. */\n");
+    let mut out = format!(
+        "{WRITTEN}\n/** The types, and with `*` the prefixes of types, that the sidecar runs or reads. */\n"
+    );
     out += &list("SIDECAR_TYPES", &names(|node| node.config || node.node_type.role != Role::Data));
     out += "\n/** The agents. */\n";
     out += &list("AGENT_TYPES", &names(|node| node.node_type.role == Role::Agent));

@@ -1,5 +1,7 @@
 //! How a node type is declared: its role and ports, its properties, and what an editor shows.
 
+pub use super::kind_parts::{Choice, JsonShape, MAX_COUNT, Whole};
+pub(super) use super::kind_parts::{WHOLE, choice};
 pub use super::node_type::{FixedTool, NodeType};
 pub use super::secret_rule::{SecretRule, SecretVariable};
 use super::values::EffectClass;
@@ -378,23 +380,6 @@ pub enum Kind {
     Other,
 }
 
-/// The limits of a whole number.
-#[derive(Debug, Clone, Copy)]
-#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "camelCase"))]
-pub struct Whole {
-    /// The least value.
-    pub min: Option<i64>,
-    /// The greatest value.
-    pub max: Option<i64>,
-    /// The property that must be greater, if it is set.
-    pub below: Option<&'static str>,
-    /// The limits of the dialog, if it is stricter than the schema.
-    pub dialog: Option<(i64, i64)>,
-}
-
-/// Any whole number.
-pub(super) const WHOLE: Whole = Whole { min: None, max: None, below: None, dialog: None };
-
 /// A whole number from `min`.
 pub(super) const fn from(min: i64) -> Kind {
     Kind::Whole(Whole { min: Some(min), ..WHOLE })
@@ -410,43 +395,10 @@ pub(super) const fn count(min: i64) -> Kind {
     between(min, MAX_COUNT)
 }
 
-/// The largest number of 32 bits.
-pub const MAX_COUNT: i64 = 4_294_967_295;
-
 pub(super) const LINE: Kind = Kind::Line { max: None };
 
 pub(super) const fn line(max: u32) -> Kind {
     Kind::Line { max: Some(max) }
-}
-
-/// One value of a choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize))]
-pub struct Choice {
-    /// The value; empty for the choice of the runtime.
-    pub value: &'static str,
-    /// How the dialog offers it.
-    pub text: &'static str,
-}
-
-pub(super) const fn choice(value: &'static str, text: &'static str) -> Choice {
-    Choice { value, text }
-}
-
-/// What a JSON value must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "camelCase"))]
-pub enum JsonShape {
-    /// An object.
-    Object,
-    /// A JSON Schema of an object. The dialog also shows its properties as a table.
-    Parameters,
-    /// A list with at least one entry.
-    List,
-    /// A list of ids and patterns of tools, with at least one entry.
-    ToolIds,
-    /// The capabilities of a model.
-    Capabilities,
 }
 
 /// The value of a property in a new node.

@@ -21,7 +21,8 @@ pub(super) const fn key_node(of: &'static str) -> Property {
     .icon("key")
 }
 
-const KEY: Property = API_KEY.help("The key of the provider. Kept in Node-RED's credentials, never in the flow.");
+const KEY: Property =
+    API_KEY.help("The key of the provider. Kept in Node-RED's credentials, never in the flow.");
 
 config! {
     /// The properties of a key node.
@@ -45,7 +46,10 @@ const fn declare(
 
 pub(super) const OPENAI: NodeDeclaration = declare(
     "openai-key",
-    ("OpenAI key", "A key that several OpenAI models use, or several models of a server with a compatible API."),
+    (
+        "OpenAI key",
+        "A key that several OpenAI models use, or several models of a server with a compatible API.",
+    ),
     &[&[KEY.example("sk-…"), CREDENTIALS]],
 );
 

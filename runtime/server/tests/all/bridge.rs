@@ -850,7 +850,9 @@ async fn credentials_reach_the_nodes_and_no_file() {
     for (number, (credentials, address, ready)) in rows.into_iter().enumerate() {
         flows[3]["baseURL"] = address;
         let revision = format!("r{number}");
-        node_red.send(json!({"type": "flows", "revision": revision, "flows": flows, "credentials": credentials})).await;
+        node_red
+            .send(json!({"type": "flows", "revision": revision, "flows": flows, "credentials": credentials}))
+            .await;
         let deployed = node_red.receive("deployed").await;
         assert_eq!(deployed["agents"][0]["ready"], ready, "{deployed}");
     }
