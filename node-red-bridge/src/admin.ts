@@ -61,6 +61,10 @@ export function serveEditor(RED: Red): void {
     await InstanceRuns.forRuntime(runtime).requireOwn(run);
     return { json: LiveTexts.forRuntime(runtime).follow(run) ?? {} };
   });
+  get("runtimes/:id/runs/:run/texts", (request) => {
+    const iteration = numberOf(queryOf(request), "iteration", 1, MAX_SEQ);
+    return InstanceRuns.forRuntime(runtimeOf(request)).texts(runOf(request), iteration ?? 1);
+  });
   post("runtimes/:id/check", read, (request) => check(runtimeOf(request), requireBody(request)));
   for (const verb of ["cancel", "resolve"] as const) {
     post(`runtimes/:id/runs/:run/${verb}`, write, (request) => {

@@ -1,6 +1,6 @@
 // The client of this module's routes in the Admin API of Node-RED (admin-api.ts). Owns the addresses.
 
-import type { CancelRequest, CheckReport, CodeEntry, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
+import type { CancelRequest, CheckReport, CodeEntry, IterationText, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
 import type { AgentErrors, LiveText, LogLines, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
 
 /** A failed request. `status` is 0 if Node-RED itself could not be reached. */
@@ -35,6 +35,9 @@ export const adminApi = {
     const found = await get<Partial<LiveText>>(`${runPath(runtime, run)}/text`);
     return found.text === undefined ? undefined : (found as LiveText);
   },
+  /** The recorded texts of one iteration. */
+  texts: (runtime: string, run: string, iteration: number): Promise<IterationText> =>
+    get(`${runPath(runtime, run)}/texts`, { iteration }),
   cancel: (runtime: string, run: string, request: CancelRequest): Promise<RunSummary> =>
     post(`${runPath(runtime, run)}/cancel`, request, "redflow.write"),
   resolve: (runtime: string, run: string, request: ResolveRequest): Promise<RunSummary> =>

@@ -14,6 +14,7 @@ import { openRuntime, runtimeVerdict, startRuntimes, tokenVerdict } from "./runt
 import { addSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { keepUntouched } from "./touched-fields.mjs";
+import { startWaitingNotices } from "./waiting-notices.mjs";
 import { startWires } from "./wires.mjs";
 
 declare global {
@@ -24,7 +25,7 @@ declare global {
 
 /** Starts each part by itself, so that a failure of one does not stop the others. */
 function start(): void {
-  for (const startPart of [startWires, startBadges, startChecks, startRuntimes, startChats, addSidebar]) {
+  for (const startPart of [startWires, startBadges, startChecks, startRuntimes, startChats, addSidebar, startWaitingNotices]) {
     try {
       startPart();
     } catch (error) {

@@ -3,13 +3,13 @@
 //! Owns how journal, summary and damage become one object. Trusts nothing in a journal: gives the valid part,
 //! then the first difference.
 
-use crate::replay::{Replay, resume, run_replay};
+use crate::replay::{Observe, Replay, resume, run_replay};
 use crate::strategy::Strategies;
 use redflow_contract::Message;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::CallId;
-use redflow_contract::replay::{DifferenceKind, ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::replay::{DifferenceKind, IterationText, ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
 
 /// Reads the details of a run. `problem` tells why the journal is not complete.
@@ -20,7 +20,7 @@ pub fn run_detail(
     problem: Option<StoreProblem>,
     strategies: &Strategies,
 ) -> RunDetail {
-    let Replay { events, calls, report } = run_replay(journal, strategies, true);
+    let Replay { events, calls, report, .. } = run_replay(journal, strategies, Observe::Events);
     // A journal that was cut off has no end, but `problem` already reports that.
     let open = problem.is_some() || is_unfinished(journal, &report, summary.status, strategies);
     let difference = report.difference.filter(|_| !open);
@@ -29,10 +29,17 @@ pub fn run_detail(
     RunDetail { summary, events, calls, result, difference, problem }
 }
 
+/// Reads the texts of an iteration; none if the valid part of the journal does not have it.
+#[must_use]
+pub fn iteration_text(journal: &[u8], iteration: u32, strategies: &Strategies) -> Option<IterationText> {
+    let Replay { texts, calls, .. } = run_replay(journal, strategies, Observe::Iteration(iteration));
+    Some(texts?.with_calls(iteration, calls))
+}
+
 /// The result of a tool call that a journal has recorded; none if it has none.
 #[must_use]
 pub fn recorded_result(journal: &[u8], call: &CallId, strategies: &Strategies) -> Option<ToolResult> {
-    let calls = run_replay(journal, strategies, true).calls;
+    let calls = run_replay(journal, strategies, Observe::Events).calls;
     calls.into_iter().find(|record| record.call_id == *call)?.result
 }
 
