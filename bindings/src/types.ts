@@ -2378,7 +2378,15 @@ source?: string,
 /**
  * Whether a computation of the run held its process, so that no start resumes it. See `RUN_HUNG`.
  */
-hung?: boolean, };
+hung?: boolean, 
+/**
+ * Who started it; absent if it is unknown.
+ */
+by?: Principal, 
+/**
+ * What it has used, once it has ended or waits; absent before, and if an earlier version ended it.
+ */
+tally?: RunTally, };
 
 /**
  * The status of a run.
@@ -2732,6 +2740,10 @@ iterations: number,
  */
 durationMs: number, 
 /**
+ * What the run has used; absent if an earlier version wrote the event.
+ */
+tally?: RunTally, 
+/**
  * The error; absent if the run did not fail.
  */
 error?: RunError, };
@@ -2996,6 +3008,48 @@ difference?: Difference,
  * Why the journal is not complete; absent if it is.
  */
 problem?: StoreProblem, };
+
+/**
+ * The texts of one iteration of a run, for people. Each one has a limit.
+ */
+export type IterationText = { 
+/**
+ * The number of the iteration, from 1.
+ */
+iteration: number, 
+/**
+ * What is new to the model: the input in the first iteration, then the results of tools.
+ */
+prompt: string, 
+/**
+ * The answer of the model with its tool calls; absent while there is none.
+ */
+answer?: string, 
+/**
+ * The tool calls, oldest first. A call that was not made is not in the journal.
+ */
+calls: Array<CallText>, 
+/**
+ * The payload that left the agent, if the run ended in this iteration.
+ */
+output?: string, };
+
+/**
+ * The texts of a tool call.
+ */
+export type CallText = { 
+/**
+ * The id of the call.
+ */
+callId: CallId, 
+/**
+ * The input.
+ */
+input: string, 
+/**
+ * The output, or why the call failed; absent while it is unknown.
+ */
+result?: string, };
 
 /**
  * What is wrong with a stored run.

@@ -62,6 +62,10 @@ export function serveEditor(RED: Red): void {
     await InstanceRuns.forRuntime(runtime).requireOwn(run);
     return { json: LiveTexts.forRuntime(runtime).follow(run) ?? {} };
   });
+  get("runtimes/:id/runs/:run/texts", (request) => {
+    const iteration = numberOf(queryOf(request), "iteration", 1, MAX_SEQ);
+    return InstanceRuns.forRuntime(runtimeOf(request)).texts(runOf(request), iteration ?? 1);
+  });
   post("runtimes/:id/check", read, (request) => check(RED, runtimeOf(request), requireBody(request)));
   for (const verb of ["test", "list"] as const) {
     post(`runtimes/:id/models/${verb}`, write, (request) => askModel(runtimeOf(request), verb, requireBody(request)));

@@ -1,6 +1,6 @@
 // The client of this module's routes in the Admin API of Node-RED (admin-api.ts). Owns the addresses.
 
-import type { CancelRequest, CheckReport, CodeEntry, ModelList, ModelTest, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
+import type { CancelRequest, CheckReport, CodeEntry, IterationText, ModelList, ModelTest, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
 import { MODEL_TEST_MS } from "../admin-api.js";
 import type { AgentErrors, LiveText, LogLines, ModelForm, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
 
@@ -36,6 +36,9 @@ export const adminApi = {
     const found = await get<Partial<LiveText>>(`${runPath(runtime, run)}/text`);
     return found.text === undefined ? undefined : (found as LiveText);
   },
+  /** The recorded texts of one iteration. */
+  texts: (runtime: string, run: string, iteration: number): Promise<IterationText> =>
+    get(`${runPath(runtime, run)}/texts`, { iteration }),
   cancel: (runtime: string, run: string, request: CancelRequest): Promise<RunSummary> =>
     post(`${runPath(runtime, run)}/cancel`, request, "redflow.write"),
   resolve: (runtime: string, run: string, request: ResolveRequest): Promise<RunSummary> =>

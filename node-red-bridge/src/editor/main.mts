@@ -18,6 +18,7 @@ import { startStatuses } from "./statuses.mjs";
 import { text } from "./text.mjs";
 import { keepUntouched } from "./touched-fields.mjs";
 import { startToolTicks } from "./tool-ticks.mjs";
+import { startWaitingNotices } from "./waiting-notices.mjs";
 import { startWires } from "./wires.mjs";
 
 declare global {
@@ -28,7 +29,17 @@ declare global {
 
 /** Starts each part by itself, so that a failure of one does not stop the others. */
 function start(): void {
-  const parts = [startWires, startToolTicks, startBadges, startChecks, startStatuses, startRuntimes, startChats, addSidebar];
+  const parts = [
+    startWires,
+    startToolTicks,
+    startBadges,
+    startChecks,
+    startStatuses,
+    startRuntimes,
+    startChats,
+    addSidebar,
+    startWaitingNotices,
+  ];
   for (const startPart of parts) {
     try {
       startPart();

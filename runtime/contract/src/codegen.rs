@@ -174,6 +174,8 @@ pub fn typescript() -> String {
         replay::DifferenceKind,
         replay::CallRecord,
         replay::RunDetail,
+        replay::IterationText,
+        replay::CallText,
         replay::StoreProblem,
         stream::StreamEvent,
         stream::ModelDelta,

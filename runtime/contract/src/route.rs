@@ -93,6 +93,7 @@ pub enum RouteId {
     Runs,
     Run,
     RunEvents,
+    RunTexts,
     RunJournal,
     CancelRun,
     ResolveRun,

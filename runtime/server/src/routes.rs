@@ -69,6 +69,7 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::Runs => get(runs::list),
         RouteId::Run => get(runs::one),
         RouteId::RunEvents => get(run_events::events),
+        RouteId::RunTexts => get(runs::texts),
         RouteId::RunJournal => get(runs::journal),
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),

@@ -94,6 +94,12 @@ export async function parallelCalls(fixture, t) {
   await editor.waitForText(calls.nth(1), /calculator returned/);
   const [first, second] = [await calls.nth(0).boundingBox(), await calls.nth(1).boundingBox()];
   assert.ok(first.y === second.y && first.x < second.x, "the calls stand side by side");
+  // The texts and the tokens need no debug; the scripted model gives no tokens, so they are estimated.
+  await editor.openText(step, "Answer of the model", /temperature\(.*Oslo.*\)\s+calculator\(/s);
+  await editor.openText(calls.nth(0), "Input of the tool", "Oslo");
+  await editor.openText(calls.nth(1), "Result of the tool", "269.7");
+  await editor.openText(tray.getByRole("tabpanel"), "Answer of the agent", answer);
+  await editor.waitForText(tray.getByRole("tabpanel"), /Tokens, estimated: \d+ read, \d+ written/);
   await editor.screenshot("ai-agent-run");
 }
 
@@ -138,6 +144,8 @@ export async function severalQuestions(fixture, t) {
   await editor.waitForText(forms.nth(0), "kitchen");
   await editor.waitForText(forms.nth(1), "hall");
   await editor.screenshot("ai-agent-questions");
+  const notice = editor.notices.filter({ hasText: "waits for your answer" });
+  await notice.waitFor();
   const answer = (form) => form.getByRole("button", { name: "Answer and continue the run" }).click();
   // The input of one form does not change the other.
   await forms.nth(1).getByLabel("It did not happen").check();
@@ -149,4 +157,6 @@ export async function severalQuestions(fixture, t) {
   await answer(forms);
   await editor.waitForText(sidebar, /Answered · iterations: 2/);
   assert.equal(await forms.count(), 0);
+  // The run goes on, so its notice closes.
+  await notice.waitFor({ state: "detached" });
 }
