@@ -24,6 +24,9 @@ import type {
   InstanceList,
   JsonValue,
   ManifestTool,
+  ModelList,
+  ModelTest,
+  ModelTestRequest,
   NodeId,
   NodeType,
   Profile,
@@ -152,6 +155,19 @@ export class RedflowClient {
    */
   deploy(request: DeployRequest, options?: CallOptions): Promise<DeployAnswer> {
     return this.#post("/api/deployment", request, options);
+  }
+
+  /**
+   * Tests a model with one or two small calls. `KEY_NOT_SENT` means that the key of the deployed `node` belongs to
+   * another address. A local model can take long, so there is no timeout unless you pass `timeoutMs`.
+   */
+  testModel(request: ModelTestRequest, options: CallOptions = {}): Promise<ModelTest> {
+    return this.#post("/api/models/test", request, { timeoutMs: 0, ...options });
+  }
+
+  /** The models that the server of a model has. */
+  listModels(request: ModelTestRequest, options?: CallOptions): Promise<ModelList> {
+    return this.#post("/api/models/list", request, options);
   }
 
   /**

@@ -92,7 +92,7 @@ export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_C
 /**
  * Why the sidecar refused a request over HTTP or a socket, or did not start.
  */
-export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
+export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "KEY_NOT_SENT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
 
 /**
  * How bad a diagnostic is.
@@ -2167,6 +2167,31 @@ prev: Digest,
 record: JournalRecord, };
 
 /**
+ * A model to test, or whose server lists its models. It can hold keys, so it has no `Debug`.
+ */
+export type ModelTestRequest = { 
+/**
+ * The node type of the model.
+ */
+type: string, 
+/**
+ * The properties of the node, as a flow has them.
+ */
+config?: { [key: string]: JsonValue }, 
+/**
+ * Keys by their names, as the user typed them. They replace those of `node`.
+ */
+credentials?: { [key in string]: string }, 
+/**
+ * A deployed node whose keys are used. They go only to the address that the deployed node names.
+ */
+node?: NodeId, 
+/**
+ * The Node-RED that has `node`; absent for the flow of the sidecar itself.
+ */
+instance?: InstanceId, };
+
+/**
  * The test of one model.
  */
 export type ModelTest = { 
@@ -2201,7 +2226,101 @@ answeredBy?: string,
 /**
  * Why the test failed; absent if it did not.
  */
-error?: Failure, };
+error?: Failure, 
+/**
+ * What the request asked for; absent for a model without a server.
+ */
+sent?: SentRequest, 
+/**
+ * The beginning of the answer's text, without secrets; absent if there was none.
+ */
+answer?: string, 
+/**
+ * The tokens written per second of the call, with the time until the first one.
+ */
+tokensPerSecond?: number, 
+/**
+ * Whether the server follows a JSON Schema; absent if that could not be found out.
+ */
+schema?: SchemaUse, 
+/**
+ * The program or service that answered; absent if it is not known.
+ */
+server?: ModelServer, 
+/**
+ * The most tokens that the model reads and writes; absent if unknown.
+ */
+contextWindow?: number, 
+/**
+ * The model that the server has loaded, or the only one that it has; absent if it does not tell.
+ */
+defaultModel?: string, };
+
+/**
+ * What a request to a model asks for.
+ */
+export type SentRequest = { 
+/**
+ * The address of the request.
+ */
+address: string, 
+/**
+ * The model that the request names.
+ */
+model: string, 
+/**
+ * The format that it asks the answer to have.
+ */
+responseFormat: SentFormat, 
+/**
+ * The most tokens of the answer; absent if the request does not limit them.
+ */
+maxTokens?: number, };
+
+/**
+ * The format that a request asks the answer to have.
+ */
+export type SentFormat = "json_schema" | "json_object" | "text";
+
+/**
+ * Whether a server follows a JSON Schema.
+ */
+export type SchemaUse = "honoured" | "ignored" | "not_sent";
+
+/**
+ * The program or service that a model runs in.
+ */
+export type ModelServer = "llama.cpp" | "LM Studio" | "vLLM" | "Ollama" | "OpenAI" | "Azure OpenAI" | "Anthropic";
+
+/**
+ * The models that a server has.
+ */
+export type ModelList = { 
+/**
+ * The models, in the order of the server, at most [`MAX_LISTED_MODELS`].
+ */
+models: Array<ListedModel>, 
+/**
+ * The program or service that answered; absent if it is not known.
+ */
+server?: ModelServer, 
+/**
+ * The model that the server has loaded, or the only one that it has; absent if it does not tell.
+ */
+defaultModel?: string, };
+
+/**
+ * A model that a server has.
+ */
+export type ListedModel = { 
+/**
+ * The name that requests use.
+ */
+id: string, 
+/**
+ * The most tokens that it reads and writes; absent if the server does not tell.
+ */
+contextWindow?: number, };
 
 /**
  * A run in a list.
@@ -4339,6 +4458,10 @@ model?: string,
  */
 apiKey?: string, 
 /**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
  * For other servers with a compatible API: vLLM, LM Studio, Groq, OpenRouter and others. Empty for OpenAI.
  */
 baseURL?: string, 
@@ -4432,6 +4555,10 @@ model?: string,
  */
 apiKey?: string, 
 /**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
  * 0 to 1. Sent only if it is set and the model supports it.
  */
 temperature?: number, 
@@ -4512,6 +4639,10 @@ deployment?: string,
  * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `AZURE_OPENAI_API_KEY`.
  */
 apiKey?: string, 
+/**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
 /**
  * `v1`, or a dated version such as 2024-12-01-preview.
  */
@@ -4655,6 +4786,19 @@ credentials: { [key: string]: JsonValue },
 options?: OllamaModelConfig, };
 
 /**
+ * The properties of a key node.
+ */
+export type KeyConfig = { 
+/**
+ * The key of the provider. Kept in Node-RED's credentials, never in the flow.
+ */
+apiKey?: string, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, };
+
+/**
  * The properties of `buffer-memory`.
  */
 export type BufferMemoryConfig = { 
@@ -4795,7 +4939,7 @@ toolName?: string,
  */
 description?: string, 
 /**
- * A JSON Schema of type object. The sidecar rejects other inputs.
+ * The parameters that the model gives to the tool, as a table or as a JSON Schema of type object. The sidecar rejects other inputs.
  */
 inputSchema?: string | { [key: string]: JsonValue }, 
 /**
@@ -5267,6 +5411,39 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "openai-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "anthropic-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "azure-openai-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
     "tool": null,
     "transparent": false
   },

@@ -81,6 +81,11 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.notEqual(deployed.revision, revision);
   assert.equal((await client.deployment()).revision, deployed.revision);
 
+  const model = { type: "scripted-model", config: { replies: ["hello"] } };
+  const tested = await client.testModel(model);
+  assert.deepEqual([tested.ok, tested.error.code, tested.answer], [false, "INVALID_JSON", "hello"]);
+  expect(await rejection(client.listModels(model)), "CONFIG_INVALID", { status: 422 });
+
   const { runs } = await client.start({ node: "agent", payload: "6 * 7?", wait: true });
   assert.deepEqual(runs.map(({ status, result }) => [status, result.payload]), [["completed", "42"]]);
   const [{ runId }] = runs;

@@ -483,6 +483,7 @@ export function responsibleFor(code: ApiCode): "caller" | "network" | "flow" | "
     case "BODY_TOO_LARGE":
     case "TOOL_REFUSED":
     case "TOOL_CONFLICT":
+    case "KEY_NOT_SENT":
     case "STORAGE_FULL":
     case "BODY_INVALID":
     case "REQUEST_INVALID":

@@ -1,4 +1,4 @@
-// The requests of the editor to this module over Node-RED's Admin API, and their responses. Types only, for both sides.
+// The requests of the editor to this module over Node-RED's Admin API, and their responses. For both sides.
 //
 // GET  redflow/runtimes                            -> RuntimeList            redflow.read
 // POST redflow/runtimes/:id/check   CheckRequest   -> CheckReport            redflow.read
@@ -11,6 +11,8 @@
 // GET  redflow/runtimes/:id/codes/:code            -> CodeEntry              redflow.read
 // GET  redflow/runtimes/:id/log                    -> LogLines               redflow.read
 // GET  redflow/runtimes/:id/tools                  -> RegistryTools          redflow.read
+// POST redflow/runtimes/:id/models/test  ModelForm -> ModelTest              redflow.write
+// POST redflow/runtimes/:id/models/list  ModelForm -> ModelList              redflow.write
 // GET  redflow/operations                          -> OperationList          redflow.read
 // GET  redflow/agents/:id/errors                   -> AgentErrors            redflow.read
 //
@@ -74,6 +76,19 @@ export interface RegistryTool {
 
 export interface RegistryTools {
   tools: RegistryTool[];
+}
+
+/** How long the test of a model may take: a server may load the model first. */
+export const MODEL_TEST_MS = 120_000;
+
+/** The dialog of a model, as the user has filled it in. */
+export interface ModelForm {
+  type: string;
+  config: Record<string, unknown>;
+  /** The keys that the user typed. The browser does not have stored ones. */
+  credentials: Record<string, string>;
+  /** The deployed node whose key is used: the model itself, or its key node. */
+  node?: string;
 }
 
 /** The operations of installed nodes that agents can call. */

@@ -10,6 +10,7 @@ import { reduceFlow } from "./flows";
 import { logOnce } from "./guard";
 import { InstanceRuns } from "./instance-runs";
 import { LiveTexts } from "./live-texts";
+import { askModel } from "./model-test";
 import { listOperations } from "./node-tools";
 import { isRecord } from "./record";
 import type { AdminHandler, Red } from "./red";
@@ -62,6 +63,9 @@ export function serveEditor(RED: Red): void {
     return { json: LiveTexts.forRuntime(runtime).follow(run) ?? {} };
   });
   post("runtimes/:id/check", read, (request) => check(RED, runtimeOf(request), requireBody(request)));
+  for (const verb of ["test", "list"] as const) {
+    post(`runtimes/:id/models/${verb}`, write, (request) => askModel(runtimeOf(request), verb, requireBody(request)));
+  }
   for (const verb of ["cancel", "resolve"] as const) {
     post(`runtimes/:id/runs/:run/${verb}`, write, (request) => {
       return InstanceRuns.forRuntime(runtimeOf(request)).act(runOf(request), verb, requireBody(request));

@@ -36,10 +36,11 @@ const state = async () => (await RED.request("GET", "/redflow/runtimes")).body.r
 
 test("reading and writing need different permissions", () => {
   const writes = RED.routes.filter(({ permission }) => permission === "redflow.write");
-  const expected = ["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`);
+  const models = ["test", "list"].map((verb) => `/redflow/runtimes/:id/models/${verb}`);
+  const expected = [...models, ...["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`)];
   assert.deepEqual(writes.map(({ path }) => path), expected);
   const reads = RED.routes.filter(({ permission }) => permission === "redflow.read");
-  assert.deepEqual([reads.length, RED.routes.length], [11, 13]);
+  assert.deepEqual([reads.length, RED.routes.length], [11, 15]);
 });
 
 test("lists the runtimes with their state and without secrets of their address", async (t) => {
@@ -141,6 +142,23 @@ test("refuses ids with paths, invalid bodies and forms without a request to the 
     assert.deepEqual(code(await RED.request(method, url, more)), expected, `${url} ${JSON.stringify(more)}`);
   }
   assert.deepEqual(requested(), []);
+});
+
+test("tests a model as its dialog is, and names the node with the stored key", async (t) => {
+  const found = { ok: true, type: "openai-model" };
+  const { requests, requested } = await connected(t, () => [200, found]);
+  const config = { model: "gpt", keyNode: "k", wires: [[]], _def: "x", credentials: { apiKey: "s3cret" } };
+  const ask = (verb, body) => RED.request("POST", `/redflow/runtimes/rt/models/${verb}`, { body });
+  assert.deepEqual((await ask("test", { type: "openai-model", config, credentials: { apiKey: "typed" }, other: 1 })).body, found);
+  assert.equal((await ask("list", { type: "openai-model", config, node: "m" })).status, 200);
+  assert.deepEqual(requested(), ["POST /api/models/test", "POST /api/models/list"]);
+  const sent = { type: "openai-model", config: { model: "gpt", keyNode: "k", wires: [[]] } };
+  assert.deepEqual(requests[0].body, { ...sent, credentials: { apiKey: "typed" } });
+  assert.deepEqual(requests[1].body, { ...sent, credentials: {}, node: "m", instance: OURS });
+  for (const body of [{}, { type: 1, config }, { type: "x", config: [] }, { type: "x", config, node: 1 }, { type: "x", config, credentials: { a: 1 } }]) {
+    assert.deepEqual(code(await ask("test", body)), [400, "BODY_INVALID"], JSON.stringify(body));
+  }
+  assert.equal(requested().length, 2);
 });
 
 test("a check sends no code, setting or secret of other nodes", async (t) => {

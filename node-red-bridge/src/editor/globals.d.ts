@@ -32,6 +32,17 @@ interface EditorLink {
   target: EditorNode;
 }
 
+/** A step of the undo history. */
+interface EditorHistoryEvent {
+  t: string;
+  /** The ids of added nodes, or removed nodes. */
+  nodes?: unknown[];
+  changes?: Record<string, unknown>;
+  /** The steps of a `multi`. */
+  events?: EditorHistoryEvent[];
+  dirty?: boolean;
+}
+
 interface EditorComms {
   subscribe(topic: string, listener: (topic: string, message: unknown) => void): void;
   unsubscribe(topic: string, listener: (topic: string, message: unknown) => void): void;
@@ -65,6 +76,12 @@ interface EditorRed {
     reveal(id: string, triggerHighlight?: boolean): void;
     focus(): void;
     annotations: { register(id: string, options: object): void };
+  };
+  history: {
+    depth(): number;
+    peek(): EditorHistoryEvent | undefined;
+    push(event: EditorHistoryEvent): void;
+    replace(event: EditorHistoryEvent): void;
   };
   workspaces: { active(): string };
   hooks: { add(hook: string, listener: (event: any) => void): void };

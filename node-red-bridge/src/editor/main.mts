@@ -7,7 +7,9 @@ import { startBadges } from "./badge.mjs";
 import { openChat, startChats } from "./chat-window.mjs";
 import { checks, startChecks } from "./checks.mjs";
 import * as fields from "./fields.mjs";
+import { prepareModelTest } from "./model-test.mjs";
 import { label } from "./node-label.mjs";
+import { prepareParameters } from "./parameters-view.mjs";
 import { listRegistry } from "./registry-tool.mjs";
 import * as rules from "./rules.mjs";
 import { openRuntime, runtimeVerdict, startRuntimes, tokenVerdict } from "./runtimes.mjs";
@@ -15,6 +17,7 @@ import { addSidebar } from "./sidebar.mjs";
 import { startStatuses } from "./statuses.mjs";
 import { text } from "./text.mjs";
 import { keepUntouched } from "./touched-fields.mjs";
+import { startToolTicks } from "./tool-ticks.mjs";
 import { startWires } from "./wires.mjs";
 
 declare global {
@@ -25,7 +28,8 @@ declare global {
 
 /** Starts each part by itself, so that a failure of one does not stop the others. */
 function start(): void {
-  for (const startPart of [startWires, startBadges, startChecks, startStatuses, startRuntimes, startChats, addSidebar]) {
+  const parts = [startWires, startToolTicks, startBadges, startChecks, startStatuses, startRuntimes, startChats, addSidebar];
+  for (const startPart of parts) {
     try {
       startPart();
     } catch (error) {
@@ -39,6 +43,6 @@ function start(): void {
 const isFirst = window.RedflowEditor === undefined;
 window.RedflowEditor ??= {
   ...{ ...rules, ...fields, ...checks, ...agent },
-  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, runtimeVerdict, stopsVerdict, text, tokenVerdict },
+  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, prepareModelTest, prepareParameters, runtimeVerdict, stopsVerdict, text, tokenVerdict },
 };
 RED.plugins.registerPlugin("redflow-editor", { type: "redflow-editor", onadd: () => isFirst && start() });

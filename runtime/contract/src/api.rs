@@ -79,9 +79,11 @@ impl ProblemCode {
             Self::Api(code) => code.class(),
             Self::Store(StoreCode::RunUnknown) => 404,
             Self::Store(StoreCode::RunOver | StoreCode::RunNotWaiting | StoreCode::RunBlocked) => 409,
-            Self::Store(StoreCode::ResultInvalid) | Self::Run(RunErrorCode::ToolInputInvalid) => 422,
+            Self::Store(StoreCode::ResultInvalid)
+            | Self::Run(RunErrorCode::ToolInputInvalid | RunErrorCode::ConfigInvalid) => 422,
             Self::Store(StoreCode::DataFull | StoreCode::DataReadOnly) => 507,
-            Self::Store(_) | Self::Run(_) => 500,
+            Self::Store(_) | Self::Run(RunErrorCode::Internal) => 500,
+            Self::Run(_) => 502,
         }
     }
 }

@@ -273,6 +273,7 @@ codes! {
         ChatNotConnected "CHAT_NOT_CONNECTED" 409, "The chat node is not wired to an agent.";
         ToolRefused "TOOL_REFUSED" 422, "The definition of the tool has errors, so nothing was registered.";
         ToolConflict "TOOL_CONFLICT" 409, "Another tool has this id or this name already.";
+        KeyNotSent "KEY_NOT_SENT" 409, "The key of the deployed node belongs to another address, so it was not sent.";
         StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI, or of registered tools, has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";
         EventsGone "EVENTS_GONE" 410, "The events after the cursor are no longer kept.";

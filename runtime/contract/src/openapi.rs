@@ -4,8 +4,8 @@
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, ROUTES, Route};
 use crate::{
-    api, attached, bridge, catalogue, chat, diagnostic, edge, event, manifest, observability, replay, run,
-    stream, tool, tool_api,
+    api, attached, bridge, catalogue, chat, diagnostic, edge, event, manifest, model_test, observability,
+    replay, run, stream, tool, tool_api,
 };
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -161,6 +161,9 @@ fn types() -> Map<String, Value> {
         tool_api::ToolCallList,
         tool_api::AgentDetail,
         manifest::ManifestTool,
+        model_test::ModelTestRequest,
+        model_test::ModelTest,
+        model_test::ModelList,
         attached::AttachedState,
         bridge::InstanceList,
         bridge::BridgeRequest,

@@ -63,6 +63,9 @@ phrases! {
     property_target_missing_help(role) "Name a {role} node by its id, or remove the property.";
     property_mismatch(property, target, role) "`{property}` names {target}, {role} node";
     property_mismatch_help(role) "Name a {role} node there.";
+    property_target_disabled(property, id) "`{property}` names `{id}`, which is disabled";
+    key_node_mismatch(property, target, node_type) "`{property}` names {target}, a `{node_type}` node";
+    key_node_help(node_type) "Name an `{node_type}` node by its id, or remove the property.";
     fallback_model_used(id) "`fallbackModels` names `{id}`, which the agent uses already";
     fallback_model_used_help() "Name every model once.";
     tool_named_twice(id) "`tools` names `{id}` twice";

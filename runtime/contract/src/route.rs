@@ -107,6 +107,8 @@ pub enum RouteId {
     InternalInput,
     InternalState,
     InternalTool,
+    TestModel,
+    ListModels,
     Catalogue,
     Edges,
     Codes,

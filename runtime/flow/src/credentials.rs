@@ -5,9 +5,9 @@
 
 use crate::raw::{NODE_LISTS, RawFlow, RawNode};
 use redflow_contract::Message;
-use redflow_contract::catalogue::lookup;
 use redflow_contract::flow::FlowShape;
 use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::node::find;
 use redflow_contract::secret::{PASSWORD_MASK, is_reference, is_secret_name};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl RawFlow {
         after
     }
 
-    /// Moves plain keys of models, memories and tools into their credentials, and returns the number of moved
+    /// Moves plain keys of models, memories, tools and key nodes into their credentials, and returns the number of moved
     /// keys. Otherwise every reader of the flow could read them, and an editor that leaves them out would
     /// lose them.
     ///
@@ -82,7 +82,7 @@ impl RawFlow {
     /// which are newer than the file, a plain key in the file does not replace them.
     pub fn extract_plain_keys(&mut self, kept: Option<&BTreeMap<NodeId, Message>>) -> usize {
         let mut moved = 0;
-        for node in self.nodes_mut().iter_mut().filter(|node| lookup(&node.type_name).role.is_service()) {
+        for node in self.nodes_mut().iter_mut().filter(|node| find(&node.type_name).has_secrets()) {
             let is_key = |(name, value): &(&String, &Value)| {
                 name.as_str() != "credentials"
                     && is_secret_name(name)

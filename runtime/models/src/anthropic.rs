@@ -46,6 +46,10 @@ impl Wire for AnthropicMessages {
         NAME
     }
 
+    fn with_model(&self, model: &str) -> Box<dyn Wire> {
+        Box::new(Self { model: model.to_owned(), ..self.clone() })
+    }
+
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &request::RequestBody::new(self, chat))
     }

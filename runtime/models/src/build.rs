@@ -6,6 +6,7 @@
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::live_model::{LiveModel, RequestOptions};
+use crate::model_list::ListSource;
 use crate::price::{Prices, find_price};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
@@ -16,6 +17,7 @@ use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NoMeter, NodeConfig
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use url::Url;
 
 /// The default limit of output tokens.
@@ -86,6 +88,9 @@ pub(crate) struct ModelBuilder {
     pub(crate) stream: Option<bool>,
     pub(crate) timeout: Option<u64>,
     pub(crate) max_retries: Option<u32>,
+    pub(crate) list_source: ListSource,
+    /// Whether the node names a model. If not, the server's own one is used.
+    pub(crate) is_named: bool,
 }
 
 impl ModelBuilder {
@@ -132,7 +137,8 @@ impl ModelBuilder {
             timeout: self.timeout.map_or(TIMEOUT, Duration::from_millis),
         };
         let driver = context.driver().map_err(|why| config.error(why))?;
-        Ok(Arc::new(LiveModel { info, driver, target, options, price }))
+        let (list_source, default) = (self.list_source, (!self.is_named).then(OnceCell::new));
+        Ok(Arc::new(LiveModel { info, driver, target, options, price, list_source, default }))
     }
 }
 
@@ -252,6 +258,12 @@ pub(crate) fn or_default(value: Option<String>, default: &str) -> String {
         .map(|text| text.trim().to_owned())
         .filter(|text| !text.is_empty())
         .unwrap_or_else(|| default.to_owned())
+}
+
+/// The model that a node names, or the default, and whether the node names one.
+pub(crate) fn model_or_default(value: Option<String>, default: &str) -> (String, bool) {
+    let model = or_default(value, "");
+    if model.is_empty() { (default.to_owned(), false) } else { (model, true) }
 }
 
 pub(crate) fn stop_sequences(

@@ -54,6 +54,21 @@ pub struct Target {
     pub secrets: Scrubber,
 }
 
+impl Target {
+    /// The same address with another model.
+    pub(crate) fn with_model(&self, model: &str) -> Self {
+        Self {
+            wire: self.wire.with_model(model),
+            endpoint: self.endpoint.clone(),
+            provider: self.provider,
+            provider_text: self.provider_text.clone(),
+            model: model.to_owned(),
+            timeout: self.timeout,
+            secrets: self.secrets.clone(),
+        }
+    }
+}
+
 /// How often and how a call may be repeated.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallOptions {
@@ -199,7 +214,10 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Reads a body up to a limit, and whether that was all of it.
-async fn read_body(mut body: Box<dyn ResponseBody>, max_bytes: usize) -> Result<(Bytes, bool), CallError> {
+pub(crate) async fn read_body(
+    mut body: Box<dyn ResponseBody>,
+    max_bytes: usize,
+) -> Result<(Bytes, bool), CallError> {
     // Most answers arrive in one part, which is not copied.
     let Some(first) = body.next().await? else { return Ok((Bytes::new(), true)) };
     let Some(second) = body.next().await? else {

@@ -12,6 +12,7 @@ pub mod driver;
 pub mod event_stream;
 mod lenient;
 mod live_model;
+mod model_list;
 pub mod ollama;
 mod openai;
 pub mod openai_chat;

@@ -1,17 +1,21 @@
 //! A model of a provider, behind the trait that the engine uses.
 
 use crate::driver::{CallOptions, Driver, Target};
+use crate::model_list::{ListSource, list_models};
 use crate::price::Price;
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::json::size_of;
+use redflow_contract::model_test::{ModelList, SentFormat, SentRequest};
 use redflow_contract::node::StructuredOutput;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, RequestedCall};
 use redflow_ports::{AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ReplyFormat, ToolChoice};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 pub(crate) struct LiveModel {
     pub(crate) info: ModelInfo,
@@ -19,6 +23,9 @@ pub(crate) struct LiveModel {
     pub(crate) target: Target,
     pub(crate) options: RequestOptions,
     pub(crate) price: Option<Price>,
+    pub(crate) list_source: ListSource,
+    /// The model that the server has, for a node that names none. Set by the first call.
+    pub(crate) default: Option<OnceCell<Target>>,
 }
 
 /// How requests are made, as the node and the capabilities of the model decide.
@@ -90,8 +97,9 @@ impl ChatModel for LiveModel {
             };
             let max_retries = if request.retry { self.options.max_retries } else { 0 };
             let options = CallOptions { max_retries, requires_stream: self.options.stream.is_some() };
+            let target = self.target().await;
             // Awaited without a variable, which would take the room of the call once more.
-            let mut answer = self.driver.call(&self.target, &chat, options, request.delta_observer).await?;
+            let mut answer = self.driver.call(target, &chat, options, request.delta_observer).await?;
             give_unique_ids(&mut answer.tool_calls, chat.messages);
             if let Some(price) = &self.price {
                 // Without an estimate, a limit of the cost would have no effect.
@@ -104,9 +112,64 @@ impl ChatModel for LiveModel {
             Ok(answer)
         })
     }
+
+    fn describe_request(&self, answer_kind: &AnswerKind) -> Option<SentRequest> {
+        let target = self.default.as_ref().and_then(OnceCell::get).unwrap_or(&self.target);
+        let format = self.options.format(answer_kind);
+        let chat = ChatRequest {
+            messages: &[],
+            tools: &[],
+            tool_choice: ToolChoice::None,
+            format,
+            stream: false,
+            reasoning: Reasoning::Discard,
+        };
+        let mut body = Vec::new();
+        target.wire.encode(&chat, &mut body).ok()?;
+        let body: Value = serde_json::from_slice(&body).ok()?;
+        let response_format = match format {
+            AnswerFormat::JsonSchema { .. } => SentFormat::JsonSchema,
+            AnswerFormat::JsonObject => SentFormat::JsonObject,
+            AnswerFormat::Text => SentFormat::Text,
+        };
+        Some(SentRequest {
+            address: target.endpoint.url.to_string(),
+            model: target.model.clone(),
+            response_format,
+            max_tokens: TOKEN_LIMITS
+                .iter()
+                .find_map(|field| u32::try_from(body.pointer(field)?.as_u64()?).ok()),
+        })
+    }
+
+    fn list_models(&self) -> BoxFuture<'_, Result<ModelList, Failure>> {
+        Box::pin(list_models(&self.driver, &self.target, &self.list_source))
+    }
 }
 
+/// The fields of a request that limit the tokens of the answer.
+const TOKEN_LIMITS: [&str; 4] =
+    ["/max_completion_tokens", "/max_tokens", "/max_output_tokens", "/options/num_predict"];
+
 impl LiveModel {
+    /// The target of calls. For a node without a model, the first call asks the server which one it has.
+    async fn target(&self) -> &Target {
+        let Some(default) = &self.default else { return &self.target };
+        let found = default.get_or_try_init(|| Box::pin(self.find_default()));
+        // A server that cannot be reached is asked again at the next call.
+        found.await.unwrap_or(&self.target)
+    }
+
+    async fn find_default(&self) -> Result<Target, Failure> {
+        let list = list_models(&self.driver, &self.target, &self.list_source).await;
+        let name = match list {
+            Ok(list) if list.find(&self.target.model).is_none() => list.default_model,
+            Err(failure) if failure.code != RunErrorCode::ModelError => return Err(failure),
+            _ => None,
+        };
+        Ok(self.target.with_model(name.as_ref().unwrap_or(&self.target.model)))
+    }
+
     fn no_tools(&self) -> Failure {
         let message = format!(
             "the model `{}` takes no tools; choose another one, or set `capabilities` of its node to \

@@ -52,6 +52,10 @@ impl Wire for OllamaChat {
         NAME
     }
 
+    fn with_model(&self, model: &str) -> Box<dyn Wire> {
+        Box::new(Self { model: model.to_owned(), ..self.clone() })
+    }
+
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let has_tools = !chat.tools.is_empty() && chat.tool_choice != ToolChoice::None;
         let options = Options {

@@ -61,6 +61,10 @@ impl Wire for OpenaiChat {
         NAME
     }
 
+    fn with_model(&self, model: &str) -> Box<dyn Wire> {
+        Box::new(Self { model: Some(model.to_owned()), ..self.clone() })
+    }
+
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &Request { wire: self, chat })
     }

@@ -3,6 +3,7 @@
 use crate::anthropic::AnthropicMessages;
 use crate::build::{self, ModelBuilder, ModelContext};
 use crate::capability::{self, Capabilities};
+use crate::model_list::ListSource;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
@@ -54,7 +55,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
     let settings: OpenaiModelConfig = config.typed_with_options()?;
     let base = build::parse_address(&config, "baseURL", &build::or_default(settings.base_url, OPENAI_URL))?;
     let at_openai = build::is_at_provider(&base, &["api.openai.com"]);
-    let model = build::or_default(settings.model, OPENAI_MODEL);
+    let (model, is_named) = build::model_or_default(settings.model, OPENAI_MODEL);
     let known = if at_openai {
         capability::openai(&model)
     } else {
@@ -133,6 +134,8 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         stream: settings.stream,
         timeout: settings.timeout,
         max_retries: settings.max_retries,
+        list_source: if at_openai { ListSource::Openai(base) } else { ListSource::Compatible(base) },
+        is_named: is_named || at_openai,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -210,6 +213,8 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         stream: settings.stream.or((max_tokens > ANTHROPIC_MAX_UNSTREAMED_TOKENS).then_some(true)),
         timeout: settings.timeout,
         max_retries: settings.max_retries,
+        list_source: ListSource::Anthropic(base),
+        is_named: true,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -271,6 +276,8 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         stream: settings.stream,
         timeout: Some(settings.timeout_ms.unwrap_or(AZURE_TIMEOUT_MS)),
         max_retries: settings.max_retries,
+        list_source: ListSource::Azure,
+        is_named: true,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -278,7 +285,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
 pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildResult {
     let settings: OllamaModelConfig = config.typed_with_options()?;
     let base = build::parse_address(&config, "baseURL", &build::or_default(settings.base_url, OLLAMA_URL))?;
-    let model = build::or_default(settings.model, OLLAMA_MODEL);
+    let (model, is_named) = build::model_or_default(settings.model, OLLAMA_MODEL);
     let capabilities = capability::ollama().with_overrides(settings.capabilities.as_ref());
     let mut endpoint = Endpoint::new(build::join(&base, &["api", "chat"]));
     if let Some(key) = build::find_key(&config, &[]) {
@@ -311,6 +318,8 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         stream: settings.stream,
         timeout: settings.timeout,
         max_retries: settings.max_retries,
+        list_source: ListSource::Ollama(base),
+        is_named,
     }
     .build(&config, context, endpoint, wire)
 }

@@ -1,4 +1,4 @@
-//! Sends one POST to a provider, and streams the body of its response.
+//! Sends one request to a provider, and streams the body of its response.
 //!
 //! Owns the HTTP client with its proxy, certificates and timeouts. Never retries and never follows a
 //! redirect. Its errors never hold a library's text or an address, which may contain a password.
@@ -6,13 +6,13 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use redflow_ports::BoxFuture;
-use reqwest::{Certificate, Client, ClientBuilder, Proxy, Response, redirect, retry};
+use reqwest::{Certificate, Client, ClientBuilder, Proxy, RequestBuilder, Response, redirect, retry};
 use std::error::Error;
 use std::time::Duration;
 use std::{fmt, io};
 use url::{Host, Url};
 
-/// Sends one POST. Dropping the future closes the connection or resets its stream.
+/// Sends one request. Dropping the future closes the connection or resets its stream.
 pub trait Transport: Send + Sync {
     /// Sends a body and waits for the head of the response.
     fn post<'a>(
@@ -20,6 +20,11 @@ pub trait Transport: Send + Sync {
         endpoint: &'a Endpoint,
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<TransportResponse, TransportError>>;
+
+    /// Sends a GET, for the lists of models. A transport without it reaches no list.
+    fn get<'a>(&'a self, _: &'a Endpoint) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
+        Box::pin(async { Err(TransportError::Connect) })
+    }
 }
 
 /// The address and headers of a request. Keys are marked as sensitive, so that no log shows them.
@@ -231,15 +236,23 @@ impl Transport for ReqwestTransport {
         endpoint: &'a Endpoint,
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
-        let request = self.client(&endpoint.url).post(endpoint.url.clone());
-        let request = request.headers(endpoint.headers.clone()).body(body).send();
-        Box::pin(async move {
-            let mut response = request.await.map_err(|error| TransportError::from(&error))?;
-            let status = response.status().as_u16();
-            let headers = std::mem::take(response.headers_mut());
-            Ok(TransportResponse { status, headers, body: Box::new(ReqwestBody(response)) })
-        })
+        let request = self.client(&endpoint.url).post(endpoint.url.clone()).body(body);
+        send(request.headers(endpoint.headers.clone()))
     }
+
+    fn get<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
+        send(self.client(&endpoint.url).get(endpoint.url.clone()).headers(endpoint.headers.clone()))
+    }
+}
+
+fn send<'a>(request: RequestBuilder) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
+    let response = request.send();
+    Box::pin(async move {
+        let mut response = response.await.map_err(|error| TransportError::from(&error))?;
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        Ok(TransportResponse { status, headers, body: Box::new(ReqwestBody(response)) })
+    })
 }
 
 struct ReqwestBody(Response);

@@ -68,6 +68,9 @@ pub trait Wire: Send + Sync {
     /// Marks reasoning parts, which go back only to the wire that made them.
     fn name(&self) -> &'static str;
 
+    /// The same wire with the name of another model.
+    fn with_model(&self, model: &str) -> Box<dyn Wire>;
+
     /// Writes the body of a request.
     ///
     /// # Errors

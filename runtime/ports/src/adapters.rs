@@ -182,10 +182,12 @@ pub struct Adapters {
 }
 
 impl Adapters {
-    /// Whether this build can run a type: an agent with a strategy, or a type with a builder.
+    /// Whether this build can run a type: an agent with a strategy, a config node, or a type with a builder.
     #[must_use]
     pub fn can_run(&self, type_name: &str) -> bool {
-        node::find(type_name).strategy.is_some()
+        let declaration = node::find(type_name);
+        declaration.strategy.is_some()
+            || declaration.config
             || self.models.contains_key(type_name)
             || self.tools.contains_key(type_name)
             || self.tool_providers.contains_key(type_name)

@@ -2,7 +2,9 @@
 
 use crate::future::BoxFuture;
 use redflow_contract::answer_kind::{AnswerKind, Reply};
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
+use redflow_contract::model_test::{ModelList, SentRequest};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 use std::sync::LazyLock;
@@ -46,6 +48,17 @@ pub trait ChatModel: Send + Sync {
 
     /// Makes one call. A failure is final: the adapter has already retried.
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>>;
+
+    /// What a request for this kind of answer asks the server for; none if there is no server.
+    fn describe_request(&self, _: &AnswerKind) -> Option<SentRequest> {
+        None
+    }
+
+    /// Asks the server which models it has.
+    fn list_models(&self) -> BoxFuture<'_, Result<ModelList, Failure>> {
+        let message = "the type has no server that lists its models".to_owned();
+        Box::pin(async { Err(Failure { code: RunErrorCode::ConfigInvalid, message }) })
+    }
 }
 
 /// One call to a model.

@@ -2,6 +2,7 @@
 //!
 //! Owns the revision of a flow. Never writes a file.
 
+use crate::keyed_models::{KeyedModels, keyed_models};
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::settings::Settings;
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
@@ -37,6 +38,7 @@ pub(crate) struct ActiveFlow {
     pub(crate) injects: Arc<HashSet<NodeId>>,
     pub(crate) is_empty: bool,
     pub(crate) tools: Arc<FlowTools>,
+    pub(crate) keyed_models: Arc<KeyedModels>,
 }
 
 /// The tools of a flow, for calls outside its runs.
@@ -165,6 +167,7 @@ impl FlowBuilder {
         let report = Arc::new(checked.report.clone());
         let agents = agent_states(&checked);
         let injects = Arc::new(inject_nodes(&checked.flow));
+        let keyed_models = Arc::new(keyed_models(&checked.flow, &self.env));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
         let built = self.build(checked);
         let build_errors: HashMap<&NodeId, &BuildError> =
@@ -191,6 +194,7 @@ impl FlowBuilder {
             injects,
             is_empty,
             tools: Arc::new(FlowTools::new(&built)),
+            keyed_models,
         };
         Ok(PreparedFlow { active, built, stored: StoredFlow { flows: pretty, credentials } })
     }

@@ -5,7 +5,8 @@ use crate::app::App;
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
-    agents, attached, bridge, event_socket, flows, guard, info, pages, run_events, runs, starts, tools,
+    agents, attached, bridge, event_socket, flows, guard, info, models, pages, run_events, runs, starts,
+    tools,
 };
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -82,6 +83,8 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::InternalInput => post(starts::start),
         RouteId::InternalState => get(agents::internal_state),
         RouteId::InternalTool => post(tools::internal_tool),
+        RouteId::TestModel => post(models::test),
+        RouteId::ListModels => post(models::list),
         RouteId::Catalogue => get(info::catalogue),
         RouteId::Edges => get(info::edges),
         RouteId::Codes => get(info::codes),

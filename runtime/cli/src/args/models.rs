@@ -11,7 +11,7 @@ pub(crate) struct ModelsOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Call a model once and report a problem in one sentence
+    /// Call a model, and show what was sent, what came back and what its server is
     Test(ModelTestOptions),
 }
 

@@ -1,4 +1,4 @@
-//! `redflow models test`: calls a model once and reports a problem in one sentence.
+//! `redflow models test`: calls a model, and prints what was sent, what came back and what the server is.
 
 use crate::args::{ModelTestOptions, ModelsCommand, ModelsOptions};
 use crate::context::{AppContext, process_env};
@@ -14,20 +14,12 @@ use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::limits::FlowLimits;
-use redflow_contract::model_test::ModelTest;
-use redflow_contract::run_error::Failure;
-use redflow_contract::scrub::Scrubber;
+use redflow_contract::model_test::{MAX_ANSWER_CHARS, ModelTest, SchemaUse, SentFormat};
 use redflow_contract::secret::{is_reference, is_secret_name};
 use redflow_flow::{ProcessSecrets, resolve_process_env};
-use redflow_ports::{ChatModel, ModelRequest, NodeConfig};
-use redflow_strategies::ActionTest;
+use redflow_server::ModelTester;
 use serde_json::{Value, json};
-use std::cell::RefCell;
 use std::path::Path;
-use std::time::Instant;
-
-/// The prompt of the test. The agent has no tools, so the only valid action is `final`.
-const QUESTION: &str = "This is a test of the connection. Return a FINAL action with the message \"ok\".";
 
 pub(crate) fn models(options: &ModelsOptions, context: &AppContext) -> CommandResult {
     let ModelsCommand::Test(options) = &options.command;
@@ -44,72 +36,59 @@ fn test(options: &ModelTestOptions, context: &AppContext) -> Result<Exit, String
         options.set.iter().map(|setting| parse_setting(setting)).collect::<Result<_, _>>()?;
     props.extend(resolve_process_env(&settings, &process_env));
     check_properties(context, &node, &props)?;
-    let secrets = RefCell::new(Scrubber::default());
-    secrets.borrow_mut().add_properties(&props);
-    let takes = |secret: &str| secrets.borrow_mut().add(secret);
-    let config = NodeConfig { node: &node, props: &props, env: &process_env, on_secret: &takes };
-    let build = context.adapters.models.get(node.type_name.as_str());
-    let build = build.ok_or_else(|| format!("this build cannot run the type `{}`", node.type_name))?;
-    let model = build(config).map_err(|error| error.to_string())?;
+    let tester = ModelTester::new(&context.adapters, &process_env, &node, &props)?;
     let runtime = new_runtime().map_err(|_| "cannot start".to_owned())?;
-    let mut report = runtime.block_on(test_model(&*model, &node.type_name));
-    if let Some(error) = &mut report.error {
-        secrets.borrow().failure(error);
-    }
+    let report = runtime.block_on(tester.test());
     let printed = if options.json { print_json(&report) } else { print_text(&format_result(&report)) };
     Ok(printed.max(if report.ok { Exit::Success } else { Exit::Failure }))
 }
 
-async fn test_model(model: &dyn ChatModel, type_name: &str) -> ModelTest {
-    let test = ActionTest::new(QUESTION);
-    let ActionTest { transcript, answer_kind } = &test;
-    let request = ModelRequest { answer_kind, ..ModelRequest::for_text(transcript) };
-    let since = Instant::now();
-    let answer = model.call(request).await;
-    let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let info = model.info();
-    let mut report = ModelTest {
-        ok: false,
-        type_name: type_name.to_owned(),
-        provider: info.provider.to_owned(),
-        model: info.model.clone(),
-        duration_ms,
-        usage: None,
-        answered_by: None,
-        error: None,
-    };
-    match answer {
-        Err(failure) => report.error = Some(failure),
-        Ok(answer) => {
-            report.usage = answer.usage;
-            report.answered_by.clone_from(&answer.model);
-            match test.check(&answer) {
-                Ok(()) => report.ok = true,
-                Err(error) => {
-                    let message = format!("the answer is not a valid action: {}", error.message);
-                    report.error = Some(Failure { code: error.code, message });
-                }
-            }
-        }
-    }
-    report
-}
-
+/// The result in one line, then what was sent, what came back and what is known of the server.
 fn format_result(report: &ModelTest) -> String {
     let name = |text: &str| printable_line(text, 200);
     let model = format!("{} `{}`", name(&report.type_name), name(&report.model));
-    match &report.error {
-        Some(error) => {
-            format!("{model}: {}: {}\n", error.code, printable_line(&error.message, 600))
+    let mut out = match &report.error {
+        Some(error) => format!("{model}: {}: {}\n", error.code, printable_line(&error.message, 600)),
+        None => format!("{model} answered with a valid action in {} ms\n", report.duration_ms),
+    };
+    let mut row = |label: &str, parts: Vec<String>| {
+        if !parts.is_empty() {
+            out += &format!("  {label:<8} {}\n", parts.join(", "));
         }
-        None => {
-            let usage = report.usage.map(|usage| {
-                format!(", {} tokens read, {} written", usage.input_tokens, usage.output_tokens)
-            });
-            let usage = usage.unwrap_or_default();
-            format!("{model} answered with a valid action in {} ms{usage}\n", report.duration_ms)
-        }
+    };
+    if let Some(sent) = &report.sent {
+        let format = match sent.response_format {
+            SentFormat::JsonSchema => "JSON by a schema",
+            SentFormat::JsonObject => "any JSON object",
+            SentFormat::Text => "any text",
+        };
+        let tokens = sent.max_tokens.map(|tokens| format!("at most {tokens} tokens"));
+        let mut parts = vec![name(&sent.address), format.to_owned()];
+        parts.extend(tokens);
+        row("asked", parts);
     }
+    let mut parts: Vec<String> = report.server.iter().map(ToString::to_string).collect();
+    parts.extend(report.context_window.map(|window| format!("context window of {window} tokens")));
+    let other = report.default_model.as_ref().filter(|model| **model != report.model);
+    parts.extend(other.map(|model| format!("its own model is `{}`", name(model))));
+    row("server", parts);
+    let schema = report.schema.map(|schema| match schema {
+        SchemaUse::Honoured => "the server follows it",
+        SchemaUse::Ignored => {
+            "the server ignores it, so answers can be invalid; try another interface or server"
+        }
+        SchemaUse::NotSent => "not sent",
+    });
+    row("schema", schema.into_iter().map(str::to_owned).collect());
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(usage) = &report.usage {
+        parts.push(format!("{} tokens read", usage.input_tokens));
+        parts.push(format!("{} written", usage.output_tokens));
+    }
+    parts.extend(report.tokens_per_second.map(|rate| format!("{rate} a second")));
+    row("used", parts);
+    row("answer", report.answer.iter().map(|answer| printable_line(answer, MAX_ANSWER_CHARS)).collect());
+    out
 }
 
 /// A node of a flow, with its properties resolved as for a run.

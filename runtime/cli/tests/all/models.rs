@@ -62,18 +62,28 @@ fn a_working_model_passes_the_test() {
         output.stdout.starts_with("openai-model `gpt-x` answered with a valid action in "),
         "{output:#?}"
     );
-    assert!(output.stdout.ends_with(" ms, 1000 tokens read, 10 written\n"), "{output:#?}");
+    let lines = output.stdout.lines().collect::<Vec<_>>();
+    assert_eq!(
+        lines[1],
+        format!("  asked    {address}/chat/completions, JSON by a schema, at most 1000 tokens")
+    );
+    // The second call found out that the answer does not depend on the schema.
+    assert!(lines[2].starts_with("  schema   the server ignores it"), "{output:#?}");
+    assert!(lines[3].starts_with("  used     1000 tokens read, 10 written, "), "{output:#?}");
+    assert!(lines[4].starts_with("  answer   {\"action\":\"final\",\"message\":\"ok\""), "{output:#?}");
     let request = requests.recv().unwrap();
     assert!(request.starts_with("POST /v1/chat/completions HTTP/1.1"), "{request}");
     assert!(request.contains(&format!("authorization: Bearer {KEY}")), "{request}");
 
     // A key of another provider, named by its variable.
     let own = args.into_iter().chain(["--set", "apiKey=${MY_KEY}"]);
+    while requests.try_recv().is_ok() {}
     assert_eq!(redflow(own).env("MY_KEY", "another-key-1").run().code, 0);
     assert!(requests.recv().unwrap().contains("authorization: Bearer another-key-1"));
 
     let output = redflow(args.into_iter().chain(["--json"])).run();
     let report = output.json();
+    assert_eq!(report["sent"]["responseFormat"], "json_schema");
     assert_eq!(
         [&report["ok"], &report["type"], &report["model"], &report["answeredBy"], &report["provider"]],
         [&json!(true), &json!("openai-model"), &json!("gpt-x"), &json!("gpt-real"), &json!("openai")]
@@ -95,8 +105,9 @@ fn a_problem_is_reported_in_one_sentence() {
         let call =
             redflow(["models", "test", "--type", "openai-model", "--set", &base]).env("OPENAI_API_KEY", KEY);
         let output = call.run();
-        assert_eq!((output.code, output.stdout.lines().count()), (1, 1), "{output:#?}");
-        assert!(output.stdout.contains(words), "{output:#?}");
+        assert_eq!(output.code, 1, "{output:#?}");
+        assert!(output.stdout.lines().next().unwrap().contains(words), "{output:#?}");
+        assert!(output.stdout.contains("\n  asked    http://127.0.0.1:"), "{output:#?}");
         assert!(!output.stdout.contains(KEY) && !output.stderr.contains(KEY), "{output:#?}");
     }
     let args = [
@@ -171,6 +182,38 @@ fn a_run_with_a_live_model_its_cost_and_its_metrics() {
         assert!(!text.contains(KEY), "{text}");
     }
     assert_eq!(folder.redflow(["replay", "j"]).run().code, 0);
+}
+
+#[test]
+fn models_share_the_key_of_a_config_node() {
+    const SHARED: &str = "sk-shared-very-secret";
+    let (address, requests) = provider("200 OK", &ok());
+    let key = json!({"id": "k", "type": "openai-key", "credentials": {"apiKey": SHARED}});
+    let with_key = |more: Value| {
+        let mut nodes = flow(&address, with(json!({"keyNode": "k", "credentials": {}}), more));
+        nodes.as_array_mut().unwrap().push(key.clone());
+        nodes
+    };
+    let folder = Folder::with_flow(&with_key(json!({})));
+    let args = ["run", "flow.json", "--log", "trace", "--journal", "j", "--json"];
+    let output = folder.redflow(args).env("OPENAI_API_KEY", KEY).run();
+    assert_eq!((output.code, &port3(&output)["payload"]), (0, &json!("ok")), "{output:#?}");
+    assert!(requests.recv().unwrap().contains(&format!("authorization: Bearer {SHARED}")));
+    for text in [&folder.read("j"), &output.stdout, &output.stderr] {
+        assert!(!text.contains(SHARED), "{text}");
+    }
+    let journal = folder.read("j");
+    assert!(journal.contains(r#""keyNode":"k""#), "the plan names the key node: {journal}");
+    assert_eq!(folder.redflow(["replay", "j"]).run().code, 0);
+    // The model's own key takes precedence.
+    folder.write("flow.json", with_key(json!({"credentials": {"apiKey": KEY}})).to_string());
+    assert_eq!(folder.redflow(["run", "flow.json", "--ephemeral"]).run().code, 0);
+    assert!(requests.recv().unwrap().contains(&format!("authorization: Bearer {KEY}")));
+    // Without its key node the agent is refused, and no request is made.
+    folder.write("flow.json", with_key(json!({"keyNode": "gone"})).to_string());
+    let output = folder.redflow(["run", "flow.json", "--ephemeral"]).run();
+    assert!(output.code != 0 && output.stderr.contains("EDGE_TARGET_MISSING"), "{output:#?}");
+    assert!(requests.try_recv().is_err());
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub struct NodeDeclaration {
     pub property_sets: &'static [&'static PropertySet],
     /// Whether the runtime runs such nodes without Node-RED.
     pub native: bool,
+    /// Whether it is a config node, which other nodes name and no wire reaches.
+    pub config: bool,
     /// The strategy of an agent that this build can run; none for other types.
     pub strategy: Option<&'static str>,
     /// Whether such a node provides several tools, which are known as a run begins.
@@ -43,6 +45,7 @@ impl NodeDeclaration {
             node_type,
             property_sets: &[],
             native: false,
+            config: false,
             strategy: None,
             provider: false,
             effect: None,
@@ -69,6 +72,17 @@ impl NodeDeclaration {
 
     pub(super) const fn native(self) -> Self {
         Self { native: true, ..self }
+    }
+
+    pub(super) const fn config(self) -> Self {
+        let node_type = NodeType { inputs: 0, outputs: Some(&[]), ..self.node_type };
+        Self { node_type, config: true, ..self }
+    }
+
+    /// Whether the runtime uses credentials of such nodes.
+    #[must_use]
+    pub fn has_secrets(&self) -> bool {
+        self.config || self.node_type.role.is_service()
     }
 
     /// Use the macro `sets!`, which keeps both lists equal.
@@ -425,6 +439,8 @@ pub(super) const fn choice(value: &'static str, text: &'static str) -> Choice {
 pub enum JsonShape {
     /// An object.
     Object,
+    /// A JSON Schema of an object. The dialog also shows its properties as a table.
+    Parameters,
     /// A list with at least one entry.
     List,
     /// A list of ids and patterns of tools, with at least one entry.

@@ -204,6 +204,22 @@ pub const ROUTES: &[Route] = &[
     tool_rows::INTERNAL_INPUT,
     tool_rows::INTERNAL_STATE,
     tool_rows::INTERNAL_TOOL,
+    post(
+        RouteId::TestModel,
+        "/api/models/test",
+        Scope::Deploy,
+        "Tests a model with one or two small calls. 409 if a key of the deployed node would go to another address.",
+        Some("ModelTestRequest"),
+        Answer::Json("ModelTest"),
+    ),
+    post(
+        RouteId::ListModels,
+        "/api/models/list",
+        Scope::Deploy,
+        "The models that the server of a model has. 409 if a key of the deployed node would go to another address.",
+        Some("ModelTestRequest"),
+        Answer::Json("ModelList"),
+    ),
     get(
         RouteId::Catalogue,
         "/api/catalogue",

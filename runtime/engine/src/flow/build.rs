@@ -283,8 +283,9 @@ fn build_once<T: ?Sized>(
     builders: &BTreeMap<&'static str, Builder<Arc<T>>>,
 ) -> Result<Arc<T>, BuildError> {
     let build = || {
-        let (node, props) =
-            (flow.summary(ix), flow.resolved_props(ix, env, ProcessSecrets::InSecretProperties));
+        let node = flow.summary(ix);
+        let mut props = flow.resolved_props(ix, env, ProcessSecrets::InSecretProperties);
+        flow.add_shared_key(ix, &node.type_name, &mut props, env);
         secrets.borrow_mut().add_properties(&props);
         let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
         let config = NodeConfig { node: &node, props: &props, env, on_secret: &add_secret };

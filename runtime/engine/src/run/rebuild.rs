@@ -242,7 +242,11 @@ fn service<T: ?Sized>(
         return Err(BuildError::new(node, reason));
     }
     let props = match position {
-        Some((flow, ix)) => flow.resolve_at(ix, &props, &ports.env),
+        Some((flow, ix)) => {
+            let mut props = flow.resolve_at(ix, &props, &ports.env);
+            flow.add_shared_key(ix, &node.type_name, &mut props, &ports.env);
+            props
+        }
         None => resolve_process_env(&props, &ports.env),
     };
     secrets.borrow_mut().add_properties(&props);

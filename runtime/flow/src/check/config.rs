@@ -79,7 +79,8 @@ impl Checker<'_> {
             if role.is_checked() || !schemas.is_empty() {
                 self.check_wires_shape(ix);
             }
-            if role.is_service() {
+            let has_secrets = node::find(&self.flow.raw(ix).type_name).has_secrets();
+            if has_secrets {
                 self.check_secrets(ix);
             }
             match role {
@@ -100,9 +101,9 @@ impl Checker<'_> {
                     if schemas.peek().is_some() {
                         let config = self.resolved(ix, &[], SecretReferences::Keep)?;
                         let type_name = &self.flow.raw(ix).type_name;
-                        let config =
-                            if role.is_service() { without_blanks(type_name, &config) } else { config };
+                        let config = if has_secrets { without_blanks(type_name, &config) } else { config };
                         self.check_http_request(ix, &config);
+                        self.check_key_node(ix, &config);
                         let config = Value::Object(config);
                         for schema in schemas {
                             self.report_violations(ix, schema, &config, SecretReferences::Keep);

@@ -7,6 +7,7 @@ mod config;
 mod config_texts;
 mod flow_tools;
 mod http_request;
+mod key_node;
 pub(crate) mod schema;
 
 mod spec;

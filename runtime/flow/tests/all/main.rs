@@ -24,3 +24,4 @@ mod redflow_flows;
 mod redflow_format;
 mod resolve;
 mod round_trip;
+mod shared_key;

@@ -8,6 +8,7 @@ use super::host::{NodeRedHost, adapters};
 use super::observer::BridgeObserver;
 use super::session::BridgeSession;
 use crate::active_flow::{FlowBuilder, FlowTools, PreparedFlow, add_build_problems};
+use crate::keyed_models::KeyedModels;
 use crate::response::Problem;
 use crate::work_slots::WorkSlots;
 use redflow_contract::Message;
@@ -35,6 +36,7 @@ struct InstanceInfo {
     revision: Option<String>,
     agents: Vec<AgentState>,
     tools: Arc<FlowTools>,
+    keyed_models: Arc<KeyedModels>,
 }
 
 pub(crate) struct Instance {
@@ -122,6 +124,11 @@ impl Instance {
         Arc::clone(&self.info().tools)
     }
 
+    /// The models of its flow that have keys.
+    pub(crate) fn keyed_models(&self) -> Arc<KeyedModels> {
+        Arc::clone(&self.info().keyed_models)
+    }
+
     fn info(&self) -> MutexGuard<'_, InstanceInfo> {
         self.info.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,6 +172,7 @@ impl Instance {
             let mut info = self.info();
             (info.revision, info.agents) = (Some(revision.clone()), agents.clone());
             info.tools = Arc::clone(&active.tools);
+            info.keyed_models = Arc::clone(&active.keyed_models);
         }
         if !std::mem::replace(&mut *recovered, true) {
             self.recover();

@@ -838,11 +838,23 @@ async fn credentials_reach_the_nodes_and_no_file() {
     let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
     let key = "sk-of-node-red-4711";
     let mut flows = plain_flow();
-    flows[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "model": "gpt-x",
-        "baseURL": "http://127.0.0.1:9", "wires": [["agent"]]});
-    node_red.send(json!({"type": "flows", "revision": "r1", "flows": flows, "credentials": {"model": {"apiKey": key}}})).await;
-    let deployed = node_red.receive("deployed").await;
-    assert_eq!(deployed["agents"][0]["ready"], true, "{deployed}");
+    flows[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "model": "gpt-x", "keyNode": "shared",
+        "wires": [["agent"]]});
+    flows.as_array_mut().unwrap().push(json!({"id": "shared", "type": "openai-key"}));
+    // At the provider itself a model cannot be built without a key. Nothing is sent there.
+    let own = json!({"model": {"apiKey": key}});
+    let shared = json!({"shared": {"apiKey": key}});
+    let nowhere = json!("http://127.0.0.1:9");
+    let rows = [(json!({}), json!(""), false), (shared, json!(""), true), (own, nowhere, true)];
+    for (number, (credentials, address, ready)) in rows.into_iter().enumerate() {
+        flows[3]["baseURL"] = address;
+        let revision = format!("r{number}");
+        node_red
+            .send(json!({"type": "flows", "revision": revision, "flows": flows, "credentials": credentials}))
+            .await;
+        let deployed = node_red.receive("deployed").await;
+        assert_eq!(deployed["agents"][0]["ready"], ready, "{deployed}");
+    }
     node_red.start("s1", json!({"payload": "?"})).await;
     let result = node_red.result().await;
     // No server listens there, so the model was built with the key and called.

@@ -23,6 +23,7 @@ mod hostile_input;
 mod hung_runs;
 mod kit;
 mod log_secrets;
+mod models;
 mod observability;
 mod redflow_ui_origin;
 mod route_access;
