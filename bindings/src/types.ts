@@ -864,6 +864,11 @@ export type OpenaiApi = "chat" | "responses";
 export type StructuredOutput = "auto" | "json_schema" | "json_object" | "none";
 
 /**
+ * How a server with OpenAI's API is made to answer with JSON.
+ */
+export type ResponseFormat = "auto" | "schema" | "json" | "none";
+
+/**
  * How much effort a reasoning model makes.
  */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
@@ -4510,7 +4515,11 @@ stop?: StopSequences,
  */
 reasoningEffort?: ReasoningEffort, 
 /**
- * How the sidecar makes the model answer with JSON.
+ * How the sidecar makes the model answer with JSON. `auto` takes a weaker way if the server refuses one.
+ */
+responseFormat?: ResponseFormat, 
+/**
+ * The older name of `responseFormat`. It counts while that one is missing or `auto`.
  */
 structuredOutput?: StructuredOutput, 
 /**
@@ -4526,6 +4535,10 @@ stream?: boolean,
  */
 capabilities?: CapabilityConfig, 
 /**
+ * A JSON object with further settings of the server, such as `{"top_k": 20}`. It is merged into every request, but never replaces what the node sends.
+ */
+extraBody: { [key: string]: JsonValue }, 
+/**
  * The longest time of one call with its retries, in milliseconds.
  */
 timeout?: number, 
@@ -4533,6 +4546,14 @@ timeout?: number,
  * How often a call is repeated after a temporary failure, 0 to 10.
  */
 maxRetries?: number, 
+/**
+ * The longest time between two pieces of a streamed answer, in milliseconds. Empty for no limit.
+ */
+idleTimeout?: number, 
+/**
+ * How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.
+ */
+maxConcurrent?: number, 
 /**
  * The credentials of the node.
  */
@@ -4615,6 +4636,14 @@ timeout?: number,
  */
 maxRetries?: number, 
 /**
+ * The longest time between two pieces of a streamed answer, in milliseconds. Empty for no limit.
+ */
+idleTimeout?: number, 
+/**
+ * How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.
+ */
+maxConcurrent?: number, 
+/**
  * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
@@ -4691,6 +4720,14 @@ timeoutMs?: number,
  * How often a call is repeated after a temporary failure, 0 to 10.
  */
 maxRetries?: number, 
+/**
+ * The longest time between two pieces of a streamed answer, in milliseconds. Empty for no limit.
+ */
+idleTimeout?: number, 
+/**
+ * How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.
+ */
+maxConcurrent?: number, 
 /**
  * The id of a credential in the Redflow UI. The runtime gets its values with the deploy.
  */
@@ -4776,6 +4813,14 @@ timeout?: number,
  * How often a call is repeated after a temporary failure, 0 to 10.
  */
 maxRetries?: number, 
+/**
+ * The longest time between two pieces of a streamed answer, in milliseconds. Empty for no limit.
+ */
+idleTimeout?: number, 
+/**
+ * How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.
+ */
+maxConcurrent?: number, 
 /**
  * The credentials of the node.
  */

@@ -3,20 +3,28 @@
 pub use crate::node::ToolChoice;
 use crate::plan::ToolSpec;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
 
 /// The form a model's answer must have.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerKind {
     /// One action of Agent Core: a JSON object. The prompt lists the tools; the adapter drops reasoning.
-    Action {
-        /// JSON Schema of the action in the subset every provider takes; none if a tool's schema does not
-        /// fit.
-        schema: Option<SchemaText>,
-    },
+    Action(ActionSchemas),
     /// Text, or native calls of tools. The adapter keeps reasoning, to send it back.
     Reply(Reply),
+}
+
+/// The JSON Schemas of one action, for providers that differ in what they take.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ActionSchemas {
+    /// One object, in the subset that every provider takes; none if a tool's schema does not fit.
+    pub object: Option<SchemaText>,
+    /// The same object for providers that also take the range of a number.
+    pub object_with_range: Option<SchemaText>,
+    /// A union at the root: one branch for each tool, with its whole schema, and one for `final`.
+    pub branches: Option<SchemaText>,
 }
 
 /// What a model may answer with: text, and native calls of these tools.
@@ -41,13 +49,15 @@ pub enum ReplyFormat {
     Json,
     /// JSON by a schema in the subset that every provider takes.
     Schema(SchemaText),
+    /// JSON by a schema outside this subset. Providers that take only the subset get no schema.
+    WholeSchema(SchemaText),
 }
 
 impl AnswerKind {
     /// Whether the answer is an action of Agent Core.
     #[must_use]
     pub fn is_action(&self) -> bool {
-        matches!(self, Self::Action { .. })
+        matches!(self, Self::Action(_))
     }
 }
 
@@ -60,7 +70,8 @@ impl Serialize for AnswerKind {
         out.serialize_field("choice", &reply.choice)?;
         let format = match reply.format {
             ReplyFormat::Text => "text",
-            ReplyFormat::Json => "json",
+            // Recorded calls without a schema in the subset are named so.
+            ReplyFormat::Json | ReplyFormat::WholeSchema(_) => "json",
             ReplyFormat::Schema(_) => "schema",
         };
         out.serialize_field("format", format)?;
@@ -77,6 +88,12 @@ impl SchemaText {
     #[must_use]
     pub fn raw(&self) -> &RawValue {
         &self.0
+    }
+
+    /// The text of a schema; none if it cannot be written.
+    #[must_use]
+    pub fn from_value(schema: &Value) -> Option<Self> {
+        to_raw_value(schema).ok().map(Self::from)
     }
 }
 

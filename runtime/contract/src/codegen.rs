@@ -98,6 +98,7 @@ pub fn typescript() -> String {
         node::ApiKeyPlace,
         node::OpenaiApi,
         node::StructuredOutput,
+        node::ResponseFormat,
         node::ReasoningEffort,
         node::CapabilityConfig,
         node::InjectProperty,

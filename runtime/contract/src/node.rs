@@ -36,7 +36,10 @@ pub use agents::{
 pub use http_request::{HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS};
 pub use key_nodes::{KEY_NODE, KeyConfig};
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
-pub use model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};
+pub use model_properties::MAX_CONCURRENT_CALLS;
+pub use model_values::{
+    CapabilityConfig, OpenaiApi, ReasoningEffort, ResponseFormat, StopSequences, StructuredOutput,
+};
 pub use models::{
     AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiModelConfig, ScriptedModelConfig,
 };

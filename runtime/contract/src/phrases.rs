@@ -118,7 +118,9 @@ phrases! {
     secret_variable_help() "Use a variable of another name, or put the value into the flow's own environment.";
     prompt_template_ignored() "`modelPromptTemplate` is set, but Agent Core's prompt is fixed";
     prompt_template_ignored_help() "Empty it. Tell the agent what to do in the message that you send to it.";
-    no_tools_assumed() "`allowedTools` is empty: the agent has no tools";
+    wired_tools_assumed() "`allowedTools` is missing: the model may call all tools that are wired to the agent";
+    wired_tools_assumed_for_empty()
+        "`allowedTools` is empty: the model may call all tools that are wired to the agent";
     default_assumed(property, value) "`{property}` is missing: {value} is assumed";
     default_assumed_help(property) "Set `{property}` on the node; the profile `strict` asks for it.";
     credential_unbound() "the model chooses the address, so the tool could send its credentials to any host";
@@ -205,6 +207,8 @@ phrases! {
     // Statuses of agents.
     status_started() "started";
     status_model(iteration) "iteration {iteration}: model";
+    status_model_loading(iteration) "iteration {iteration}: the model is loading";
+    status_model_busy(iteration) "iteration {iteration}: waits for the model";
     status_tool(iteration, tool) "iteration {iteration}: {tool}";
     status_final(iteration) "iteration {iteration}: final";
     status_waiting(tool) "waiting for the outcome of {tool}";

@@ -127,6 +127,7 @@ pub enum RouteId {
     AdminInject,
     Comms,
     Observability,
+    AdminObservability,
     ChatSend,
     ChatHistory,
     ChatClear,

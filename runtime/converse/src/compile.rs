@@ -9,7 +9,6 @@ use redflow_contract::plan::{AgentSpec, ConverseSpec, ToolSpec};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_json_schema::{SchemaRules, UntrustedSchema, strict_object};
 use redflow_machine::{CompileError, compile_schema, compile_tool_schemas};
-use serde_json::value::to_raw_value;
 use std::sync::Arc;
 
 /// A compiled agent. All its runs share it.
@@ -150,8 +149,9 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
     let format = match schema {
         _ if may_call => ReplyFormat::Text,
         Some(schema) => {
-            let strict = strict_object(schema).and_then(|schema| to_raw_value(&schema).ok());
-            strict.map_or(ReplyFormat::Json, |schema| ReplyFormat::Schema(SchemaText::from(schema)))
+            let strict = strict_object(schema).and_then(|schema| SchemaText::from_value(&schema));
+            let whole = || SchemaText::from_value(schema).map(ReplyFormat::WholeSchema);
+            strict.map(ReplyFormat::Schema).or_else(whole).unwrap_or(ReplyFormat::Json)
         }
         None if settings.output_format == OutputFormat::Json => ReplyFormat::Json,
         None => ReplyFormat::Text,

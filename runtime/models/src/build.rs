@@ -10,14 +10,17 @@ use crate::model_list::ListSource;
 use crate::price::{Prices, find_price};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
-use redflow_contract::node::{StopSequences, StructuredOutput};
+use redflow_contract::json::size_of;
+use redflow_contract::node::{MAX_CONCURRENT_CALLS, StopSequences, StructuredOutput};
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_parameter;
 use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NoMeter, NodeConfig};
 use secrecy::{ExposeSecret, SecretString};
-use std::sync::{Arc, OnceLock};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use url::Url;
 
 /// The default limit of output tokens.
@@ -28,6 +31,13 @@ pub(crate) const MAX_TOKENS_REASONING: u32 = 8_192;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 /// The default number of retries.
 pub(crate) const MAX_RETRIES: u32 = 2;
+
+/// The most bytes of `extraBody`.
+pub(crate) const MAX_EXTRA_BODY_BYTES: usize = 16 * 1024;
+
+/// The fields of a request that decide what is sent and how it is answered.
+const OWN_FIELDS: [&str; 8] =
+    ["model", "messages", "input", "instructions", "tools", "tool_choice", "stream", "stream_options"];
 
 /// Settings that all models of a process share.
 pub struct ModelSettings {
@@ -56,11 +66,25 @@ impl Default for ModelSettings {
 pub(crate) struct ModelContext {
     settings: ModelSettings,
     driver: OnceLock<Result<Arc<Driver>, String>>,
+    /// The slots of each node with a limit, by node and limit. Shared with models of an earlier deploy.
+    slots: Mutex<HashMap<(String, u32), Weak<Semaphore>>>,
 }
 
 impl ModelContext {
     pub(crate) fn new(settings: ModelSettings) -> Self {
-        Self { settings, driver: OnceLock::new() }
+        Self { settings, driver: OnceLock::new(), slots: Mutex::default() }
+    }
+
+    /// The slots for the calls that a node makes at once.
+    fn slots(&self, node: &str, limit: u32) -> Arc<Semaphore> {
+        let mut all = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, slots| slots.strong_count() > 0);
+        let known = all.entry((node.to_owned(), limit)).or_default();
+        known.upgrade().unwrap_or_else(|| {
+            let slots = Arc::new(Semaphore::new(usize::try_from(limit).unwrap_or(Semaphore::MAX_PERMITS)));
+            *known = Arc::downgrade(&slots);
+            slots
+        })
     }
 
     fn driver(&self) -> Result<Arc<Driver>, String> {
@@ -88,6 +112,8 @@ pub(crate) struct ModelBuilder {
     pub(crate) stream: Option<bool>,
     pub(crate) timeout: Option<u64>,
     pub(crate) max_retries: Option<u32>,
+    pub(crate) idle_timeout: Option<u64>,
+    pub(crate) max_concurrent: Option<u32>,
     pub(crate) list_source: ListSource,
     /// Whether the node names a model. If not, the server's own one is used.
     pub(crate) is_named: bool,
@@ -118,12 +144,26 @@ impl ModelBuilder {
                 config.error(format!("`{}` does not support streaming; set `stream` to false", self.model))
             );
         }
+        let structured_output = self.structured_output.unwrap_or_default();
         let options = RequestOptions {
-            structured_output: resolve_auto(self.structured_output.unwrap_or_default(), &capabilities),
+            structured_output: resolve_auto(structured_output, &capabilities),
             json_object: capabilities.json_object,
+            whole_schema: capabilities.whole_schema,
+            number_range: capabilities.number_range,
+            weaker_formats: structured_output == StructuredOutput::Auto,
             json_mode: self.json_mode && capabilities.json_object,
             stream: self.stream,
             max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
+        };
+        let slots = match self.max_concurrent {
+            None => None,
+            Some(limit) if (1..=MAX_CONCURRENT_CALLS).contains(&limit) => {
+                Some(context.slots(&format!("{} {}", config.node.id, endpoint.url), limit))
+            }
+            Some(_) => {
+                return Err(config
+                    .error(format!("`maxConcurrent` must be a number from 1 to {MAX_CONCURRENT_CALLS}")));
+            }
         };
         let host = endpoint.url.host_str().unwrap_or_default();
         let port = endpoint.url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -135,10 +175,20 @@ impl ModelBuilder {
             provider: self.provider,
             model: self.model.clone(),
             timeout: self.timeout.map_or(TIMEOUT, Duration::from_millis),
+            idle_timeout: self.idle_timeout.map(Duration::from_millis),
         };
         let driver = context.driver().map_err(|why| config.error(why))?;
-        let (list_source, default) = (self.list_source, (!self.is_named).then(OnceCell::new));
-        Ok(Arc::new(LiveModel { info, driver, target, options, price, list_source, default }))
+        Ok(Arc::new(LiveModel {
+            info,
+            driver,
+            target,
+            options,
+            price,
+            refused_formats: Default::default(),
+            slots,
+            list_source: self.list_source,
+            default: (!self.is_named).then(OnceCell::new),
+        }))
     }
 }
 
@@ -278,6 +328,28 @@ pub(crate) fn stop_sequences(
         );
     }
     Ok(list)
+}
+
+/// The further settings of a request, which must not change how it is made.
+pub(crate) fn extra_body(
+    config: &NodeConfig<'_>,
+    extra: Option<Map<String, Value>>,
+) -> Result<Map<String, Value>, BuildError> {
+    let extra = extra.unwrap_or_default();
+    let bytes = extra.iter().map(|(name, value)| name.len() + size_of(value)).sum::<usize>();
+    if bytes > MAX_EXTRA_BODY_BYTES {
+        return Err(config
+            .error(format!("`extraBody` has {bytes} bytes; at most {MAX_EXTRA_BODY_BYTES} are allowed")));
+    }
+    if let Some(name) = OWN_FIELDS.iter().find(|name| extra.contains_key(**name)) {
+        return Err(config.error(format!("`extraBody` must not have `{name}`, which the node sends itself")));
+    }
+    if let Some(name) = extra.keys().find(|name| is_secret_parameter(name)) {
+        return Err(config.error(format!(
+            "`extraBody` must not hold a key (`{name}`); put it into the node's credentials"
+        )));
+    }
+    Ok(extra)
 }
 
 /// A sampling setting, unless the model accepts none.

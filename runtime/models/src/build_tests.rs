@@ -1,10 +1,10 @@
 use crate::ModelSettings;
 use crate::price::{Price, Prices};
-use crate::recording::{Node, Recording, reply};
+use crate::recording::{Node, Recording, action_by, reply};
 use crate::samples;
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelFinish, Usage};
-use redflow_ports::{AnswerKind, ToolChoice};
+use redflow_ports::{ActionSchemas, AnswerKind, ToolChoice};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -245,9 +245,8 @@ fn actions_use_the_strictest_available_json_output() {
         {
             let props = json!({"api": api, "capabilities": capabilities, "structuredOutput": configured});
             let node = Node::new(type_name, props.clone());
-            let with_schema =
-                node.request_for(&AnswerKind::Action { schema: Some(schema.clone().into()) }).body;
-            let without_schema = node.request_for(&AnswerKind::Action { schema: None }).body;
+            let with_schema = node.request_for(&action_by(&schema)).body;
+            let without_schema = node.request_for(&AnswerKind::Action(ActionSchemas::default())).body;
             assert_eq!(
                 (json_kind(&with_schema), json_kind(&without_schema)),
                 (with, without),
@@ -258,15 +257,12 @@ fn actions_use_the_strictest_available_json_output() {
     // Anthropic has no JSON mode, so only the prompt requests JSON.
     for (model, with) in [("claude-sonnet-4-5", "schema"), ("claude-3-5-haiku", "")] {
         let node = Node::new("anthropic-model", json!({"model": model}));
-        assert_eq!(
-            json_kind(&node.request_for(&AnswerKind::Action { schema: Some(schema.clone().into()) }).body),
-            with
-        );
-        assert_eq!(json_kind(&node.request_for(&AnswerKind::Action { schema: None }).body), "");
+        assert_eq!(json_kind(&node.request_for(&action_by(&schema)).body), with);
+        assert_eq!(json_kind(&node.request_for(&AnswerKind::Action(ActionSchemas::default())).body), "");
     }
     // A model without both gets no format.
     let node = Node::new("openai-model", json!({"model": "gpt-4"}));
-    assert_eq!(json_kind(&node.request_for(&AnswerKind::Action { schema: Some(schema.into()) }).body), "");
+    assert_eq!(json_kind(&node.request_for(&action_by(&schema)).body), "");
 }
 
 #[test]
@@ -274,10 +270,7 @@ fn json_mode_applies_to_replies_only() {
     let schema = schema();
     let node = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": true}));
     assert_eq!(json_kind(&node.request_for(&reply(ToolChoice::Auto)).body), "mode");
-    assert_eq!(
-        json_kind(&node.request_for(&AnswerKind::Action { schema: Some(schema.into()) }).body),
-        "schema"
-    );
+    assert_eq!(json_kind(&node.request_for(&action_by(&schema)).body), "schema");
     let off = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": false}));
     assert_eq!(json_kind(&off.request_for(&reply(ToolChoice::Auto)).body), "");
     let unable = Node::new("openai-model", json!({"model": "gpt-4", "jsonMode": true}));
@@ -302,7 +295,7 @@ fn only_requests_for_replies_have_native_tools() {
             assert_eq!(body.pointer(pointer), Some(&json!(name)), "{type_name}");
         }
         // Agent Core describes its tools in the prompt.
-        let action = node.request_for(&AnswerKind::Action { schema: Option::None }).body;
+        let action = node.request_for(&AnswerKind::Action(ActionSchemas::default())).body;
         assert_eq!((action.get("tools"), action.get("tool_choice")), (Option::None, Option::None));
     }
     // Ollama has no tool choice.
@@ -391,4 +384,32 @@ fn invalid_http_settings_are_reported_by_the_node() {
     let transport = crate::transport::ReqwestTransport::new(&http).unwrap();
     let printed = format!("{http:?} {transport:?}");
     assert!(!printed.contains("hidden"), "{printed}");
+}
+
+#[test]
+fn further_settings_are_checked() {
+    let error =
+        |extra: serde_json::Value| Node::new("openai-model", json!({"extraBody": extra})).build_error();
+    for name in ["model", "messages", "tools", "stream"] {
+        let text = format!("`extraBody` must not have `{name}`, which the node sends itself");
+        assert_eq!(error(json!({ name: 1 })), text);
+    }
+    let text = "`extraBody` must not hold a key (`api_key`); put it into the node's credentials";
+    assert_eq!(error(json!({"api_key": "sk-1"})), text);
+    let long = "x".repeat(super::MAX_EXTRA_BODY_BYTES);
+    assert!(error(json!({ "grammar": long })).ends_with("at most 16384 are allowed"));
+    let node = Node::new("openai-model", json!({"extraBody": {"service_tier": "flex"}, "api": "responses"}));
+    assert_eq!(node.request().body["service_tier"], "flex");
+    assert_eq!(Node::new("openai-model", json!({"extraBody": ""})).request().body.get("service_tier"), None);
+}
+
+#[test]
+fn a_limit_of_calls_at_once_is_bounded() {
+    for type_name in ["openai-model", "anthropic-model", "ollama-model"] {
+        for limit in [0, 1_001] {
+            let error = Node::new(type_name, json!({"maxConcurrent": limit})).build_error();
+            assert_eq!(error, "`maxConcurrent` must be a number from 1 to 1000");
+        }
+        let _ = Node::new(type_name, json!({"maxConcurrent": 1_000})).request();
+    }
 }

@@ -23,6 +23,8 @@ pub enum CallError {
     TooLarge(usize),
     /// The call took longer than this limit.
     TimedOut(Duration),
+    /// No further part of the stream came within this time.
+    Idle(Duration),
 }
 
 /// Codes for an exhausted budget, where waiting does not help.
@@ -36,7 +38,25 @@ const BILLING_CODES: [&str; 7] = [
     "billing_error",
 ];
 
-const TOO_LONG_CODES: [&str; 3] = ["context_length_exceeded", "string_above_max_length", "request_too_large"];
+const TOO_LONG_CODES: [&str; 4] = [
+    "context_length_exceeded",
+    "string_above_max_length",
+    "request_too_large",
+    // llama.cpp
+    "exceed_context_size_error",
+];
+
+/// What errors about the format of an answer name. llama.cpp makes a grammar of a schema, for its samplers.
+const FORMAT_WORDS: [&str; 8] = [
+    "response_format",
+    "json_schema",
+    "json_object",
+    "text.format",
+    "output_config",
+    "schema",
+    "grammar",
+    "initialize samplers",
+];
 
 impl From<WireError> for CallError {
     fn from(error: WireError) -> Self {
@@ -60,7 +80,7 @@ impl CallError {
     pub fn code(&self) -> RunErrorCode {
         let error = match self {
             Self::Provider(error, _) => error,
-            Self::Transport(TransportError::ConnectTimeout) | Self::TimedOut(_) => {
+            Self::Transport(TransportError::ConnectTimeout) | Self::TimedOut(_) | Self::Idle(_) => {
                 return RunErrorCode::Timeout;
             }
             Self::Transport(_) | Self::Interrupted => return RunErrorCode::ProviderUnavailable,
@@ -72,13 +92,14 @@ impl CallError {
         if has_code(error, &["content_filter", "content_policy_violation"]) {
             return RunErrorCode::ModelRefused;
         }
+        if is_too_long(error) {
+            return RunErrorCode::ContextLength;
+        }
         match error.status {
             401 | 403 => RunErrorCode::InvalidCredentials,
             429 => RunErrorCode::RateLimit,
             404 => RunErrorCode::ModelNotFound,
-            400 if has_code(error, &TOO_LONG_CODES) => RunErrorCode::ContextLength,
             400 if has_code(error, &["model_not_found"]) => RunErrorCode::ModelNotFound,
-            413 => RunErrorCode::ContextLength,
             408 | 504 => RunErrorCode::Timeout,
             500.. => RunErrorCode::ProviderUnavailable,
             _ => RunErrorCode::ModelError,
@@ -91,10 +112,11 @@ impl CallError {
         match self {
             Self::Provider(error, advice) => {
                 !is_billing(error)
+                    && !is_too_long(error)
                     && advice.should_retry.unwrap_or(matches!(error.status, 408 | 409 | 429 | 500..))
             }
             Self::Transport(TransportError::NotHttp) => false,
-            Self::Transport(_) | Self::Interrupted => true,
+            Self::Transport(_) | Self::Interrupted | Self::Idle(_) => true,
             Self::Malformed(_) | Self::TooLarge(_) | Self::TimedOut(_) => false,
         }
     }
@@ -109,6 +131,31 @@ impl CallError {
         };
         matches!(error.status, 400 | 403 | 422)
             && [&*error.message, &error.param, &error.code].into_iter().any(names_stream)
+    }
+
+    /// Whether the provider refuses the format of the answer, so that a request for a weaker one may succeed.
+    #[must_use]
+    pub(crate) fn refuses_format(&self) -> bool {
+        let Self::Provider(error, _) = self else { return false };
+        let names_format = |text: &str| {
+            let text = text.to_ascii_lowercase();
+            FORMAT_WORDS.iter().any(|word| text.contains(word))
+        };
+        matches!(error.status, 400 | 422 | 500 | 501)
+            && [&*error.message, &error.param, &error.code].into_iter().any(names_format)
+    }
+
+    /// Whether the server is still loading the model.
+    #[must_use]
+    pub(crate) fn is_loading(&self) -> bool {
+        let Self::Provider(error, _) = self else { return false };
+        error.status == 503 && error.message.to_ascii_lowercase().contains("loading")
+    }
+
+    /// Whether the server does not have what was asked for, as after a wrong address.
+    #[must_use]
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Provider(error, _) if matches!(error.status, 404 | 405))
     }
 
     /// What the provider says about a retry.
@@ -139,6 +186,9 @@ impl CallError {
             Self::Interrupted => format!("the answer of {provider} broke off before it ended"),
             Self::TooLarge(limit) => format!("the answer of {provider} has more than {limit} bytes"),
             Self::TimedOut(limit) => format!("{provider} did not answer within {} ms", limit.as_millis()),
+            Self::Idle(limit) => {
+                format!("the answer of {provider} did not go on for {} ms (`idleTimeout`)", limit.as_millis())
+            }
         };
         if attempts > 1 {
             let _ = write!(text, " (after {attempts} attempts)");
@@ -187,7 +237,7 @@ fn provider_message(
     }
     // Servers with OpenAI's API do not agree on this setting.
     if error.status == 400 && error.message.contains("response_format") {
-        text.push_str("; set `structuredOutput` on the node to json_schema, json_object or none");
+        text.push_str("; set `responseFormat` on the node to schema, json or none");
     }
     text
 }
@@ -204,6 +254,16 @@ pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
 
 fn is_billing(error: &ProviderError) -> bool {
     error.status == 402 || has_code(error, &BILLING_CODES)
+}
+
+/// Whether the conversation is too long for the model. Some servers report it as their own failure.
+fn is_too_long(error: &ProviderError) -> bool {
+    let has_text = || error.message.to_ascii_lowercase().contains("context size has been exceeded");
+    match error.status {
+        413 => true,
+        400 | 500 => has_code(error, &TOO_LONG_CODES) || has_text(),
+        _ => false,
+    }
 }
 
 fn has_code(error: &ProviderError, codes: &[&str]) -> bool {

@@ -2,6 +2,7 @@
 //! set.
 
 use crate::transport::is_within;
+use redflow_contract::azure::is_azure_host;
 use redflow_contract::node::CapabilityConfig;
 
 /// What a model supports.
@@ -15,6 +16,10 @@ pub struct Capabilities {
     pub streaming: bool,
     /// Answers by a JSON Schema.
     pub json_schema: bool,
+    /// Every JSON Schema, also with optional properties and a union at the root.
+    pub whole_schema: bool,
+    /// The range of a number in a schema of the strict subset.
+    pub number_range: bool,
     /// A JSON mode without a schema.
     pub json_object: bool,
     /// Sampling settings such as temperature.
@@ -32,6 +37,8 @@ const MODERN: Capabilities = Capabilities {
     vision: true,
     streaming: true,
     json_schema: true,
+    whole_schema: false,
+    number_range: false,
     json_object: true,
     sampling: true,
     reasoning: false,
@@ -106,7 +113,9 @@ const ANTHROPIC: Capabilities = Capabilities { json_object: false, ..MODERN };
 /// A model of OpenAI. An unknown one is newer than this table.
 #[must_use]
 pub fn openai(model: &str) -> Capabilities {
-    find(OPENAI, model).unwrap_or(MODERN)
+    // Fine-tuned models take no ranges.
+    let number_range = !model.starts_with("ft:");
+    Capabilities { number_range, ..find(OPENAI, model).unwrap_or(MODERN) }
 }
 
 /// Services with OpenAI's API that have JSON mode for all of their models, but schemas for none or some.
@@ -117,7 +126,8 @@ const JSON_MODE_ONLY: [&str; 3] = ["groq.com", "deepseek.com", "openrouter.ai"];
 #[must_use]
 pub fn openai_compatible(host: &str) -> Capabilities {
     let json_mode = is_within(host, &JSON_MODE_ONLY);
-    Capabilities { json_schema: !json_mode, json_object: json_mode, vision: false, ..MODERN }
+    let whole_schema = !json_mode && !is_azure_host(host);
+    Capabilities { json_schema: !json_mode, whole_schema, json_object: json_mode, vision: false, ..MODERN }
 }
 
 /// A deployment at Azure. Its name may start with the name of the model.
@@ -135,7 +145,7 @@ pub fn anthropic(model: &str) -> Capabilities {
 /// Any model of Ollama, which does not report what it supports.
 #[must_use]
 pub fn ollama() -> Capabilities {
-    Capabilities { vision: false, ..MODERN }
+    Capabilities { vision: false, whole_schema: true, ..MODERN }
 }
 
 fn find(table: &[(&str, Capabilities)], model: &str) -> Option<Capabilities> {
@@ -159,6 +169,8 @@ impl Capabilities {
             vision: own.vision.unwrap_or(self.vision),
             streaming: own.streaming.unwrap_or(self.streaming),
             json_schema: own.json_schema.unwrap_or(self.json_schema),
+            whole_schema: self.whole_schema,
+            number_range: self.number_range,
             json_object: own.json_object.unwrap_or(self.json_object),
             sampling: own.sampling.unwrap_or(self.sampling),
             reasoning: own.reasoning.unwrap_or(self.reasoning),

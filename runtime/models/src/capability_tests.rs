@@ -112,6 +112,8 @@ fn a_node_overrides_the_table() {
         vision: true,
         streaming: false,
         json_schema: true,
+        whole_schema: false,
+        number_range: true,
         json_object: true,
         sampling: false,
         reasoning: true,

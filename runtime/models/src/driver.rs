@@ -5,6 +5,7 @@
 
 use crate::call_error::CallError;
 use crate::event_stream::{EventStream, EventTooLong};
+use crate::refused_formats::RefusedFormats;
 use crate::retry::retry_delay;
 use crate::retry_advice::RetryAdvice;
 use crate::transport::{Endpoint, ResponseBody, Transport, TransportResponse};
@@ -14,10 +15,12 @@ use http::{HeaderMap, header};
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
-use redflow_ports::{DeltaObserver, Measurement, Meter};
+use redflow_ports::{DeltaObserver, Measurement, Meter, ModelWait, WaitObserver};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
+use url::Url;
 
 /// The largest answer, in bytes as the provider sends it. Agents accept far less of it.
 pub const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
@@ -27,6 +30,12 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// The longest wait for the body of an error.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The time between two requests to a server that loads its model.
+const LOADING_WAIT: Duration = Duration::from_secs(2);
+
+/// The longest time that a call waits for a model that is being loaded.
+pub const MAX_LOADING_TIME: Duration = Duration::from_secs(300);
 
 /// What all models of a process share.
 pub struct Driver {
@@ -50,6 +59,8 @@ pub struct Target {
     pub model: String,
     /// How long one call may take, retries included.
     pub timeout: Duration,
+    /// The longest time between two parts of a stream.
+    pub idle_timeout: Option<Duration>,
     /// Secrets to remove from the errors of the provider.
     pub secrets: Scrubber,
 }
@@ -64,18 +75,29 @@ impl Target {
             provider_text: self.provider_text.clone(),
             model: model.to_owned(),
             timeout: self.timeout,
+            idle_timeout: self.idle_timeout,
             secrets: self.secrets.clone(),
         }
     }
 }
 
 /// How often and how a call may be repeated.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CallOptions {
+#[derive(Clone, Copy, Default)]
+pub struct CallOptions<'a> {
+    /// When the call must have ended. None for the timeout of the target from now on.
+    pub deadline: Option<Instant>,
     /// How often it is retried after a passing failure.
     pub max_retries: u32,
     /// Whether a provider that refuses to stream fails the call. If not, it is called without a stream.
     pub requires_stream: bool,
+    /// The formats to ask for if the provider refuses that of the request, the strictest first.
+    pub weaker_formats: &'a [AnswerFormat<'a>],
+    /// Where a refused format is remembered, if the provider accepts a weaker one.
+    pub refused_formats: Option<&'a RefusedFormats>,
+    /// Whether the call waits for a model that is still being loaded.
+    pub waits_for_loading: bool,
+    /// Learns that it does.
+    pub wait_observer: Option<&'a dyn WaitObserver>,
 }
 
 impl Driver {
@@ -88,18 +110,25 @@ impl Driver {
         &self,
         target: &Target,
         chat: &ChatRequest<'_>,
-        options: CallOptions,
+        options: CallOptions<'_>,
         deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
-        let deadline = Instant::now() + target.timeout;
+        let deadline = options.deadline.unwrap_or_else(|| Instant::now() + target.timeout);
+        let mut loading_since = None;
         let (mut chat, mut max_retries, mut attempts) = (*chat, options.max_retries, 1);
+        let (mut weaker, mut refused) = (options.weaker_formats.iter(), Vec::new());
         loop {
             let mut progress =
                 DeltaProgress { deltas, attempt: attempts, reported_bytes: 0, is_answered: false };
             // Awaited without a variable, which would take the room of the attempt once more.
             let mut error =
                 match tokio::time::timeout_at(deadline, self.attempt(target, &chat, &mut progress)).await {
-                    Ok(Ok(answer)) => return Ok(answer),
+                    Ok(Ok(answer)) => {
+                        if let Some(memory) = options.refused_formats {
+                            refused.into_iter().for_each(|format| memory.add(format));
+                        }
+                        return Ok(answer);
+                    }
                     Ok(Err(error)) => error,
                     Err(_) => CallError::TimedOut(target.timeout),
                 };
@@ -110,12 +139,40 @@ impl Driver {
                 max_retries = max_retries.saturating_add(1);
                 continue;
             }
-            let wait = retry_delay(&error, attempts, max_retries, fastrand::f64());
+            // Servers with the same API do not agree on schemas.
+            if !progress.is_answered
+                && error.refuses_format()
+                && let Some(format) = weaker.next()
+            {
+                tracing::info!(
+                    provider = target.provider,
+                    "the model's server refuses this format of answers"
+                );
+                refused.push(std::mem::replace(&mut chat.format, *format));
+                attempts += 1;
+                max_retries = max_retries.saturating_add(1);
+                continue;
+            }
+            let is_in_time = |wait: &Duration| Instant::now() + *wait < deadline;
+            if options.waits_for_loading && error.is_loading() && is_in_time(&LOADING_WAIT) {
+                let since = *loading_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < MAX_LOADING_TIME {
+                    if let Some(observer) = options.wait_observer {
+                        observer.waiting(Some(ModelWait::Loading));
+                    }
+                    tracing::info!(provider = target.provider, "waiting while the server loads the model");
+                    tokio::time::sleep(LOADING_WAIT).await;
+                    continue;
+                }
+            }
             // There is no retry after the deadline.
-            let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
+            let wait = retry_delay(&error, attempts, max_retries, fastrand::f64()).filter(is_in_time);
             let Some(wait) = wait else {
                 error.scrub(&target.secrets);
-                let message = error.message(&target.provider_text, &target.model, attempts);
+                let mut message = error.message(&target.provider_text, &target.model, attempts);
+                if error.is_not_found() {
+                    let _ = write!(message, "; the request went to {}", shown_address(&target.endpoint.url));
+                }
                 return Err(Failure { code: error.code(), message });
             };
             self.meter.record(Measurement::ModelRetry { provider: target.provider, failed: error.code() });
@@ -154,7 +211,8 @@ impl Driver {
         }
         let mut answer = if chat.stream && !is_plain_json(&headers) {
             let events = EventStream::new(target.wire.stream_format());
-            read_stream(body, events, target.wire.assembler(chat.reasoning), progress).await?
+            let idle_timeout = target.idle_timeout.unwrap_or(Duration::MAX);
+            read_stream(body, events, target.wire.assembler(chat.reasoning), idle_timeout, progress).await?
         } else {
             let (text, is_complete) = read_body(body, MAX_RESPONSE_BYTES).await?;
             if !is_complete {
@@ -182,6 +240,13 @@ fn estimated_bytes(chat: &ChatRequest<'_>) -> usize {
     let schema =
         if let AnswerFormat::JsonSchema { schema, .. } = chat.format { schema.get().len() } else { 0 };
     256 + schema + tools.sum::<usize>() + messages.sum::<usize>()
+}
+
+/// An address without its query.
+fn shown_address(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_query(None);
+    url
 }
 
 fn now() -> u64 {
@@ -239,10 +304,13 @@ async fn read_stream(
     mut body: Box<dyn ResponseBody>,
     mut events: EventStream,
     mut assembler: Box<dyn AnswerAssembler>,
+    idle_timeout: Duration,
     progress: &mut DeltaProgress<'_>,
 ) -> Result<ModelAnswer, CallError> {
     let mut received = 0_usize;
-    while let Some(part) = body.next().await? {
+    loop {
+        let next = tokio::time::timeout(idle_timeout, body.next()).await;
+        let Some(part) = next.map_err(|_| CallError::Idle(idle_timeout))?? else { break };
         received = received.saturating_add(part.len());
         if received > MAX_RESPONSE_BYTES {
             return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));

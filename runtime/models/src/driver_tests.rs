@@ -1,4 +1,4 @@
-use super::{MAX_ERROR_BYTES, MAX_RESPONSE_BYTES};
+use super::{MAX_ERROR_BYTES, MAX_LOADING_TIME, MAX_RESPONSE_BYTES};
 use crate::ModelSettings;
 use crate::recording::{DeltaLog, Node, Recording, Reply, RetryLog, reply};
 use crate::transport::TransportError;
@@ -323,4 +323,32 @@ fn the_observer_receives_an_answer_without_a_stream_at_once() {
         node.call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
         assert_eq!(deltas.0.into_inner().unwrap(), [(1, "hi".to_owned())]);
     }
+}
+
+fn loading() -> Reply {
+    let error = json!({"code": 503, "message": "Loading model", "type": "unavailable_error"});
+    Reply::new(503, &[], &json!({ "error": error }).to_string())
+}
+
+#[test]
+fn a_model_that_is_being_loaded_is_waited_for() {
+    // More often than the node retries.
+    let recording = Recording::new(vec![loading(); 30]);
+    assert_eq!(call(json!({"maxRetries": 0}), &recording).unwrap().text, "hi");
+    assert_eq!(recording.waits(), [2_000; 30]);
+    // But not for ever, and not beyond the time limit of the call.
+    for (props, limit) in [(json!({}), MAX_LOADING_TIME.as_millis()), (json!({"timeout": 9_000}), 9_000)] {
+        let recording = Recording::new(vec![loading(); 1_000]);
+        let failure = call(props, &recording).unwrap_err();
+        assert_eq!(failure.code, RunErrorCode::ProviderUnavailable);
+        assert!(failure.message.contains("Loading model"), "{}", failure.message);
+        let total: u128 = recording.waits().iter().sum();
+        assert!(total <= limit + 2_000, "{total}");
+    }
+    // A fallback model answers sooner.
+    let recording = Recording::new(vec![loading(); 3]);
+    let mut node = Node::new("openai-model", json!({}));
+    node.retry = false;
+    node.call(&reply(ToolChoice::None), &recording, ModelSettings::default()).unwrap_err();
+    assert_eq!(recording.requests().len(), 1);
 }

@@ -3,6 +3,8 @@
 //! A node's properties become a [`driver::Target`]. The driver sends what the wire encodes, and the wire
 //! decodes the response. Only header values that are marked as sensitive hold keys, so no log shows them.
 
+#[cfg(test)]
+mod answer_format_tests;
 pub mod anthropic;
 mod build;
 pub mod call_error;
@@ -25,6 +27,7 @@ mod providers;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;
+pub mod refused_formats;
 #[cfg(test)]
 mod reply_tests;
 pub mod retry;

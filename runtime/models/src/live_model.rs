@@ -3,7 +3,8 @@
 use crate::driver::{CallOptions, Driver, Target};
 use crate::model_list::{ListSource, list_models};
 use crate::price::Price;
-use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
+use crate::refused_formats::RefusedFormats;
+use crate::wire::{AnswerFormat, ChatRequest, Reasoning, SchemaKind};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::json::size_of;
@@ -11,11 +12,15 @@ use redflow_contract::model_test::{ModelList, SentFormat, SentRequest};
 use redflow_contract::node::StructuredOutput;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, RequestedCall};
-use redflow_ports::{AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ReplyFormat, ToolChoice};
+use redflow_ports::{
+    AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, ReplyFormat, SchemaText,
+    ToolChoice, WaitObserver,
+};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 pub(crate) struct LiveModel {
     pub(crate) info: ModelInfo,
@@ -23,6 +28,10 @@ pub(crate) struct LiveModel {
     pub(crate) target: Target,
     pub(crate) options: RequestOptions,
     pub(crate) price: Option<Price>,
+    /// What the server refuses without native tools, and with them. Some servers refuse both together.
+    pub(crate) refused_formats: [RefusedFormats; 2],
+    /// The calls that the node may make at once. None for any number.
+    pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) list_source: ListSource,
     /// The model that the server has, for a node that names none. Set by the first call.
     pub(crate) default: Option<OnceCell<Target>>,
@@ -35,6 +44,12 @@ pub(crate) struct RequestOptions {
     pub(crate) structured_output: StructuredOutput,
     /// Whether JSON mode may replace a schema that cannot be sent.
     pub(crate) json_object: bool,
+    /// Whether the server accepts every JSON Schema, also a union at the root.
+    pub(crate) whole_schema: bool,
+    /// Whether the provider's strict subset has the range of a number.
+    pub(crate) number_range: bool,
+    /// Whether a call that is refused because of its format asks for a weaker one.
+    pub(crate) weaker_formats: bool,
     /// Whether replies use JSON mode too.
     pub(crate) json_mode: bool,
     /// Whether answers are streamed. None if they are while somebody reads along.
@@ -44,31 +59,45 @@ pub(crate) struct RequestOptions {
 }
 
 impl RequestOptions {
-    fn format(self, answer_kind: &AnswerKind) -> AnswerFormat<'_> {
-        match (answer_kind, self.structured_output) {
-            (AnswerKind::Action { schema: Some(schema) }, StructuredOutput::JsonSchema) => {
-                AnswerFormat::JsonSchema { name: "action", schema: schema.raw() }
+    /// The formats that a call may ask for, the strictest first. There is always one.
+    fn formats<'a>(self, answer_kind: &'a AnswerKind) -> Vec<AnswerFormat<'a>> {
+        let (name, whole, strict, wants_json) = match answer_kind {
+            AnswerKind::Action(schemas) => {
+                let object = if self.number_range { &schemas.object_with_range } else { &schemas.object };
+                ("action", schemas.branches.as_ref(), object.as_ref(), true)
             }
-            (AnswerKind::Action { .. }, StructuredOutput::JsonObject) => AnswerFormat::JsonObject,
-            // There is no schema that the provider would accept, so JSON mode is the next best.
-            (AnswerKind::Action { .. }, StructuredOutput::JsonSchema) if self.json_object => {
-                AnswerFormat::JsonObject
-            }
-            (AnswerKind::Reply(reply), structured) => match (&reply.format, structured) {
-                (ReplyFormat::Schema(schema), StructuredOutput::JsonSchema) => {
-                    AnswerFormat::JsonSchema { name: "answer", schema: schema.raw() }
-                }
-                (ReplyFormat::Schema(_) | ReplyFormat::Json, StructuredOutput::JsonObject) => {
-                    AnswerFormat::JsonObject
-                }
-                (ReplyFormat::Json, StructuredOutput::JsonSchema) if self.json_object => {
-                    AnswerFormat::JsonObject
-                }
-                _ if self.json_mode => AnswerFormat::JsonObject,
-                _ => AnswerFormat::Text,
+            AnswerKind::Reply(reply) => match &reply.format {
+                ReplyFormat::Text => ("answer", None, None, false),
+                ReplyFormat::Json => ("answer", None, None, true),
+                ReplyFormat::Schema(schema) => ("answer", None, Some(schema), true),
+                ReplyFormat::WholeSchema(schema) => ("answer", Some(schema), None, true),
             },
-            _ => AnswerFormat::Text,
+        };
+        let by_schema =
+            |schema: &'a SchemaText, kind| AnswerFormat::JsonSchema { name, schema: schema.raw(), kind };
+        let mut formats = Vec::with_capacity(4);
+        if self.structured_output == StructuredOutput::JsonSchema {
+            let whole = whole.filter(|_| self.whole_schema);
+            formats.extend(whole.map(|schema| by_schema(schema, SchemaKind::Whole)));
+            formats.extend(strict.map(|schema| by_schema(schema, SchemaKind::Strict)));
         }
+        let has_mode = match self.structured_output {
+            StructuredOutput::JsonObject => wants_json,
+            // If there is no schema that the provider accepts, JSON mode is the next best. A server of unknown
+            // abilities may have it.
+            StructuredOutput::JsonSchema => {
+                wants_json && (self.json_object || (self.whole_schema && !formats.is_empty()))
+            }
+            StructuredOutput::Auto | StructuredOutput::None => false,
+        };
+        if has_mode || (self.json_mode && !answer_kind.is_action()) {
+            formats.push(AnswerFormat::JsonObject);
+        }
+        formats.push(AnswerFormat::Text);
+        if !self.weaker_formats {
+            formats.truncate(1);
+        }
+        formats
     }
 }
 
@@ -81,22 +110,36 @@ impl ChatModel for LiveModel {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
                 AnswerKind::Reply(reply) => (&*reply.tools, reply.choice, Reasoning::Keep),
-                AnswerKind::Action { .. } => (&[][..], ToolChoice::None, Reasoning::Discard),
+                AnswerKind::Action(_) => (&[][..], ToolChoice::None, Reasoning::Discard),
             };
             if !tools.is_empty() && !self.info.tools {
                 return Err(self.no_tools());
             }
+            let refused = &self.refused_formats[usize::from(!tools.is_empty())];
+            let mut formats = self.options.formats(request.answer_kind);
+            formats.retain(|format| !refused.contains(*format));
+            let (format, weaker_formats) = formats.split_first().unwrap_or((&AnswerFormat::Text, &[]));
             let is_read = request.delta_observer.is_some() && self.info.streaming;
             let chat = ChatRequest {
                 messages: request.transcript.segments(),
                 tools,
                 tool_choice,
-                format: self.options.format(request.answer_kind),
+                format: *format,
                 stream: self.options.stream.unwrap_or(is_read),
                 reasoning,
             };
             let max_retries = if request.retry { self.options.max_retries } else { 0 };
-            let options = CallOptions { max_retries, requires_stream: self.options.stream.is_some() };
+            let deadline = Instant::now() + self.target.timeout;
+            let _slot = self.wait_for_slot(deadline, request.wait_observer).await?;
+            let options = CallOptions {
+                deadline: Some(deadline),
+                max_retries,
+                requires_stream: self.options.stream.is_some(),
+                weaker_formats,
+                refused_formats: Some(refused),
+                waits_for_loading: request.retry,
+                wait_observer: request.wait_observer,
+            };
             let target = self.target().await;
             // Awaited without a variable, which would take the room of the call once more.
             let mut answer = self.driver.call(target, &chat, options, request.delta_observer).await?;
@@ -115,7 +158,9 @@ impl ChatModel for LiveModel {
 
     fn describe_request(&self, answer_kind: &AnswerKind) -> Option<SentRequest> {
         let target = self.default.as_ref().and_then(OnceCell::get).unwrap_or(&self.target);
-        let format = self.options.format(answer_kind);
+        // None of the formats that the server has refused.
+        let mut formats = self.options.formats(answer_kind).into_iter();
+        let format = formats.find(|format| !self.refused_formats[0].contains(*format))?;
         let chat = ChatRequest {
             messages: &[],
             tools: &[],
@@ -168,6 +213,34 @@ impl LiveModel {
             _ => None,
         };
         Ok(self.target.with_model(name.as_ref().unwrap_or(&self.target.model)))
+    }
+
+    /// Waits until the node may make one more call. The wait is part of the call's time.
+    async fn wait_for_slot(
+        &self,
+        deadline: Instant,
+        observer: Option<&dyn WaitObserver>,
+    ) -> Result<Option<SemaphorePermit<'_>>, Failure> {
+        let Some(slots) = &self.slots else { return Ok(None) };
+        if let Ok(slot) = slots.try_acquire() {
+            return Ok(Some(slot));
+        }
+        if let Some(observer) = observer {
+            observer.waiting(Some(ModelWait::Busy));
+        }
+        let slot = tokio::time::timeout_at(deadline, slots.acquire()).await;
+        if let Some(observer) = observer {
+            observer.waiting(None);
+        }
+        slot.ok().and_then(Result::ok).map(Some).ok_or_else(|| {
+            let message = format!(
+                "no call of `{}` ended within {} ms, so this one could not begin; `maxConcurrent` of its node \
+                 limits the calls at once",
+                self.info.model,
+                self.target.timeout.as_millis()
+            );
+            Failure { code: RunErrorCode::Timeout, message }
+        })
     }
 
     fn no_tools(&self) -> Failure {

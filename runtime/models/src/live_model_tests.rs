@@ -5,7 +5,7 @@ use crate::samples::{self, assistant_calls, call, two_tools};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::Usage;
-use redflow_ports::{AnswerKind, ReplyFormat, ToolChoice};
+use redflow_ports::{ActionSchemas, AnswerKind, ReplyFormat, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn a_model_without_tools_is_not_called_for_a_reply_with_tools() {
             assert!(failure.message.ends_with(end), "{}", failure.message);
         }
         // Agent Core needs no native tools.
-        let action = AnswerKind::Action { schema: None };
+        let action = AnswerKind::Action(ActionSchemas::default());
         assert!(node.call(&action, &recording, ModelSettings::default()).is_ok());
     }
 }

@@ -10,8 +10,10 @@ use redflow_ports::ToolChoice;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 /// The longest name of a model that is kept.
@@ -271,6 +273,26 @@ fn usual_status(kind: &str, code: &str) -> u16 {
         _ => None,
     };
     status_of(code).or_else(|| status_of(kind)).unwrap_or(500)
+}
+
+/// Adds to an encoded request what it does not have yet.
+pub(crate) fn add_missing(request: &mut Vec<u8>, extra: &Map<String, Value>) -> serde_json::Result<()> {
+    if extra.is_empty() {
+        return Ok(());
+    }
+    let sent: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(request)?;
+    let missing: Map<String, Value> = extra
+        .iter()
+        .filter(|(name, _)| !sent.contains_key(name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if !missing.is_empty() {
+        // Both are objects with entries: the braces between them become a comma.
+        request.pop();
+        request.push(b',');
+        request.extend_from_slice(serde_json::to_vec(&missing)?.get(1..).unwrap_or_default());
+    }
+    Ok(())
 }
 
 /// Writes an entry, unless the value is none.

@@ -5,8 +5,9 @@
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, tool_name};
 use crate::openai::{
-    IterList, Text, UsageFields, arguments_text, embedded_error, fill_arguments, model_name, parse_error,
-    sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error, valid_or_none,
+    IterList, Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
+    parse_error, sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error,
+    valid_or_none,
 };
 use crate::wire::{
     AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
@@ -17,8 +18,8 @@ use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, Requested
 use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 const NAME: &str = "openai-chat";
@@ -54,6 +55,8 @@ pub struct OpenaiChat {
     pub stream_usage: bool,
     /// Whether the server refuses reasoning in a request. OpenAI does, and sends none.
     pub refuses_reasoning: bool,
+    /// Further settings of the server.
+    pub extra_body: Map<String, Value>,
 }
 
 impl Wire for OpenaiChat {
@@ -66,7 +69,8 @@ impl Wire for OpenaiChat {
     }
 
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        serde_json::to_writer(out, &Request { wire: self, chat })
+        serde_json::to_writer(&mut *out, &Request { wire: self, chat })?;
+        add_missing(out, &self.extra_body)
     }
 
     fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
@@ -107,7 +111,7 @@ impl Serialize for Request<'_> {
         let format = match chat.format {
             AnswerFormat::Text => None,
             AnswerFormat::JsonObject => Some(ResponseFormat::JsonObject),
-            AnswerFormat::JsonSchema { name, schema } => Some(ResponseFormat::JsonSchema {
+            AnswerFormat::JsonSchema { name, schema, .. } => Some(ResponseFormat::JsonSchema {
                 json_schema: JsonSchemaParam { name, schema, strict: true },
             }),
         };

@@ -6,8 +6,9 @@
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, tool_name};
 use crate::openai::{
-    IterList, Text, UsageFields, arguments_text, embedded_error, fill_arguments, model_name, parse_error,
-    sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error, valid_or_none,
+    IterList, Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
+    parse_error, sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error,
+    valid_or_none,
 };
 use crate::wire::{
     AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
@@ -17,8 +18,8 @@ use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 const NAME: &str = "openai-responses";
@@ -40,6 +41,8 @@ pub struct OpenaiResponses {
     pub top_p: Option<f64>,
     /// How much the model reasons.
     pub reasoning_effort: Option<&'static str>,
+    /// Further settings of the server.
+    pub extra_body: Map<String, Value>,
 }
 
 impl Wire for OpenaiResponses {
@@ -52,7 +55,8 @@ impl Wire for OpenaiResponses {
     }
 
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        serde_json::to_writer(out, &Request { wire: self, chat })
+        serde_json::to_writer(&mut *out, &Request { wire: self, chat })?;
+        add_missing(out, &self.extra_body)
     }
 
     fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
@@ -93,7 +97,7 @@ impl Serialize for Request<'_> {
         let format = match chat.format {
             AnswerFormat::Text => None,
             AnswerFormat::JsonObject => Some(TextFormat::JsonObject),
-            AnswerFormat::JsonSchema { name, schema } => {
+            AnswerFormat::JsonSchema { name, schema, .. } => {
                 Some(TextFormat::JsonSchema { name, schema, strict: true })
             }
         };

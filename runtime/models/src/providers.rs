@@ -12,8 +12,9 @@ use crate::wire::Wire;
 use redflow_contract::azure::is_azure_host;
 use redflow_contract::node::{
     AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiApi, OpenaiModelConfig, ReasoningEffort,
+    ResponseFormat,
 };
-use redflow_ports::{BuildError, ChatModel, NodeConfig};
+use redflow_ports::{AZURE_PROVIDER, BuildError, ChatModel, NodeConfig};
 use std::sync::Arc;
 
 /// The default models, which exist on the day of this release. Any other name is sent unchanged.
@@ -54,16 +55,19 @@ type BuildResult = Result<Arc<dyn ChatModel>, BuildError>;
 pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildResult {
     let settings: OpenaiModelConfig = config.typed_with_options()?;
     let base = build::parse_address(&config, "baseURL", &build::or_default(settings.base_url, OPENAI_URL))?;
+    // Users often paste the whole address of a request.
+    let base = build::strip_path_suffix(&base, &["/chat/completions", "/responses"]);
     let at_openai = build::is_at_provider(&base, &["api.openai.com"]);
     let (model, is_named) = build::model_or_default(settings.model, OPENAI_MODEL);
+    let api = settings.api.unwrap_or_default();
     let known = if at_openai {
         capability::openai(&model)
     } else {
-        capability::openai_compatible(base.host_str().unwrap_or_default())
+        let known = capability::openai_compatible(base.host_str().unwrap_or_default());
+        Capabilities { whole_schema: known.whole_schema && api == OpenaiApi::Chat, ..known }
     };
     let capabilities = known.with_overrides(settings.capabilities.as_ref());
     let key = build::key_for(&config, &base, at_openai, "OPENAI_API_KEY")?;
-    let api = settings.api.unwrap_or_default();
     let url = match api {
         OpenaiApi::Chat => build::join(&base, &["chat", "completions"]),
         OpenaiApi::Responses => build::join(&base, &["responses"]),
@@ -87,6 +91,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
     let (temperature, top_p) =
         (sampling("temperature", settings.temperature), sampling("topP", settings.top_p));
     let reasoning_effort = settings.reasoning_effort.map(ReasoningEffort::as_str);
+    let extra_body = build::extra_body(&config, settings.extra_body)?;
     let wire: Box<dyn Wire> = match api {
         OpenaiApi::Chat => Box::new(OpenaiChat {
             model: Some(model.clone()),
@@ -101,6 +106,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
             reasoning_effort,
             stream_usage: true,
             refuses_reasoning: at_openai,
+            extra_body,
         }),
         OpenaiApi::Responses => {
             for (name, set) in [
@@ -121,6 +127,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
                 temperature,
                 top_p,
                 reasoning_effort,
+                extra_body,
             })
         }
     };
@@ -129,11 +136,16 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         name: "OpenAI's interface",
         model,
         capabilities,
-        structured_output: settings.structured_output,
+        structured_output: match settings.response_format {
+            None | Some(ResponseFormat::Auto) => settings.structured_output,
+            Some(format) => Some(format.structured_output()),
+        },
         json_mode: settings.json_mode.unwrap_or(false),
         stream: settings.stream,
         timeout: settings.timeout,
         max_retries: settings.max_retries,
+        idle_timeout: settings.idle_timeout,
+        max_concurrent: settings.max_concurrent,
         list_source: if at_openai { ListSource::Openai(base) } else { ListSource::Compatible(base) },
         is_named: is_named || at_openai,
     }
@@ -213,6 +225,8 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         stream: settings.stream.or((max_tokens > ANTHROPIC_MAX_UNSTREAMED_TOKENS).then_some(true)),
         timeout: settings.timeout,
         max_retries: settings.max_retries,
+        idle_timeout: settings.idle_timeout,
+        max_concurrent: settings.max_concurrent,
         list_source: ListSource::Anthropic(base),
         is_named: true,
     }
@@ -267,7 +281,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         ..OpenaiChat::default()
     });
     ModelBuilder {
-        provider: "azure.ai.openai",
+        provider: AZURE_PROVIDER,
         name: "Azure OpenAI",
         model: deployment,
         capabilities,
@@ -276,6 +290,8 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         stream: settings.stream,
         timeout: Some(settings.timeout_ms.unwrap_or(AZURE_TIMEOUT_MS)),
         max_retries: settings.max_retries,
+        idle_timeout: settings.idle_timeout,
+        max_concurrent: settings.max_concurrent,
         list_source: ListSource::Azure,
         is_named: true,
     }
@@ -318,6 +334,8 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         stream: settings.stream,
         timeout: settings.timeout,
         max_retries: settings.max_retries,
+        idle_timeout: settings.idle_timeout,
+        max_concurrent: settings.max_concurrent,
         list_source: ListSource::Ollama(base),
         is_named,
     }

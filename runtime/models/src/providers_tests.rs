@@ -1,13 +1,13 @@
 use super::{ANTHROPIC_MODEL, OLLAMA_MODEL, OPENAI_MODEL};
 use crate::ModelSettings;
-use crate::recording::{Node, Recording, Reply, reply};
+use crate::recording::{Node, Recording, Reply, action_by, reply};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::node::{
     AnthropicModelConfig, AzureModelConfig, CapabilityConfig, OllamaModelConfig, OpenaiApi,
-    OpenaiModelConfig, ReasoningEffort, StopSequences, StructuredOutput,
+    OpenaiModelConfig, ReasoningEffort, ResponseFormat, StopSequences, StructuredOutput,
 };
-use redflow_ports::{AnswerKind, ToolChoice};
+use redflow_ports::ToolChoice;
 use serde_json::{Map, Value, json};
 
 fn some(text: &str) -> Option<String> {
@@ -86,10 +86,14 @@ fn every_property_of_openai() {
         stop: Some(StopSequences::Text("END, \\n\\n".to_owned())),
         reasoning_effort: Some(ReasoningEffort::Low),
         stream: Some(true),
-        structured_output: Some(StructuredOutput::None),
+        response_format: Some(ResponseFormat::None),
+        structured_output: Some(StructuredOutput::JsonSchema),
+        extra_body: json!({"top_k": 20, "seed": 1}).as_object().cloned(),
         capabilities: capabilities(),
         timeout: Some(1_234),
         max_retries: Some(4),
+        idle_timeout: Some(60_000),
+        max_concurrent: Some(1),
         credentials: credentials(),
         options: None,
     };
@@ -105,7 +109,7 @@ fn every_property_of_openai() {
                 "model": "gpt-4o", "response_format": {"type": "json_object"}, "max_completion_tokens": 50,
                 "temperature": 0.5, "top_p": 0.9, "frequency_penalty": 0.25, "presence_penalty": -0.25,
                 "seed": -7, "stop": ["END", "\n\n"], "reasoning_effort": "low", "stream": true,
-                "stream_options": {"include_usage": true},
+                "stream_options": {"include_usage": true}, "top_k": 20,
             })
         );
         assert_eq!(timeout_and_attempts("openai-model", &props), (1_234, 5));
@@ -240,6 +244,8 @@ fn every_property_of_anthropic() {
         capabilities: capabilities(),
         timeout: Some(1_234),
         max_retries: Some(0),
+        idle_timeout: Some(60_000),
+        max_concurrent: Some(1),
         credentials: credentials(),
         options: None,
     };
@@ -425,6 +431,8 @@ fn every_property_of_azure() {
         capabilities: capabilities(),
         timeout_ms: Some(1_234),
         max_retries: Some(1),
+        idle_timeout: Some(60_000),
+        max_concurrent: Some(1),
         credentials: credentials(),
         options: None,
     };
@@ -503,6 +511,8 @@ fn every_property_of_ollama() {
         capabilities: capabilities(),
         timeout: Some(1_234),
         max_retries: Some(3),
+        idle_timeout: Some(60_000),
+        max_concurrent: Some(1),
         credentials: credentials(),
         options: None,
     };
@@ -553,8 +563,7 @@ fn old_versions_of_azure_get_only_supported_settings() {
         ("v1", "json_schema", true),
     ] {
         let props = json!({"endpoint": "https://mine.openai.azure.com", "deployment": "gpt-4o", "apiVersion": version, "stream": true});
-        let request = Node::new("model.azure.openai", props)
-            .request_for(&AnswerKind::Action { schema: Some(schema.clone().into()) });
+        let request = Node::new("model.azure.openai", props).request_for(&action_by(&schema));
         assert_eq!(request.body["response_format"]["type"], format, "{version}");
         assert_eq!(request.body.get("stream_options").is_some(), usage, "{version}");
     }

@@ -11,9 +11,10 @@ use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_ports::{
-    Adapters, AnswerKind, BoxFuture, BuildError, ChatModel, DeltaObserver, Measurement, Meter, ModelRequest,
-    NodeConfig, ToolChoice,
+    ActionSchemas, Adapters, AnswerKind, BoxFuture, BuildError, ChatModel, DeltaObserver, Measurement, Meter,
+    ModelRequest, NodeConfig, SchemaText, ToolChoice,
 };
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -273,4 +274,10 @@ impl Node {
 /// A reply with the tools of the node.
 pub(crate) fn reply(choice: ToolChoice) -> AnswerKind {
     AnswerKind::Reply(redflow_ports::Reply { choice, ..Default::default() })
+}
+
+/// An action by one schema for all providers.
+pub(crate) fn action_by(schema: &RawValue) -> AnswerKind {
+    let object = Some(SchemaText::from(schema.to_owned()));
+    AnswerKind::Action(ActionSchemas { object_with_range: object.clone(), branches: object.clone(), object })
 }

@@ -5,7 +5,7 @@ use crate::anthropic::AnthropicMessages;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
-use crate::recording::{Node, Recording, Reply, reply};
+use crate::recording::{Node, Recording, Reply, action_by, reply};
 use crate::samples::{
     assistant, assistant_calls, call, conversation, opaque, tool_result, two_turns, user, with_reasoning,
 };
@@ -332,6 +332,6 @@ fn the_schema_of_an_answer_is_not_called_an_action() {
         let format = ReplyFormat::Schema(schema.clone().into());
         let reply = AnswerKind::Reply(redflow_ports::Reply { format, ..Default::default() });
         assert_eq!(name(&reply), Some(json!("answer")));
-        assert_eq!(name(&AnswerKind::Action { schema: Some(schema.clone().into()) }), Some(json!("action")));
+        assert_eq!(name(&action_by(&schema)), Some(json!("action")));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_GOLDEN=1` writes the files again.
 
-use crate::wire::{AnswerFormat, ChatRequest, Reasoning, Wire};
+use crate::wire::{AnswerFormat, ChatRequest, Reasoning, SchemaKind, Wire};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{Strategy, prop};
 use redflow_contract::node::OnUnknown;
@@ -32,7 +32,7 @@ impl Sample {
             tools: &self.tools,
             tool_choice: self.tool_choice,
             format: match &self.schema {
-                Some(schema) => AnswerFormat::JsonSchema { name: "action", schema },
+                Some(schema) => AnswerFormat::JsonSchema { name: "action", schema, kind: SchemaKind::Strict },
                 None if self.json => AnswerFormat::JsonObject,
                 None => AnswerFormat::Text,
             },

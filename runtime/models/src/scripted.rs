@@ -146,7 +146,7 @@ impl ChatModel for ScriptedModel {
             let answer = self.answer(&request);
             let pieces = match request.answer_kind {
                 AnswerKind::Reply(_) => split_words(&answer.text),
-                AnswerKind::Action { .. } => vec![answer.text.as_str()],
+                AnswerKind::Action(_) => vec![answer.text.as_str()],
             };
             match request.delta_observer {
                 Some(deltas) => send_pieces(deltas, &pieces, self.delay).await,

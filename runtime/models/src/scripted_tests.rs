@@ -4,7 +4,9 @@ use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::transcript::{OpaqueParts, RequestedCall, Transcript};
-use redflow_ports::{AnswerKind, BuildError, ChatModel, DeltaObserver, ModelRequest, NodeConfig};
+use redflow_ports::{
+    ActionSchemas, AnswerKind, BuildError, ChatModel, DeltaObserver, ModelRequest, NodeConfig,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +31,7 @@ async fn reply(model: &dyn ChatModel, iteration: u32, deltas: Option<&dyn DeltaO
 
 /// The answer for an Agent Core.
 async fn action(model: &dyn ChatModel, iteration: u32, deltas: Option<&dyn DeltaObserver>) -> ModelAnswer {
-    let (transcript, answer_kind) = (Transcript::default(), &AnswerKind::Action { schema: None });
+    let (transcript, answer_kind) = (Transcript::default(), &AnswerKind::Action(ActionSchemas::default()));
     let request = ModelRequest {
         iteration,
         answer_kind,

@@ -38,13 +38,24 @@ pub enum AnswerFormat<'a> {
     Text,
     /// Any JSON object, in the provider's JSON mode.
     JsonObject,
-    /// JSON by a schema of the strict subset that all providers accept.
+    /// JSON by a schema.
     JsonSchema {
         /// The name of what the schema describes, which the model may see.
         name: &'static str,
         /// The schema.
         schema: &'a RawValue,
+        /// Which providers accept the schema.
+        kind: SchemaKind,
     },
+}
+
+/// Which providers accept a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaKind {
+    /// All of them: it is in the strict subset.
+    Strict,
+    /// Only those that accept every JSON Schema.
+    Whole,
 }
 
 /// What happens to the reasoning of a model.

@@ -1,7 +1,9 @@
 //! The observer of an engine: it receives events, deltas and flow steps.
 
 use crate::flow_step::{FlowStep, StartId};
+use crate::model::ModelWait;
 use redflow_contract::event::{FlowEvent, RunEvent};
+use redflow_contract::id::{NodeRef, RunId};
 use redflow_contract::stream::ModelDelta;
 
 /// Receives what happens in an engine. The engine asks first whether anything is wanted, to save work.
@@ -48,6 +50,8 @@ pub trait EventSink: Send + Sync {
     }
     /// Receives a piece of a model answer.
     fn delta(&self, _delta: ModelDelta) {}
+    /// Receives that the model of a run waits, or waits no longer. It is never stored.
+    fn model_waiting(&self, _run: &RunId, _agent: &NodeRef, _iteration: u32, _reason: Option<ModelWait>) {}
     /// Whether the sink wants flow steps. If not, the engine reports none.
     fn watches_flow_steps(&self) -> bool {
         false

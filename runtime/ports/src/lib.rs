@@ -53,8 +53,12 @@ pub use host::{AgentMessage, Host};
 pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredTool};
 pub use memory::Memory;
 pub use meter::{Measurement, MemoryAction, Meter, NoMeter};
-pub use model::{ChatModel, DeltaObserver, ModelInfo, ModelRequest};
-pub use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice};
+pub use model::{
+    AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ModelWait, WaitObserver,
+};
+pub use redflow_contract::answer_kind::{
+    ActionSchemas, AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice,
+};
 pub use run_reader::{RunFilter, RunReader, RunRecord};
 pub use run_store::{
     Batch, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError, StoredRun,

@@ -78,6 +78,8 @@ pub struct ModelRequest<'a> {
     pub time_left: Option<Duration>,
     /// Receives the answer piece by piece; none if no client has asked for deltas.
     pub delta_observer: Option<&'a dyn DeltaObserver>,
+    /// Learns why the model does not work on the call yet.
+    pub wait_observer: Option<&'a dyn WaitObserver>,
 }
 
 impl<'a> ModelRequest<'a> {
@@ -85,7 +87,7 @@ impl<'a> ModelRequest<'a> {
     #[must_use]
     pub fn for_text(transcript: &'a Transcript) -> Self {
         static TEXT: LazyLock<AnswerKind> = LazyLock::new(|| AnswerKind::Reply(Reply::default()));
-        let (answer_kind, delta_observer) = (&*TEXT, None);
+        let (answer_kind, delta_observer, wait_observer) = (&*TEXT, None, None);
         Self {
             iteration: 1,
             transcript,
@@ -94,6 +96,7 @@ impl<'a> ModelRequest<'a> {
             retry: true,
             time_left: None,
             delta_observer,
+            wait_observer,
         }
     }
 }
@@ -131,6 +134,24 @@ pub trait DeltaObserver: Send + Sync {
     /// Receives the next piece of text of an attempt. Attempts count from 1.
     fn text(&self, attempt: u32, text: &str);
 }
+
+/// Learns why a model does not work on a call yet.
+pub trait WaitObserver: Send + Sync {
+    /// The call waits, or it waits no longer. May come more than once.
+    fn waiting(&self, reason: Option<ModelWait>);
+}
+
+/// Why a model does not work on a call yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelWait {
+    /// Its server still loads it.
+    Loading,
+    /// As many calls as it may have at once are under way.
+    Busy,
+}
+
+/// The provider of models at Azure.
+pub const AZURE_PROVIDER: &str = "azure.ai.openai";
 
 /// A model, and what it can do.
 #[derive(Debug, Clone, Default, PartialEq)]

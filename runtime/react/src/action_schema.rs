@@ -1,18 +1,34 @@
-//! The JSON Schema of an agent's actions, for providers with structured output.
+//! The JSON Schemas of an agent's actions, for providers with structured output.
 //!
-//! The schema only narrows the answers of a model. Every answer is still validated.
+//! A schema only narrows the answers of a model. Every answer is still validated.
 
+use redflow_contract::answer_kind::{ActionSchemas, SchemaText};
 use redflow_contract::plan::ToolSpec;
 use redflow_json_schema::strict_object;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// The schema of the actions with these tools; none if a tool's schema is outside the subset.
-pub(crate) fn action_schema(tools: &[ToolSpec]) -> Option<Box<RawValue>> {
+/// The steps between 0 and 1 that `confidence` may have where a provider takes no range.
+const CONFIDENCE_STEPS: u32 = 20;
+
+const ABOUT_CONFIDENCE: &str = "How sure you are, from 0 to 1.";
+const ABOUT_MESSAGE: &str = "The answer for the user.";
+
+/// The schemas of the actions with these tools.
+pub(crate) fn action_schemas(tools: &[ToolSpec]) -> ActionSchemas {
+    let object = |confidence| action_object(tools, confidence).and_then(|it| SchemaText::from_value(&it));
+    ActionSchemas {
+        object: object(confidence_values()),
+        object_with_range: object(confidence_range()),
+        branches: SchemaText::from_value(&action_branches(tools)),
+    }
+}
+
+/// One object with all keys, in the subset that every provider takes; none if a tool's schema is outside it.
+fn action_object(tools: &[ToolSpec], confidence: Value) -> Option<Value> {
     let inputs: Option<Vec<Value>> =
         tools.iter().map(|tool| strict_object(tool.input_schema.as_ref()?)).collect();
     let (inputs, null) = (inputs?, json!({"type": "null"}));
-    let (actions, tool, input) = if inputs.is_empty() {
+    let (actions, mut tool, mut input) = if inputs.is_empty() {
         (json!(["final"]), null.clone(), null)
     } else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -20,19 +36,104 @@ pub(crate) fn action_schema(tools: &[ToolSpec]) -> Option<Box<RawValue>> {
         let inputs: Vec<Value> = inputs.into_iter().chain([null]).collect();
         (json!(["tool", "final"]), tool, json!({"anyOf": inputs}))
     };
-    let schema = json!({
+    tool["description"] = json!("The tool to call; null in a final action.");
+    input["description"] = json!("The input of the tool, by its schema; null in a final action.");
+    let about_action = "`tool` to call a tool, `final` to answer.";
+    let about_message = format!("{ABOUT_MESSAGE} Null in a tool action.");
+    Some(json!({
         "type": "object",
         "properties": {
-            "action": {"type": "string", "enum": actions},
+            "action": {"type": "string", "enum": actions, "description": about_action},
             "tool": tool,
             "input": input,
-            "confidence": {"type": "number"},
-            "message": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "confidence": confidence,
+            "message": {"anyOf": [{"type": "string"}, {"type": "null"}], "description": about_message},
         },
         "required": ["action", "tool", "input", "confidence", "message"],
         "additionalProperties": false,
-    });
-    to_raw_value(&schema).ok()
+    }))
+}
+
+/// A union: one branch for each tool and one for `final`, each with only the keys that it may have.
+fn action_branches(tools: &[ToolSpec]) -> Value {
+    let mut definitions = Map::new();
+    let mut branches: Vec<Value> = tools.iter().map(|tool| tool_branch(tool, &mut definitions)).collect();
+    branches.push(branch(json!({
+        "action": {"type": "string", "enum": ["final"], "description": "Answers the user."},
+        "confidence": confidence_values(),
+        "message": {"type": "string", "description": ABOUT_MESSAGE},
+    })));
+    let mut schema = json!({ "anyOf": branches });
+    if !definitions.is_empty() {
+        schema["$defs"] = Value::Object(definitions);
+    }
+    schema
+}
+
+/// The branch of a tool. A schema with references moves to the definitions, because they begin at the root.
+fn tool_branch(tool: &ToolSpec, definitions: &mut Map<String, Value>) -> Value {
+    let mut input = tool.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
+    let root = format!("#/$defs/{}", tool.name);
+    if move_references(&mut input, &root) {
+        definitions.insert(tool.name.clone(), input);
+        input = json!({ "$ref": root });
+    }
+    branch(json!({
+        "action": {"type": "string", "enum": ["tool"], "description": "Calls a tool."},
+        "tool": {"type": "string", "enum": [tool.name], "description": tool.description},
+        "input": input,
+        "confidence": confidence_values(),
+    }))
+}
+
+/// An object with exactly these keys, in this order.
+fn branch(properties: Value) -> Value {
+    let keys: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    json!({"type": "object", "required": keys, "properties": properties, "additionalProperties": false})
+}
+
+/// Lets the references of a schema begin at its new place. True if it has any.
+fn move_references(schema: &mut Value, root: &str) -> bool {
+    let mut found = false;
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map {
+                found |= match (key.as_str(), value) {
+                    ("$ref", Value::String(target)) => {
+                        if let Some(path) = target.strip_prefix('#') {
+                            *target = format!("{root}{path}");
+                        }
+                        true
+                    }
+                    // These are values and not schemas.
+                    ("enum" | "const" | "default" | "examples", _) => false,
+                    // These hold schemas by names, which mean nothing here.
+                    (
+                        "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
+                        Value::Object(named),
+                    ) => named.values_mut().fold(false, |found, one| move_references(one, root) || found),
+                    (_, value) => move_references(value, root),
+                };
+            }
+        }
+        Value::Array(list) => {
+            for one in list {
+                found |= move_references(one, root);
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+fn confidence_range() -> Value {
+    json!({"type": "number", "minimum": 0, "maximum": 1, "description": ABOUT_CONFIDENCE})
+}
+
+fn confidence_values() -> Value {
+    let between = (1..CONFIDENCE_STEPS).map(|step| json!(f64::from(step) / f64::from(CONFIDENCE_STEPS)));
+    let values: Vec<Value> = [json!(0)].into_iter().chain(between).chain([json!(1)]).collect();
+    json!({"type": "number", "enum": values, "description": ABOUT_CONFIDENCE})
 }
 
 #[cfg(test)]

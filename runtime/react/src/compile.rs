@@ -3,10 +3,10 @@
 //! All runs of the agent share the result.
 
 use crate::MACHINE_VERSION;
-use crate::action_schema::action_schema;
+use crate::action_schema::action_schemas;
 use crate::prompt::system_prompt;
 use crate::validate::ActionRules;
-use redflow_contract::answer_kind::{AnswerKind, SchemaText};
+use redflow_contract::answer_kind::AnswerKind;
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_json_schema::{SchemaRules, UntrustedSchema};
@@ -90,7 +90,7 @@ pub(crate) fn prompt_prefix(tools: &[ToolSpec]) -> Transcript {
 
 /// The form of the answers of a model with these tools.
 pub(crate) fn answer_kind(tools: &[ToolSpec]) -> AnswerKind {
-    AnswerKind::Action { schema: action_schema(tools).map(SchemaText::from) }
+    AnswerKind::Action(action_schemas(tools))
 }
 
 impl std::fmt::Debug for CompiledAgent {

@@ -7,6 +7,7 @@ use redflow_contract::envelope::StopReason;
 use redflow_contract::event::RunEventKind;
 use redflow_contract::phrase::{Sentence, truncate};
 use redflow_contract::phrases;
+use redflow_ports::ModelWait;
 
 /// Characters of a status text. Tool names can be long, and the editor does not wrap.
 const MAX_CHARS: usize = 64;
@@ -69,6 +70,16 @@ pub(crate) fn status_of(event: &RunEventKind) -> Option<AgentStatus> {
         phrase.truncate(MAX_CHARS);
     }
     Some(AgentStatus { phase, sentence })
+}
+
+/// The status of a run whose model waits, or waits no longer.
+pub(crate) fn waiting_status(iteration: u32, reason: Option<ModelWait>) -> AgentStatus {
+    let sentence = match reason {
+        Some(ModelWait::Loading) => phrases::status_model_loading(iteration),
+        Some(ModelWait::Busy) => phrases::status_model_busy(iteration),
+        None => phrases::status_model(iteration),
+    };
+    AgentStatus { phase: RunPhase::Running, sentence }
 }
 
 fn count_iterations(iterations: u32) -> Sentence {

@@ -37,7 +37,7 @@ pub(crate) struct App {
     pub(crate) render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub(crate) flow_builder: FlowBuilder,
     pub(crate) frames: Arc<Frames>,
-    pub(crate) editor_notices: EditorNotices,
+    pub(crate) editor_notices: Arc<EditorNotices>,
     pub(crate) agent_counts: AgentCounts,
     pub(crate) tool_definitions: Arc<ToolDefinitions>,
     /// A permit for each call of a tool outside a run.

@@ -2,12 +2,14 @@
 //!
 //! A socket has a position in the log and no queue, so a slow client costs no memory here.
 
+use crate::admin::editor_notices::{EditorNotices, NodeStatus};
+use crate::agent_status::{AgentStatus, waiting_status};
 use crate::redflow_ui::frames::Frames;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::event::{FlowEvent, RunEvent};
-use redflow_contract::id::RunId;
+use redflow_contract::id::{NodeRef, RunId};
 use redflow_contract::stream::{EventsMessage, ModelDelta};
-use redflow_ports::{ChatStore, Clock, EventLog, EventSink, FlowStep, StartId};
+use redflow_ports::{ChatStore, Clock, EventLog, EventSink, FlowStep, ModelWait, StartId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast;
@@ -87,6 +89,7 @@ pub(crate) struct EngineObserver {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) frames: Arc<Frames>,
     pub(crate) chats: Arc<dyn ChatStore>,
+    pub(crate) editor_notices: Arc<EditorNotices>,
 }
 
 impl EventSink for EngineObserver {
@@ -95,6 +98,11 @@ impl EventSink for EngineObserver {
     }
 
     fn run_event(&self, _event: &RunEvent) {}
+
+    fn model_waiting(&self, _: &RunId, agent: &NodeRef, iteration: u32, reason: Option<ModelWait>) {
+        let AgentStatus { phase, sentence } = waiting_status(iteration, reason);
+        self.editor_notices.send_run_status(&agent.node_id, &NodeStatus::new(phase, &sentence.text));
+    }
 
     fn flow_event(&self, event: &FlowEvent) {
         if let FlowEvent::Chat { node, item, keeps } = event {

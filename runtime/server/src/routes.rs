@@ -102,7 +102,7 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::AdminDiagnostics => get(admin::diagnostics),
         RouteId::AdminInject => post(inject::inject),
         RouteId::Comms => get(comms::comms),
-        RouteId::Observability => get(observability::observability),
+        RouteId::Observability | RouteId::AdminObservability => get(observability::observability),
         RouteId::ChatSend => post(chat::send),
         RouteId::ChatHistory => get(chat::history),
         RouteId::ChatClear => post(chat::clear),

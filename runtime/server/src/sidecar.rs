@@ -12,6 +12,7 @@ use crate::deploy;
 use crate::hub::{EngineObserver, Hub};
 use crate::loop_delay::measure_loop_delay;
 use crate::redflow_ui::frames::Frames;
+use crate::redflow_ui::missed::remember_interrupted;
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::refused_origins::RefusedOrigins;
 use crate::response::Problem;
@@ -72,11 +73,13 @@ impl Sidecar {
             deploy::load_stored(&work_slots, &flow_builder, &flow_store).await?;
         let hub = Hub::new(log);
         let frames = Frames::new(Arc::clone(&clock));
+        let editor_notices = Arc::new(EditorNotices::new());
         let observer = EngineObserver {
             hub: Arc::clone(&hub),
             clock: Arc::clone(&clock),
             frames: Arc::clone(&frames),
             chats: Arc::clone(&chats),
+            editor_notices: Arc::clone(&editor_notices),
         };
         let bridge = Bridge::new(EngineParts {
             clock: Arc::clone(&clock),
@@ -117,7 +120,7 @@ impl Sidecar {
             render_metrics: metrics,
             flow_builder,
             frames,
-            editor_notices: EditorNotices::new(),
+            editor_notices,
             agent_counts: AgentCounts::default(),
             tool_definitions,
             tool_calls: Arc::new(Semaphore::new(MAX_TOOL_CALLS as usize)),
@@ -201,6 +204,7 @@ impl Sidecar {
         let app = Arc::clone(&self.app);
         tokio::spawn(async move {
             let never_cancelled = CancellationToken::new();
+            remember_interrupted(&app).await;
             // The order of the two requests matters: interrupted runs come before new ones.
             let begin = async {
                 app.engine.begin_schedules().await;

@@ -107,6 +107,31 @@ pub(super) const STRUCTURED_OUTPUT: Property = Property::new(
 .default(Initial::Text("auto"))
 .more();
 
+pub(super) const RESPONSE_FORMAT: Property = Property::new(
+    "responseFormat",
+    Kind::Choice {
+        choices: &[
+            choice("auto", "The strictest way that the server accepts"),
+            choice("schema", "By a JSON Schema"),
+            choice("json", "By JSON mode"),
+            choice("none", "By the prompt alone"),
+        ],
+    },
+    "JSON answers",
+    "How the sidecar makes the model answer with JSON. `auto` takes a weaker way if the server refuses one.",
+)
+.default(Initial::Text("auto"))
+.more();
+
+pub(super) const EXTRA_BODY: Property = Property::new(
+    "extraBody",
+    Kind::Json { shape: JsonShape::Object, height: None },
+    "Extra body (JSON)",
+    "A JSON object with further settings of the server, such as `{\"top_k\": 20}`. It is merged into every request, \
+     but never replaces what the node sends.",
+)
+.more();
+
 pub(super) const fn stream(unset: Text) -> Property {
     let help = "Whether the model streams its answer.";
     Property::new("stream", Kind::OptionalFlag { unset }, "In pieces", help).more()
@@ -139,4 +164,25 @@ pub(super) const MAX_RETRIES: Property = Property::new(
     "How often a call is repeated after a temporary failure, 0 to 10.",
 )
 .example("2")
+.more();
+
+pub(super) const IDLE_TIMEOUT: Property = Property::new(
+    "idleTimeout",
+    from(1),
+    "Idle timeout (ms)",
+    "The longest time between two pieces of a streamed answer, in milliseconds. Empty for no limit.",
+)
+.example("60000")
+.more();
+
+/// The most calls at once that a model may be set to.
+pub const MAX_CONCURRENT_CALLS: u32 = 1_000;
+
+pub(super) const MAX_CONCURRENT: Property = Property::new(
+    "maxConcurrent",
+    between(1, MAX_CONCURRENT_CALLS as i64),
+    "Calls at once",
+    "How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.",
+)
+.example("1")
 .more();

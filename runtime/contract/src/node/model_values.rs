@@ -55,6 +55,35 @@ pub enum StructuredOutput {
     None,
 }
 
+/// How a server with OpenAI's API is made to answer with JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseFormat {
+    /// The strictest way that the server accepts.
+    #[default]
+    Auto,
+    /// With a JSON Schema.
+    Schema,
+    /// With JSON mode.
+    Json,
+    /// With the prompt alone.
+    None,
+}
+
+impl ResponseFormat {
+    /// The same choice under the name that other models have for it.
+    #[must_use]
+    pub fn structured_output(self) -> StructuredOutput {
+        match self {
+            Self::Auto => StructuredOutput::Auto,
+            Self::Schema => StructuredOutput::JsonSchema,
+            Self::Json => StructuredOutput::JsonObject,
+            Self::None => StructuredOutput::None,
+        }
+    }
+}
+
 /// How much effort a reasoning model makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]

@@ -8,10 +8,13 @@ use super::declaration::{
 };
 use super::key_nodes::key_node;
 use super::model_properties::{
-    API_KEY, CAPABILITIES, MAX_RETRIES, MAX_TOKENS, MODEL, REASONING_EFFORT, SEED, STOP_4, STOP_64, STREAM,
-    STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, stream, temperature,
+    API_KEY, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, MAX_CONCURRENT, MAX_RETRIES, MAX_TOKENS, MODEL,
+    REASONING_EFFORT, RESPONSE_FORMAT, SEED, STOP_4, STOP_64, STREAM, STRUCTURED_OUTPUT, TEMPERATURE,
+    TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, stream, temperature,
 };
-use super::model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};
+use super::model_values::{
+    CapabilityConfig, OpenaiApi, ReasoningEffort, ResponseFormat, StopSequences, StructuredOutput,
+};
 use super::services::{CREDENTIALS, FROM_AGENT, NO_WIRE, OPTIONS};
 use crate::edge::Role;
 use serde::{Deserialize, Serialize};
@@ -68,14 +71,21 @@ config! {
         seed: i64 = SEED,
         stop: StopSequences = STOP_4,
         reasoning_effort: ReasoningEffort = REASONING_EFFORT,
-        structured_output: StructuredOutput = STRUCTURED_OUTPUT,
+        response_format: ResponseFormat = RESPONSE_FORMAT,
+        structured_output: StructuredOutput = STRUCTURED_OUTPUT
+            .help("The older name of `responseFormat`. It counts while that one is missing or `auto`.")
+            .kept(),
         json_mode: bool =
             Property::new("jsonMode", Kind::Flag, "JSON mode", "Requests JSON also without a schema.").more(),
         stream: bool = STREAM,
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig = CAPABILITIES,
+        #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+        extra_body: Map<String, Value> = EXTRA_BODY,
         timeout: u64 = TIMEOUT,
         max_retries: u32 = MAX_RETRIES,
+        idle_timeout: u64 = IDLE_TIMEOUT,
+        max_concurrent: u32 = MAX_CONCURRENT,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "OpenaiModelConfig"))]
@@ -134,6 +144,8 @@ config! {
         capabilities: CapabilityConfig = CAPABILITIES,
         timeout: u64 = TIMEOUT,
         max_retries: u32 = MAX_RETRIES,
+        idle_timeout: u64 = IDLE_TIMEOUT,
+        max_concurrent: u32 = MAX_CONCURRENT,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "AnthropicModelConfig"))]
@@ -193,6 +205,8 @@ config! {
             ..TIMEOUT.example("15000")
         },
         max_retries: u32 = MAX_RETRIES,
+        idle_timeout: u64 = IDLE_TIMEOUT,
+        max_concurrent: u32 = MAX_CONCURRENT,
         credential_id: String = Property::hidden(
             "credentialId",
             LINE,
@@ -261,6 +275,8 @@ config! {
         capabilities: CapabilityConfig = CAPABILITIES,
         timeout: u64 = TIMEOUT,
         max_retries: u32 = MAX_RETRIES,
+        idle_timeout: u64 = IDLE_TIMEOUT,
+        max_concurrent: u32 = MAX_CONCURRENT,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "OllamaModelConfig"))]

@@ -359,6 +359,14 @@ pub const ROUTES: &[Route] = &[
         "Redflow: the socket of the UI. Its messages are ObservabilityEvent.",
         (101, Answer::Socket),
     ),
+    redflow(
+        RouteId::AdminObservability,
+        Method::Get,
+        "/admin/observability",
+        Scope::Read,
+        "Redflow: the same socket. The UI tries both addresses in turn.",
+        (101, Answer::Socket),
+    ),
     Route {
         body: Some("ChatSend"),
         ..redflow(

@@ -120,6 +120,13 @@ impl BuiltAgent {
         }
     }
 
+    /// The agent, its model and its tools.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeSummary> {
+        let own = [self.summary(), self.model_node.clone()];
+        own.into_iter().chain(self.tool_nodes.iter().cloned()).collect()
+    }
+
     /// The n-th model: 0 is the agent's own, then the fallback models follow.
     pub(crate) fn model_info(&self, index: usize) -> &ModelInfo {
         let fallback = index.checked_sub(1).and_then(|index| self.fallback_models.get(index));

@@ -20,7 +20,9 @@ use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::{ScrubStream, Scrubber};
 use redflow_contract::stream::ModelDelta;
-use redflow_ports::{DeltaObserver, EventSink, ModelRequest, ToolOutcome, failpoint};
+use redflow_ports::{
+    DeltaObserver, EventSink, ModelRequest, ModelWait, ToolOutcome, WaitObserver, failpoint,
+};
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -150,6 +152,19 @@ impl DeltaObserver for ScrubbedDeltas<'_> {
     }
 }
 
+/// Reports that the model of a run waits.
+struct RunWait<'a> {
+    context: EffectContext<'a>,
+    iteration: u32,
+}
+
+impl WaitObserver for RunWait<'_> {
+    fn waiting(&self, reason: Option<ModelWait>) {
+        let EffectContext { run, agent, ports, .. } = self.context;
+        ports.events.model_waiting(run, &agent.compiled.spec().agent, self.iteration, reason);
+    }
+}
+
 /// The service that an effect calls.
 #[derive(Clone, Copy)]
 enum ServiceKind {
@@ -189,6 +204,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             let observer = ScrubbedDeltas::new(*iteration, context);
             let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
             let (iteration, first_model, retry) = (*iteration, *first_model, true);
+            let waits = RunWait { context, iteration };
             let request = ModelRequest {
                 iteration,
                 transcript,
@@ -197,6 +213,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
                 retry,
                 time_left: Some(context.time_left),
                 delta_observer: deltas,
+                wait_observer: Some(&waits),
             };
             let call = agent.model.call(request);
             let answer = match context.stream {

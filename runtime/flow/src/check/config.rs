@@ -319,16 +319,16 @@ impl Checker<'_> {
         // Agent Core's schema does not have the keys that bind services or belong to the runtime.
         let binding_keys: Vec<&str> = AgentBindingConfig::SET.names().collect();
         let mut props = without_keys(props, &binding_keys);
-        let mut no_tools = false;
+        let mut all_tools = false;
         if self.options.profile == Profile::Redflow {
-            no_tools = self.assume_defaults(ix, &mut props);
+            all_tools = self.assume_defaults(ix, &mut props);
         }
         let config = Value::Object(props);
         let (violations, more) = self.schemas.violations("agent-core.react", &config);
         self.diagnostics.omit(DiagnosticCode::ConfigInvalid, more);
         let mut valid = true;
         for violation in violations {
-            if no_tools && violation.pointer == "/allowedTools" && violation.rule == "minItems" {
+            if all_tools && violation.pointer == "/allowedTools" && violation.rule == "minItems" {
                 continue;
             }
             valid = false;
@@ -337,7 +337,8 @@ impl Checker<'_> {
             self.config_invalid(ix, violation, unset);
         }
         let stop_conditions = self.stop_conditions(ix, config.get("stopConditions"));
-        agent.allowed_tools = config.get("allowedTools").and_then(Value::as_array).map(|tools| {
+        let allowed_tools = config.get("allowedTools").filter(|_| !all_tools);
+        agent.allowed_tools = allowed_tools.and_then(Value::as_array).map(|tools| {
             let mut known = HashSet::new();
             let names = tools.iter().enumerate().filter_map(|(place, name)| Some((place, name.as_str()?)));
             names
@@ -354,24 +355,29 @@ impl Checker<'_> {
         }
     }
 
-    /// Profile `redflow`: sets the defaults that a fresh Redflow node lacks. Returns whether the agent has no
-    /// tools.
+    /// Profile `redflow`: sets the defaults that a fresh Redflow node lacks. Returns whether the agent may call all
+    /// tools that are wired to it, because the UI cannot edit the list.
     fn assume_defaults(&mut self, ix: NodeIx, props: &mut Map<String, Value>) -> bool {
         for (key, default) in
             [("strategy", json!("react")), ("maxIterations", json!(5)), ("allowedTools", json!([]))]
         {
-            let empty_list = key == "allowedTools" && props.get(key) == Some(&json!([]));
-            if props.contains_key(key) && !empty_list {
+            let is_list = key == "allowedTools";
+            if props.get(key).is_some_and(|value| !(is_list && value == &default)) {
                 continue;
             }
-            let message = if empty_list {
-                phrases::no_tools_assumed()
+            let (message, expected) = if is_list {
+                let message = if props.contains_key(key) {
+                    phrases::wired_tools_assumed_for_empty()
+                } else {
+                    phrases::wired_tools_assumed()
+                };
+                (message, "the names of the tools that the model may call".to_owned())
             } else {
-                phrases::default_assumed(key, default.to_string())
+                (phrases::default_assumed(key, default.to_string()), default.to_string())
             };
             self.diagnostics.push(DiagnosticCode::DefaultAssumed, ix, None, || Diagnostic {
                 pointer: Some(format!("/{key}")),
-                expected: Some(default.to_string()),
+                expected: Some(expected),
                 ..Diagnostic::new(DiagnosticCode::DefaultAssumed, message, phrases::default_assumed_help(key))
             });
             props.insert(key.to_owned(), default);

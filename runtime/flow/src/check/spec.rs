@@ -74,7 +74,8 @@ impl Checker<'_> {
             } else {
                 RunErrorCode::EdgeRejected
             };
-            let message = format!("the agent is refused: {}: {}{more}", first.code, first.message);
+            let message =
+                format!("the agent is refused: {}: {}{more}. {}", first.code, first.message, first.help);
             return Ok(Some(AgentRefusal { error: refusal_error(code, message), problems }));
         }
         let mut unsupported = None;

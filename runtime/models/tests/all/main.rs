@@ -13,6 +13,7 @@ mod broken_connections;
 mod connections;
 mod errors;
 mod limits;
+mod llama_cpp;
 mod scripted_server;
 mod tls;
 mod wires;

@@ -8,7 +8,7 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_models::transport::{HttpSettings, ReqwestTransport, Transport};
 use redflow_models::{ModelSettings, register};
-use redflow_ports::{Adapters, AnswerKind, BuildError, ChatModel, ModelRequest, NodeConfig};
+use redflow_ports::{ActionSchemas, Adapters, AnswerKind, BuildError, ChatModel, ModelRequest, NodeConfig};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ pub(crate) async fn call(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> 
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Answer in JSON.")));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "What is 2+2?")));
-    let answer_kind = &AnswerKind::Action { schema: None };
+    let answer_kind = &AnswerKind::Action(ActionSchemas::default());
     let answer = model.call(ModelRequest { answer_kind, ..ModelRequest::for_text(&transcript) }).await;
     if let Err(failure) = &answer {
         assert!(!failure.message.contains("sk-hid"), "{}", failure.message);

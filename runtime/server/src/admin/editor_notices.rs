@@ -77,7 +77,7 @@ impl EditorNotices {
         self.feed.push(text);
     }
 
-    pub(super) fn send_run_status(&self, node: &NodeId, status: &NodeStatus<'_>) {
+    pub(crate) fn send_run_status(&self, node: &NodeId, status: &NodeStatus<'_>) {
         self.send_retained(status_topic(node), status, Subject::Run(node.clone()));
     }
 
@@ -135,7 +135,7 @@ fn topic_matches(pattern: &str, topic: &str) -> bool {
 
 /// The status under a node.
 #[derive(Serialize)]
-pub(super) struct NodeStatus<'a> {
+pub(crate) struct NodeStatus<'a> {
     fill: StatusFill,
     shape: StatusShape,
     text: &'a str,
@@ -144,7 +144,7 @@ pub(super) struct NodeStatus<'a> {
 impl<'a> NodeStatus<'a> {
     /// The Redflow UI takes a green status for a running node and grey for an idle one. So these colours
     /// differ from those in Node-RED.
-    pub(super) fn new(phase: RunPhase, text: &'a str) -> Self {
+    pub(crate) fn new(phase: RunPhase, text: &'a str) -> Self {
         let (fill, shape) = match phase {
             RunPhase::Running => (StatusFill::Green, StatusShape::Ring),
             RunPhase::Waiting => (StatusFill::Yellow, StatusShape::Ring),

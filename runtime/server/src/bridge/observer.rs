@@ -1,21 +1,32 @@
 //! Observes the engine of a Node-RED: reports to the event log, and to that Node-RED.
 
 use super::session::BridgeSession;
-use crate::agent_status::{AgentStatus, RunPhase, status_of};
+use crate::agent_status::{AgentStatus, RunPhase, status_of, waiting_status};
 use crate::hub::Hub;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::bridge::{BridgeMessage, StatusFill, StatusShape};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
+use redflow_contract::id::{NodeId, NodeRef, RunId};
 use redflow_contract::phrase::Sentence;
 use redflow_contract::stream::ModelDelta;
-use redflow_ports::{Clock, EventSink};
+use redflow_ports::{Clock, EventSink, ModelWait};
 use std::sync::Arc;
 
 pub(super) struct BridgeObserver {
     pub(super) hub: Arc<Hub>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) session: Arc<BridgeSession>,
+}
+
+impl BridgeObserver {
+    fn set_status(&self, node: &NodeId, run: &RunId, AgentStatus { phase, sentence }: AgentStatus) {
+        let (fill, shape) = appearance(phase);
+        let Sentence { text, phrase } = sentence;
+        let (run, status_node) = (run.clone(), node.clone());
+        let status = BridgeMessage::Status { node: status_node, run, fill, shape, text, phrase };
+        self.session.set_status(node, &status);
+    }
 }
 
 impl EventSink for BridgeObserver {
@@ -25,12 +36,8 @@ impl EventSink for BridgeObserver {
 
     fn run_event(&self, event: &RunEvent) {
         let node = &event.agent.node_id;
-        if let Some(AgentStatus { phase, sentence }) = status_of(&event.event) {
-            let (fill, shape) = appearance(phase);
-            let Sentence { text, phrase } = sentence;
-            let (node, run) = (node.clone(), event.run_id.clone());
-            let status = BridgeMessage::Status { node, run, fill, shape, text, phrase };
-            self.session.set_status(&event.agent.node_id, &status);
+        if let Some(status) = status_of(&event.event) {
+            self.set_status(node, &event.run_id, status);
         }
         if let RunEventKind::WaitingForOutcome { tool, reason, .. } = &event.event {
             let run = &event.run_id;
@@ -44,6 +51,10 @@ impl EventSink for BridgeObserver {
         if self.session.is_watched() {
             self.session.send_unnumbered(&BridgeMessage::Event { event: Box::new(event.clone()) });
         }
+    }
+
+    fn model_waiting(&self, run: &RunId, agent: &NodeRef, iteration: u32, reason: Option<ModelWait>) {
+        self.set_status(&agent.node_id, run, waiting_status(iteration, reason));
     }
 
     fn flow_event(&self, event: &FlowEvent) {
