@@ -4022,7 +4022,15 @@ shape: StatusShape,
 /**
  * The text beside it.
  */
-text: string, } | { "type": "notice", 
+text: string, } | { "type": "health", 
+/**
+ * The agent.
+ */
+node: NodeId, 
+/**
+ * The service that fails; absent if all work.
+ */
+problem?: Failure, } | { "type": "notice", 
 /**
  * The node that it is about.
  */

@@ -1,4 +1,5 @@
-// Errors of agents that belong to no run of the sidecar: messages that started none, and replies that came too late.
+// Errors of agents that belong to no run of the sidecar: messages that started none, replies that came too late, and services
+// that fail now.
 // Keeps the newest of each agent in memory for the editor, within limits.
 
 import type { AgentError } from "./admin-api";
@@ -24,6 +25,9 @@ export class AgentErrorLog {
   /** By agent, the agent with the newest error last; the errors of each agent oldest first. */
   private readonly byAgent = new Map<string, AgentError[]>();
 
+  /** The service of each agent that fails now. */
+  private readonly lasting = new Map<string, AgentError>();
+
   constructor(
     private readonly limits: ErrorLimits = ERROR_LIMITS,
     private readonly now: () => number = Date.now,
@@ -44,13 +48,24 @@ export class AgentErrorLog {
     }
   }
 
-  /** The errors of an agent, newest first. */
+  /** Sets the error of an agent that lasts until it is set to none. Only for agents that run, which bounds their number. */
+  setLasting(agent: string, error: { code: string; message: string } | undefined): void {
+    if (error === undefined) {
+      this.lasting.delete(agent);
+    } else {
+      this.lasting.set(agent, { code: clip(error.code, CODE_LENGTH), message: clip(error.message, this.limits.length) });
+    }
+  }
+
+  /** The errors of an agent: the one that lasts, then the newest first. */
   list(agent: string): AgentError[] {
-    return (this.byAgent.get(agent) ?? []).toReversed();
+    const lasting = this.lasting.get(agent);
+    return [...(lasting === undefined ? [] : [lasting]), ...(this.byAgent.get(agent) ?? []).toReversed()];
   }
 
   /** Drops the errors of an agent that was removed. */
   forget(agent: string): void {
+    this.lasting.delete(agent);
     this.byAgent.delete(agent);
   }
 }

@@ -1,6 +1,7 @@
 // The agents of one runtime that run in Node-RED now, and their status. Chooses what the status shows: the connection, the
-// checker's problem or the run. Never starts or ends a run.
+// checker's problem, a service that fails or the run. Never starts or ends a run.
 
+import { agentErrors } from "./agent-errors";
 import { clip } from "./failure";
 import { guard } from "./guard";
 import type { Red, RedNode, Status } from "./red";
@@ -13,6 +14,8 @@ export const STATUS_LENGTH = 40;
 export class Agents {
   private readonly nodes = new Map<string, RedNode>();
   private readonly runStatuses = new Map<string, Status>();
+  /** A sentence for each agent that runs without one of its services. */
+  private readonly failing = new Map<string, string>();
   private readonly lastShown = new WeakMap<RedNode, string>();
   private problems = new Map<string, string>();
   private problemOfAll: string | undefined;
@@ -87,6 +90,20 @@ export class Agents {
     }
   }
 
+  /** Sets which service of an agent fails; undefined if all work. */
+  setFailing(id: string, problem: { code: string; message: string } | undefined): void {
+    const node = this.nodes.get(id);
+    if (node === undefined || problem === undefined) {
+      this.failing.delete(id);
+    } else {
+      this.failing.set(id, problem.message);
+    }
+    agentErrors.setLasting(id, node === undefined ? undefined : problem);
+    if (node !== undefined) {
+      this.show(node);
+    }
+  }
+
   /** A new message has arrived: the status of an ended run goes at once. One that still runs keeps its status. */
   clearEndedRun(id: string): void {
     const node = this.nodes.get(id);
@@ -96,12 +113,12 @@ export class Agents {
     }
   }
 
-  /** Drops the statuses of runs: all of them for a new sidecar session, else those of removed agents. */
-  forgetRunStatuses(which: "all" | "removed"): void {
-    for (const id of this.runStatuses.keys()) {
-      if (which === "all" || !this.nodes.has(id)) {
-        this.runStatuses.delete(id);
-      }
+  /** Drops what the sidecar has told: of all agents for a new sidecar session, else of removed agents. */
+  forgetStatuses(which: "all" | "removed"): void {
+    const ids = [...this.runStatuses.keys(), ...this.failing.keys()];
+    for (const id of ids.filter((id) => which === "all" || !this.nodes.has(id))) {
+      this.runStatuses.delete(id);
+      this.setFailing(id, undefined);
     }
   }
 
@@ -134,6 +151,13 @@ export class Agents {
       return { fill: "grey", shape: "ring", text: `connecting${waiting}` };
     }
     const problem = this.problemOfAll ?? this.problems.get(id);
-    return problem === undefined ? (this.runStatuses.get(id) ?? {}) : { fill: "red", shape: "dot", text: problem };
+    if (problem !== undefined) {
+      return { fill: "red", shape: "dot", text: problem };
+    }
+    const run = this.runStatuses.get(id) ?? {};
+    const failing = this.failing.get(id);
+    // A run that goes on, waits or has failed is more urgent.
+    const isCalm = run.shape !== "ring" && run.fill !== "red";
+    return failing !== undefined && isCalm ? { fill: "yellow", shape: "dot", text: failing } : run;
   }
 }

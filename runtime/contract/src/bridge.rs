@@ -18,6 +18,7 @@ use crate::effect::OperationCall;
 use crate::event::RunEvent;
 use crate::id::{CallId, EffectId, InstanceId, NodeId, RunId};
 use crate::node::EffectClass;
+use crate::run_error::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -286,6 +287,15 @@ pub enum BridgeMessage {
         shape: StatusShape,
         /// The text beside it.
         text: String,
+    },
+    /// Whether an agent that runs has all its services. Sent when that changes.
+    Health {
+        /// The agent.
+        node: NodeId,
+        /// The service that fails; absent if all work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        problem: Option<Failure>,
     },
     /// A warning to show at a node.
     Notice {

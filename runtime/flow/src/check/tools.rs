@@ -309,8 +309,20 @@ impl Checker<'_> {
     pub(super) fn never_returns(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
         let label = self.label(start);
         let target = (node != start).then_some(start);
-        let has_tool_port =
-            self.flow.nodes.iter().any(|node| node.kind.role == Role::Agent && node.kind.binds_by_ports());
+        let kind = self.flow.nodes[node].kind;
+        let has_tool_port = match kind.role {
+            Role::Agent => kind.binds_by_ports(),
+            _ => {
+                self.flow.nodes.iter().any(|node| node.kind.role == Role::Agent && node.kind.binds_by_ports())
+            }
+        };
+        // An ordinary node can be a tool, but a newcomer may not know how.
+        let wrap = match kind.role {
+            Role::Agent if self.flow.nodes[start].kind.role == Role::Data => {
+                " To name and describe the tool, wire a flow-tool to its first node, and the agent to the flow-tool."
+            }
+            _ => "",
+        };
         self.diagnostics.push(DiagnosticCode::ToolChainOpen, node, target, || Diagnostic {
             port,
             expected: Some("tool_chain".to_owned()),
@@ -319,11 +331,11 @@ impl Checker<'_> {
                 format!("the flow that starts at {label} is used as a tool, but it never returns"),
                 if has_tool_port {
                     format!(
-                        "Wire its last node to a flow-tool-return or back to the agent; for results, use {}.",
+                        "Wire its last node to a flow-tool-return or back to the agent; for results, use {}.{wrap}",
                         agent_port(Role::Data)
                     )
                 } else {
-                    "Wire its last node to a flow-tool-return.".to_owned()
+                    format!("Wire its last node to a flow-tool-return.{wrap}")
                 },
             )
         });
