@@ -3203,7 +3203,7 @@ data: NodeInput, } | { "event": "node:output",
  */
 ts: number, 
 /**
- * The id of the frame; absent for what a deploy reports about a node.
+ * The id of the frame; absent for what a deploy reports about a node, and for what a new socket missed.
  */
 frameId?: string, 
 /**
@@ -3294,7 +3294,8 @@ nodeId: NodeId,
  */
 nodeType: string, 
 /**
- * At most one message. The UI goes by the position in this list, not by the port.
+ * At most one message, or the value that a debug node shows. The UI goes by the position in this list, not by
+ * the port.
  */
 outputs: Array<IoEvent>, 
 /**
@@ -3306,7 +3307,8 @@ semantics?: NodeSemantics,
  */
 timing?: NodeTiming, 
 /**
- * Always true: no message is left out.
+ * False for an answer on port 4 that no chat shows. The UI reads the history of the chat after every other
+ * answer, and would show an old one.
  */
 sampled?: boolean, };
 
@@ -3338,7 +3340,11 @@ message: string,
 /**
  * The code of the error.
  */
-code: string, };
+code: string, 
+/**
+ * The name of the node that failed; absent if it has none.
+ */
+node?: string, };
 
 /**
  * The end of a frame.
@@ -3977,6 +3983,23 @@ error: string, } | { "type": "unknown",
 reason: string, };
 
 /**
+ * A service that fails while its agent runs on without it.
+ */
+export type ServiceProblem = { 
+/**
+ * The kind of failure.
+ */
+code: RunErrorCode, 
+/**
+ * What happened, in one sentence.
+ */
+message: string, 
+/**
+ * `message`, for other languages.
+ */
+phrase?: Phrase, };
+
+/**
  * A message from the sidecar to Node-RED.
  */
 export type BridgeMessage = { "type": "welcome", 
@@ -4176,7 +4199,15 @@ text: string,
 /**
  * `text`, for other languages.
  */
-phrase?: Phrase, } | { "type": "notice", 
+phrase?: Phrase, } | { "type": "health", 
+/**
+ * The agent.
+ */
+node: NodeId, 
+/**
+ * The service that fails; absent if all work.
+ */
+problem?: ServiceProblem, } | { "type": "notice", 
 /**
  * The node that it is about.
  */

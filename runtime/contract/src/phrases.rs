@@ -73,6 +73,10 @@ phrases! {
     service_missing(agent, role) "{agent} has no {role}";
     service_missing_port_help(port, role, property) "Wire {port} to a {role} node, or name one in `{property}`.";
     service_missing_help(role, property) "Wire a {role} node to the agent's input, or name one in `{property}`.";
+    service_disabled(service, role, agent) "`{service}`, the {role} of {agent}, is disabled";
+    service_disabled_help(service, role) "Enable `{service}` and deploy, or use another {role}.";
+    memory_silent() "the memory does not answer";
+    memory_fails(reason, memory) "{reason}: the agent runs without its memory `{memory}`";
     too_many_services(agent, count, roles, names) "{agent} has {count} {roles}: {names}";
     too_many_services_help(role) "Keep one {role} and remove the wires or properties that bind the others.";
     model_key_missing(model) "`{model}` has no API key";
@@ -93,6 +97,7 @@ phrases! {
     flow_tool_open(start) "the flow that starts at {start} is used as a tool, but it never returns";
     flow_tool_open_port_help(port) "Wire its last node to a flow-tool-return or back to the agent; for results, use {port}.";
     flow_tool_open_help() "Wire its last node to a flow-tool-return.";
+    with_flow_tool(help) "{help} To name and describe the tool, wire a flow-tool to its first node, and the agent to the flow-tool.";
     tools_of_one_name(first, second, name) "the tools `{first}` and `{second}` are both called `{name}`";
     tools_of_similar_names(first, first_name, second, name) "the tools `{first}` (`{first_name}`) and `{second}` (`{name}`) differ only in case";
     tools_of_one_name_help() "Set another `toolName` on one of them.";
