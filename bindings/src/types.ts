@@ -4041,6 +4041,23 @@ error: string, } | { "type": "unknown",
 reason: string, };
 
 /**
+ * A service that fails while its agent runs on without it.
+ */
+export type ServiceProblem = { 
+/**
+ * The kind of failure.
+ */
+code: RunErrorCode, 
+/**
+ * What happened, in one sentence.
+ */
+message: string, 
+/**
+ * `message`, for other languages.
+ */
+phrase?: Phrase, };
+
+/**
  * A message from the sidecar to Node-RED.
  */
 export type BridgeMessage = { "type": "welcome", 
@@ -4240,7 +4257,15 @@ text: string,
 /**
  * `text`, for other languages.
  */
-phrase?: Phrase, } | { "type": "notice", 
+phrase?: Phrase, } | { "type": "health", 
+/**
+ * The agent.
+ */
+node: NodeId, 
+/**
+ * The service that fails; absent if all work.
+ */
+problem?: ServiceProblem, } | { "type": "notice", 
 /**
  * The node that it is about.
  */

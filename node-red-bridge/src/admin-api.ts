@@ -98,10 +98,13 @@ export interface OperationList {
   operations: Record<string, { name: string; effect: string }[]>;
 }
 
-/** An error of an agent that belongs to no run: a message that started none, or a reply that came too late. */
+/**
+ * An error of an agent that belongs to no run: a message that started none, a reply that came too late, or a service that
+ * fails now.
+ */
 export interface AgentError {
-  /** Milliseconds since 1970. */
-  at: number;
+  /** Milliseconds since 1970; absent while it lasts. */
+  at?: number;
   code: string;
   /** The problem and how to fix it, in English. */
   message: string;
@@ -110,7 +113,7 @@ export interface AgentError {
 }
 
 export interface AgentErrors {
-  /** Newest first. */
+  /** The one that lasts, then the newest first. */
   errors: AgentError[];
 }
 

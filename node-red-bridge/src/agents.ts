@@ -1,6 +1,8 @@
 // The agents of one runtime that run in Node-RED now, and their status. Chooses what the status shows: the connection, the
-// checker's problem or the run. Never starts or ends a run.
+// checker's problem, a service that fails or the run. Never starts or ends a run.
 
+import type { AgentError } from "./admin-api";
+import { agentErrors } from "./agent-errors";
 import { clip } from "./failure";
 import { guard } from "./guard";
 import type { Red, RedNode, Status } from "./red";
@@ -17,6 +19,8 @@ export type AgentStatus = Pick<Status, "fill" | "shape"> & Partial<Sentence>;
 export class Agents {
   private readonly nodes = new Map<string, RedNode>();
   private readonly runStatuses = new Map<string, AgentStatus>();
+  /** A sentence for each agent that runs without one of its services. */
+  private readonly failing = new Map<string, Sentence>();
   private readonly lastShown = new WeakMap<RedNode, string>();
   /** The agents whose editors have a phrase. */
   private readonly withPhrase = new Set<string>();
@@ -94,6 +98,20 @@ export class Agents {
     }
   }
 
+  /** Sets which service of an agent fails; undefined if all work. */
+  setFailing(id: string, problem: Omit<AgentError, "at"> | undefined): void {
+    const node = this.nodes.get(id);
+    if (node === undefined || problem === undefined) {
+      this.failing.delete(id);
+    } else {
+      this.failing.set(id, { text: problem.message, phrase: problem.phrase });
+    }
+    agentErrors.setLasting(id, node === undefined ? undefined : problem);
+    if (node !== undefined) {
+      this.show(node);
+    }
+  }
+
   /** A new message has arrived: the status of an ended run goes at once. One that still runs keeps its status. */
   clearEndedRun(id: string): void {
     const node = this.nodes.get(id);
@@ -103,12 +121,12 @@ export class Agents {
     }
   }
 
-  /** Drops the statuses of runs: all of them for a new sidecar session, else those of removed agents. */
-  forgetRunStatuses(which: "all" | "removed"): void {
-    for (const id of this.runStatuses.keys()) {
-      if (which === "all" || !this.nodes.has(id)) {
-        this.runStatuses.delete(id);
-      }
+  /** Drops what the sidecar has told: of all agents for a new sidecar session, else of removed agents. */
+  forgetStatuses(which: "all" | "removed"): void {
+    const ids = [...this.runStatuses.keys(), ...this.failing.keys()];
+    for (const id of ids.filter((id) => which === "all" || !this.nodes.has(id))) {
+      this.runStatuses.delete(id);
+      this.setFailing(id, undefined);
     }
   }
 
@@ -158,6 +176,13 @@ export class Agents {
       return { fill: "grey", shape: "ring", ...connecting };
     }
     const problem = this.problemOfAll ?? this.problems.get(id);
-    return problem === undefined ? (this.runStatuses.get(id) ?? {}) : { fill: "red", shape: "dot", ...problem };
+    if (problem !== undefined) {
+      return { fill: "red", shape: "dot", ...problem };
+    }
+    const run: AgentStatus = this.runStatuses.get(id) ?? {};
+    const failing = this.failing.get(id);
+    // A run that goes on, waits or has failed is more urgent.
+    const isCalm = run.shape !== "ring" && run.fill !== "red";
+    return failing !== undefined && isCalm ? { fill: "yellow", shape: "dot", ...failing } : run;
   }
 }

@@ -148,7 +148,7 @@ export class Runtime {
       const rest = `"start":"${start}","reason":"the agent has another runtime now"}`;
       this.session.post("cancel", rest, UNLIMITED);
     }
-    this.agents.forgetRunStatuses("removed");
+    this.agents.forgetStatuses("removed");
     this.session.resume();
   }
 
@@ -268,7 +268,7 @@ export class Runtime {
       return;
     }
     if (kind === "new") {
-      this.agents.forgetRunStatuses("all");
+      this.agents.forgetStatuses("all");
     }
     if (this.settings.events) {
       this.session.sendNow({ type: "watch", events: true });
@@ -315,6 +315,8 @@ export class Runtime {
         const { node, fill, shape, text, phrase } = message;
         return this.agents.setRunStatus(node, { fill, shape, text, phrase });
       }
+      case "health":
+        return this.agents.setFailing(message.node, message.problem);
       case "deployed":
         return this.onDeployed(message);
       case "flows_refused": {

@@ -50,27 +50,33 @@ test("an error without a run is translated", () => {
   assert.equal(unknown.message, "other");
 });
 
-test("a status is translated, whichever of text and phrase comes first", () => {
+test("a status is translated, in every order of its text, its phrase and Node-RED", () => {
   startStatuses();
   const receive = (topic, message) => subscribed.get(topic.replace(/[^/]*$/, "#"))(topic, message);
   const phrase = { key: "status_model", args: { iteration: "2" } };
-  const text = "iteration 2: model";
-  const agent = { id: "agent", status: { text } };
+  const [text, german] = ["iteration 2: model", "Iteration 2: Modell"];
+  const agent = { id: "agent" };
   nodes.set("agent", agent);
-  receive("status/agent", agent.status);
-  assert.equal(agent.status.text, text);
+  // Node-RED has subscribed before: the node has the status already.
+  const receiveAfter = (status) => {
+    agent.status = status;
+    receive("status/agent", status);
+    return status.text;
+  };
+  assert.equal(receiveAfter({ text }), text, "without a phrase");
   receive("redflow/status/agent", { text, phrase });
-  assert.equal(agent.status.text, "Iteration 2: Modell");
-  agent.status = { text };
-  receive("status/agent", agent.status);
-  assert.equal(agent.status.text, "Iteration 2: Modell");
-  agent.status = { text: "another text" };
-  receive("status/agent", agent.status);
-  assert.equal(agent.status.text, "another text", "a phrase of an earlier status");
+  assert.equal(agent.status.text, german, "the phrase comes later");
+  assert.equal(receiveAfter({ text }), german);
+  assert.deepEqual(drawn.splice(0), [german, german]);
+  // Node-RED has subscribed later: it takes the status from the message.
+  const message = { text };
+  agent.status = {};
+  receive("status/agent", message);
+  assert.equal(message.text, german);
+  assert.equal(receiveAfter({ text: "another text" }), "another text", "a phrase of an earlier status");
   receive("redflow/status/agent", {});
-  agent.status = { text };
-  receive("status/agent", agent.status);
-  assert.equal(agent.status.text, text, "without a phrase");
+  assert.equal(receiveAfter({ text }), text, "the phrase is gone");
   receive("redflow/status/gone", { text, phrase });
-  assert.deepEqual(drawn, ["Iteration 2: Modell", "Iteration 2: Modell"]);
+  receive("status/gone", {});
+  assert.deepEqual(drawn, []);
 });

@@ -379,6 +379,33 @@ test("editors receive the phrase of a status before its text, and lose it with t
   assert.deepEqual(RED.published.at(-1), [topic, {}, false], "a removed agent");
 });
 
+test("shows a service that fails, unless a run is more urgent", () => {
+  const { agents, node, RED } = world();
+  agentErrors.forget("ag");
+  const last = () => node.statuses.at(-1);
+  const phrase = { key: "memory_fails", args: { reason: "Redis cannot be reached", memory: "m" } };
+  const problem = { code: "MEMORY_ERROR", message: "Redis cannot be reached: the agent runs without its memory", phrase };
+  agents.setRunStatus("ag", { fill: "green", shape: "dot", text: "done" });
+  agents.setFailing("ag", problem);
+  assert.deepEqual([last().fill, last().text], ["yellow", "Redis cannot be reached: the agent runs…"]);
+  assert.deepEqual(RED.published.at(-1)[1], { text: last().text, phrase });
+  assert.deepEqual(agentErrors.list("ag"), [problem]);
+  agents.setRunStatus("ag", { fill: "blue", shape: "ring", text: "iteration 1" });
+  assert.equal(last().text, "iteration 1");
+  agents.setRunStatus("ag", { fill: "red", shape: "dot", text: "TIMEOUT" });
+  assert.equal(last().text, "TIMEOUT");
+  agents.setRunStatus("ag", { fill: "green", shape: "dot", text: "done" });
+  assert.equal(last().fill, "yellow");
+  agents.setFailing("ag", undefined);
+  assert.deepEqual([last().text, agentErrors.list("ag")], ["done", []]);
+  // An agent that is not here is not kept, and a new session of the sidecar begins with none.
+  agents.setFailing("gone", problem);
+  assert.deepEqual(agentErrors.list("gone"), []);
+  agents.setFailing("ag", problem);
+  agents.forgetStatuses("all");
+  assert.deepEqual(agentErrors.list("ag"), []);
+});
+
 test("a new message clears the status of an ended run, not of one that goes on", () => {
   const { agents, node, start } = world();
   const [running, ended] = [{ fill: "blue", shape: "ring", text: "iteration 1" }, { fill: "green", shape: "dot", text: "done" }];

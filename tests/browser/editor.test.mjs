@@ -7,6 +7,7 @@ import * as agentDialog from "./editor/agent-dialog.mjs";
 import * as aiAgent from "./editor/ai-agent.mjs";
 import { tenThousandEvents } from "./editor/many-events.mjs";
 import * as untrustedText from "./editor/untrusted-text.mjs";
+import { missingKey } from "./editor/missing-key.mjs";
 import { runExample } from "./editor/example.mjs";
 import * as dialogs from "./editor/dialogs.mjs";
 import * as runs from "./editor/runs.mjs";
@@ -17,6 +18,7 @@ import { LINES } from "./kit/node-red.mjs";
 
 const SCENARIOS = {
   "imports, deploys and runs the example": runExample,
+  "names a model without a key": missingKey,
   "the agent's dialog has four tabs": agentDialog.fourTabs,
   "its tab Tools lists the connected tools": agentDialog.tools,
   "wiring a tool allows it": agentDialog.wiringAllows,

@@ -32,11 +32,12 @@ export interface ErrorGroup {
 
 /** Merges the checker's problems, failed runs and errors without a run into groups. */
 export function errorsOf(problems: Diagnostic[], runs: RunSummary[], withoutRun: AgentError[], agent: string): ErrorGroup[] {
+  const [lasting, others] = [withoutRun.filter(isLasting), withoutRun.filter((error) => !isLasting(error))];
   const past: ErrorGroup[] = [
     ...runs.filter(({ status }) => status === "failed").map(groupOfRun),
-    ...withoutRun.map(groupOfError),
+    ...others.map(groupOfError),
   ].sort((a, b) => (b.at ?? 0) - (a.at ?? 0));
-  return [...groupsOfProblems(problems, agent), ...mergeEqual(past)].slice(0, MAX_GROUPS);
+  return [...groupsOfProblems(problems, agent), ...lasting.map(groupOfLasting), ...mergeEqual(past)].slice(0, MAX_GROUPS);
 }
 
 /** The start of the sidecar's notice about a run that waits for a person. */
@@ -79,7 +80,17 @@ function groupOfRun({ runId, code, startedAt, endedAt }: RunSummary): ErrorGroup
 
 function groupOfError({ at, code, message, phrase }: AgentError): ErrorGroup {
   const key = JSON.stringify([at, code, message]);
-  return { key, code, severity: "error", at, count: 1, message: phraseText(phrase, message), runs: [] };
+  return { key, code, severity: "error", at: at ?? 0, count: 1, message: phraseText(phrase, message), runs: [] };
+}
+
+/** A service that fails while the agent runs on without it. */
+function groupOfLasting({ code, message, phrase }: AgentError): ErrorGroup {
+  const key = JSON.stringify(["lasting", code]);
+  return { key, code, severity: "warning", count: 1, message: phraseText(phrase, message), runs: [] };
+}
+
+function isLasting({ at }: AgentError): boolean {
+  return at === undefined;
 }
 
 /** Merges equal neighbours. The key is that of the oldest, so that it stays the same when the group grows. */

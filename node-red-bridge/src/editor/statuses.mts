@@ -19,20 +19,22 @@ export function startStatuses(): void {
       known.delete(id);
     } else {
       known.set(id, { text, phrase });
-      translate(id);
+      translate(id, RED.nodes.node(id)?.["status"]);
     }
   });
-  // Node-RED subscribed before, so the node has its status.
-  RED.comms.subscribe(`${STATUSES}#`, (topic) => translate(topic.slice(STATUSES.length)));
+  // Changes the message itself: all subscribers get the same one, and Node-RED makes it the status of the node.
+  RED.comms.subscribe(`${STATUSES}#`, (topic, message) => translate(topic.slice(STATUSES.length), message));
 }
 
-function translate(id: string): void {
-  const [node, status] = [RED.nodes.node(id), known.get(id)];
-  const shown = node?.["status"] as { text?: string } | undefined;
-  if (node && status !== undefined && shown?.text === status.text) {
-    shown.text = cut(phraseText(status.phrase, status.text), STATUS_LENGTH);
-    node["dirtyStatus"] = true;
-    node.dirty = true;
-    RED.view.redrawStatus(node);
+function translate(id: string, status: unknown): void {
+  const [found, shown] = [known.get(id), (status ?? {}) as { text?: unknown }];
+  if (found === undefined || shown.text !== found.text) {
+    return;
+  }
+  shown.text = cut(phraseText(found.phrase, found.text), STATUS_LENGTH);
+  const node = RED.nodes.node(id);
+  // Node-RED draws a status that it does not have yet.
+  if (node?.["status"] === status) {
+    RED.view.redrawStatus(node as EditorNode);
   }
 }

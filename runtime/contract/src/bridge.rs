@@ -12,6 +12,7 @@
 
 use crate::Message;
 use crate::api::{AgentState, ApiError, ProblemCode};
+use crate::code::RunErrorCode;
 use crate::diagnostic::CheckReport;
 use crate::digest::Digest;
 use crate::effect::OperationCall;
@@ -141,6 +142,20 @@ pub enum ToolReply {
         /// Why the outcome is unknown.
         reason: String,
     },
+}
+
+/// A service that fails while its agent runs on without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+pub struct ServiceProblem {
+    /// The kind of failure.
+    pub code: RunErrorCode,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// `message`, for other languages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub phrase: Option<Phrase>,
 }
 
 /// A message from the sidecar to Node-RED.
@@ -291,6 +306,15 @@ pub enum BridgeMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         phrase: Option<Phrase>,
+    },
+    /// Whether an agent that runs has all its services. Sent when that changes.
+    Health {
+        /// The agent.
+        node: NodeId,
+        /// The service that fails; absent if all work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        problem: Option<ServiceProblem>,
     },
     /// A warning to show at a node.
     Notice {

@@ -223,6 +223,7 @@ pub fn typescript() -> String {
         attached::NodeDifference,
         bridge::BridgeRequest,
         bridge::ToolReply,
+        bridge::ServiceProblem,
         bridge::BridgeMessage,
         bridge::BridgeLimits,
         bridge::StatusFill,

@@ -63,6 +63,9 @@ phrases! {
     property_target_missing_help(role) "Name a {role} node by its id, or remove the property.";
     property_mismatch(property, target, role) "`{property}` names {target}, {role} node";
     property_mismatch_help(role) "Name a {role} node there.";
+    property_target_disabled(property, id) "`{property}` names `{id}`, which is disabled";
+    key_node_mismatch(property, target, node_type) "`{property}` names {target}, a `{node_type}` node";
+    key_node_help(node_type) "Name an `{node_type}` node by its id, or remove the property.";
     fallback_model_used(id) "`fallbackModels` names `{id}`, which the agent uses already";
     fallback_model_used_help() "Name every model once.";
     tool_named_twice(id) "`tools` names `{id}` twice";
@@ -70,6 +73,10 @@ phrases! {
     service_missing(agent, role) "{agent} has no {role}";
     service_missing_port_help(port, role, property) "Wire {port} to a {role} node, or name one in `{property}`.";
     service_missing_help(role, property) "Wire a {role} node to the agent's input, or name one in `{property}`.";
+    service_disabled(service, role, agent) "`{service}`, the {role} of {agent}, is disabled";
+    service_disabled_help(service, role) "Enable `{service}` and deploy, or use another {role}.";
+    memory_silent() "the memory does not answer";
+    memory_fails(reason, memory) "{reason}: the agent runs without its memory `{memory}`";
     too_many_services(agent, count, roles, names) "{agent} has {count} {roles}: {names}";
     too_many_services_help(role) "Keep one {role} and remove the wires or properties that bind the others.";
     model_key_missing(model) "`{model}` has no API key";
@@ -90,6 +97,7 @@ phrases! {
     flow_tool_open(start) "the flow that starts at {start} is used as a tool, but it never returns";
     flow_tool_open_port_help(port) "Wire its last node to a flow-tool-return or back to the agent; for results, use {port}.";
     flow_tool_open_help() "Wire its last node to a flow-tool-return.";
+    with_flow_tool(help) "{help} To name and describe the tool, wire a flow-tool to its first node, and the agent to the flow-tool.";
     tools_of_one_name(first, second, name) "the tools `{first}` and `{second}` are both called `{name}`";
     tools_of_similar_names(first, first_name, second, name) "the tools `{first}` (`{first_name}`) and `{second}` (`{name}`) differ only in case";
     tools_of_one_name_help() "Set another `toolName` on one of them.";

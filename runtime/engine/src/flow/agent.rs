@@ -38,6 +38,14 @@ pub struct BuiltAgent {
     pub(crate) providers: Option<Box<ProviderBindings>>,
 }
 
+impl BuiltAgent {
+    /// The memory of its conversations, if it has one.
+    #[must_use]
+    pub fn memory(&self) -> Option<&Arc<dyn Memory>> {
+        self.memory.as_ref()
+    }
+}
+
 /// A tool of an agent.
 #[derive(Clone)]
 pub(crate) struct BuiltTool {

@@ -4,14 +4,20 @@
 use super::config::AgentConfig;
 use super::texts::{agent_port, agent_port_number, role_text, with_article};
 use super::wires::{BoundService, Edges};
-use super::{Checker, label};
+use super::{Checker, LABEL_CHARS, label};
 use crate::resolved::{NodeIx, Wire};
+use redflow_contract::catalogue::lookup;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role, binding_rule, find_rule};
 use redflow_contract::editor_values::text_of;
+use redflow_contract::id::NodeSummary;
 use redflow_contract::phrases;
+use serde_json::Value;
 use std::collections::HashSet;
+
+/// The wires of a port that are searched for a disabled service.
+const MAX_WIRES_SEARCHED: usize = 100;
 
 /// The services of an agent: each once, in the order of its wires, then of its properties.
 #[derive(Debug, Clone, Default)]
@@ -196,6 +202,10 @@ impl Checker<'_> {
         let port = self.flow.nodes[agent].kind.binds_by_ports().then(|| agent_port_number(role));
         let (name, flow) = (role.as_str(), self.flow);
         if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
+            if let Some(disabled) = self.disabled_service(agent, role) {
+                self.report_disabled(code, agent, role, disabled);
+                return;
+            }
             self.diagnostics.push(code, agent, None, || Diagnostic {
                 port,
                 expected: Some(format!("exactly 1 {name}")),
@@ -230,6 +240,46 @@ impl Checker<'_> {
                 )
             });
         }
+    }
+
+    /// A disabled service of this role that the agent would bind by a wire or a property.
+    fn disabled_service(&self, agent: NodeIx, role: Role) -> Option<NodeSummary> {
+        let (flow, props) = (self.flow, self.props(agent));
+        let named = text_of(props, role.as_str());
+        let ports = flow.nodes[agent].kind.binds_by_ports().then(|| props.get("wires")).flatten();
+        let port = ports.and_then(|ports| ports.get(usize::try_from(agent_port_number(role)).ok()?));
+        let agent_id = flow.raw(agent).id.as_str();
+        let leads_to = |wires: Option<&Value>, id: &str| {
+            let wires = wires.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            wires.iter().take(MAX_WIRES_SEARCHED).any(|wire| wire.as_str() == Some(id))
+        };
+        let services = self.disabled_services.iter().map(|place| &flow.raw.nodes()[*place]);
+        let mut services = services.filter(|node| lookup(&node.type_name).role == role);
+        let found = services.find(|node| {
+            let own = node.props.get("wires").and_then(|wires| wires.get(0));
+            let id = node.id.as_str();
+            named == Some(id) || leads_to(port, id) || leads_to(own, agent_id)
+        })?;
+        Some(found.summary())
+    }
+
+    fn report_disabled(&mut self, code: DiagnosticCode, agent: NodeIx, role: Role, service: NodeSummary) {
+        let (name, own) = (role.as_str(), self.label(agent));
+        let port = self.flow.nodes[agent].kind.binds_by_ports().then(|| agent_port_number(role));
+        self.diagnostics.push(code, agent, None, || {
+            let label = if service.name.is_empty() { service.id.as_str() } else { &service.name };
+            let label = label.chars().take(LABEL_CHARS).collect::<String>();
+            Diagnostic {
+                port,
+                expected: Some(format!("exactly 1 {name}")),
+                found: Some("a disabled one".to_owned()),
+                ..Diagnostic::new(
+                    code,
+                    phrases::service_disabled(&label, role_text(role), own),
+                    phrases::service_disabled_help(label, role_text(role)),
+                )
+            }
+        });
     }
 
     /// Warns if all users share one conversation, because neither the agent nor the memory names a session.

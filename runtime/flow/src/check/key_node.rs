@@ -7,6 +7,7 @@ use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::editor_values::text_of;
 use redflow_contract::node::KEY_NODE;
+use redflow_contract::phrases;
 use serde_json::{Map, Value};
 
 impl Checker<'_> {
@@ -17,22 +18,22 @@ impl Checker<'_> {
         };
         let is_option = config.get(KEY_NODE).is_none_or(|own| own == "");
         let pointer = Some(format!("{}/{KEY_NODE}", if is_option { "/options" } else { "" }));
-        let help = format!("Name an `{expected}` node by its id, or remove the property.");
+        let help = phrases::key_node_help(expected);
         let expected = Some(expected.to_owned());
         let found = self.flow.find_from(self.flow.nodes[ix].scope, id);
         let (code, other, found, message) = match found {
             Wire::To(key) if expected.as_ref() == Some(&self.flow.raw(key).type_name) => return,
             Wire::To(other) => {
                 let found = self.flow.raw(other).type_name.clone();
-                let message = format!("`{KEY_NODE}` names {}, a `{found}` node", self.label(other));
+                let message = phrases::key_node_mismatch(KEY_NODE, self.label(other), &found);
                 (DiagnosticCode::EdgeKindMismatch, Some(other), found, message)
             }
             Wire::Disabled => {
-                let message = format!("`{KEY_NODE}` names `{id}`, which is disabled");
+                let message = phrases::property_target_disabled(KEY_NODE, id);
                 (DiagnosticCode::EdgeTargetMissing, None, id.to_owned(), message)
             }
             Wire::Missing(id) => {
-                let message = format!("`{KEY_NODE}` names `{id}`, which is not in the flow");
+                let message = phrases::property_target_missing(KEY_NODE, &id);
                 (DiagnosticCode::EdgeTargetMissing, None, id, message)
             }
         };

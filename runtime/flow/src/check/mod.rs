@@ -21,6 +21,7 @@ use crate::report::single_problem;
 use crate::resolve::resolve_flow;
 use crate::resolved::{NodeIx, ResolvedFlow};
 use collector::DiagnosticCollector;
+use redflow_contract::catalogue::lookup;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
@@ -190,6 +191,7 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
         configs: Vec::new(),
         sizes: flow.raw.nodes().iter().map(|node| node.props.values().map(size_of).sum()).collect(),
         bytes_left: options.limits.max_copied_bytes,
+        disabled_services: disabled_services(&flow),
     };
     for problem in problems {
         checker.diagnostics.add(problem, 0);
@@ -219,6 +221,8 @@ struct Checker<'a> {
     /// The bytes of a copy of the properties of each node of the file.
     sizes: Vec<usize>,
     bytes_left: usize,
+    /// The places of disabled models, memories and tools in the file; the first [`MAX_DISABLED_SERVICES`].
+    disabled_services: Vec<usize>,
 }
 
 impl Checker<'_> {
@@ -289,7 +293,21 @@ impl Checker<'_> {
 
 fn label(flow: &ResolvedFlow, ix: NodeIx) -> String {
     let name = flow.raw(ix).text("name").unwrap_or(flow.nodes[ix].id.as_str());
-    format!("`{}`", name.chars().take(80).collect::<String>())
+    format!("`{}`", name.chars().take(LABEL_CHARS).collect::<String>())
+}
+
+/// The most characters of a node's name in a sentence.
+const LABEL_CHARS: usize = 80;
+
+/// The most disabled services that agents without a service are compared with.
+const MAX_DISABLED_SERVICES: usize = 1_000;
+
+fn disabled_services(flow: &ResolvedFlow) -> Vec<usize> {
+    let nodes = flow.raw.nodes().iter().enumerate();
+    let disabled = nodes.filter(|(_, node)| {
+        flow.disabled.contains(node.id.as_str()) && lookup(&node.type_name).role.is_service()
+    });
+    disabled.map(|(place, _)| place).take(MAX_DISABLED_SERVICES).collect()
 }
 
 fn copies_too_large(limits: &FlowLimits) -> Diagnostic {

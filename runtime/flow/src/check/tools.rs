@@ -304,19 +304,27 @@ impl Checker<'_> {
     pub(super) fn never_returns(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
         let label = self.label(start);
         let target = (node != start).then_some(start);
-        let has_tool_port =
-            self.flow.nodes.iter().any(|node| node.kind.role == Role::Agent && node.kind.binds_by_ports());
+        let kind = self.flow.nodes[node].kind;
+        let has_tool_port = match kind.role {
+            Role::Agent => kind.binds_by_ports(),
+            _ => {
+                self.flow.nodes.iter().any(|node| node.kind.role == Role::Agent && node.kind.binds_by_ports())
+            }
+        };
+        // An ordinary node can be a tool, but a newcomer may not know how.
+        let explains = kind.role == Role::Agent && self.flow.nodes[start].kind.role == Role::Data;
+        let help = if has_tool_port {
+            phrases::flow_tool_open_port_help(agent_port(Role::Data))
+        } else {
+            phrases::flow_tool_open_help()
+        };
         self.diagnostics.push(DiagnosticCode::ToolChainOpen, node, target, || Diagnostic {
             port,
             expected: Some("tool_chain".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolChainOpen,
                 phrases::flow_tool_open(label),
-                if has_tool_port {
-                    phrases::flow_tool_open_port_help(agent_port(Role::Data))
-                } else {
-                    phrases::flow_tool_open_help()
-                },
+                if explains { phrases::with_flow_tool(help) } else { help },
             )
         });
     }

@@ -12,11 +12,14 @@ use redflow_contract::phrase::Sentence;
 use redflow_contract::stream::ModelDelta;
 use redflow_ports::{Clock, EventSink, ModelWait};
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 pub(super) struct BridgeObserver {
     pub(super) hub: Arc<Hub>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) session: Arc<BridgeSession>,
+    /// Notified when a run could not use its memory.
+    pub(super) memory_failed: Arc<Notify>,
 }
 
 impl BridgeObserver {
@@ -47,6 +50,9 @@ impl EventSink for BridgeObserver {
             );
             let code = ProblemCode::Run(RunErrorCode::ToolOutcomeUnknown);
             self.session.send_unnumbered(&BridgeMessage::Notice { node: node.clone(), code, message });
+        }
+        if let RunEventKind::MemoryFailed { .. } = &event.event {
+            self.memory_failed.notify_waiters();
         }
         if self.session.is_watched() {
             self.session.send_unnumbered(&BridgeMessage::Event { event: Box::new(event.clone()) });
