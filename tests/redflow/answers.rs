@@ -91,7 +91,7 @@ async fn a_final_answer() {
     assert_eq!(actions(ended), ["model_response", "completed"]);
     assert!(ended.pointer("/preview/envelope/observability/events/0/durationMs").unwrap().is_u64());
     assert_eq!(
-        (&frame.inputs(DEBUG)[0]["preview"], frame.shown(DEBUG)),
+        (&frame.inputs(DEBUG)[0]["preview"], frame.debug_value(DEBUG)),
         (&json!("Fine, thanks."), &json!("Fine, thanks."))
     );
     let debug = ui.debug().await;

@@ -97,7 +97,7 @@ impl Frame {
 
     /// What a debug node shows.
     #[track_caller]
-    pub(crate) fn shown(&self, debug: &str) -> &Value {
+    pub(crate) fn debug_value(&self, debug: &str) -> &Value {
         let own = |event: &&Value| event["nodeId"] == debug && event["event"] == "node:output";
         let [one] = self.events.iter().filter(own).collect::<Vec<_>>()[..] else { panic!("not one") };
         &one["data"]["outputs"][0]["payload"]["preview"]
