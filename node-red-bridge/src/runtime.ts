@@ -8,7 +8,7 @@ import { agentErrors } from "./agent-errors";
 import { Agents } from "./agents";
 import { BridgeSession } from "./bridge-session";
 import type { FirstMessage, Identity, Welcome } from "./bridge-session";
-import { nodeLabel } from "./node-label";
+import { nodeLabel, withLabels } from "./node-label";
 import { notifyEditors } from "./editor-notice";
 import { Failure, clip } from "./failure";
 import { snapshotFlow } from "./flows";
@@ -342,7 +342,7 @@ export class Runtime {
     for (const { node, ready, problems: own } of agents) {
       if (!ready) {
         const first = own.find((problem) => problem.severity === "error") ?? own[0];
-        problems.set(node.id, first?.message ?? "the agent is not ready");
+        problems.set(node.id, withLabels(this.RED, first?.message ?? "the agent is not ready"));
       }
     }
     this.agents.setProblems(problems);
@@ -363,7 +363,7 @@ export class Runtime {
     }
     this.loggedRevision = revision;
     for (const { code, severity, message, help, node } of diagnostics) {
-      const text = `${code}: ${message}. ${help}`;
+      const text = withLabels(this.RED, `${code}: ${message}. ${help}`);
       const own = node === null ? null : this.RED.nodes.getNode(node.id);
       const level = severity === "error" ? "error" : "warn";
       if (own === null) {
@@ -383,7 +383,7 @@ export class Runtime {
     }
     const node = this.RED.nodes.getNode(id);
     if (node === null) {
-      this.RED.log.warn(`[redflow-runtime] ${id}: ${text}`);
+      this.RED.log.warn(`[redflow-runtime] ${text}`);
     } else {
       node.warn(text);
     }

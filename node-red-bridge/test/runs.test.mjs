@@ -357,6 +357,7 @@ test("the status shows the connection, then the problem, then the run", () => {
 });
 
 test("shows a service that fails, unless a run is more urgent", () => {
+  agentErrors.forget("ag");
   const { agents, node } = world();
   const last = () => node.statuses.at(-1);
   const problem = { code: "MEMORY_ERROR", message: "Redis cannot be reached: the agent runs without its memory" };
