@@ -8,7 +8,7 @@ import { agentErrors } from "./agent-errors";
 import { Agents } from "./agents";
 import { BridgeSession } from "./bridge-session";
 import type { FirstMessage, Identity, Welcome } from "./bridge-session";
-import { nodeLabel } from "./node-label";
+import { nodeLabel, sentenceWithLabels, withLabels } from "./node-label";
 import { notifyEditors } from "./editor-notice";
 import { Failure, clip } from "./failure";
 import { snapshotFlow } from "./flows";
@@ -344,7 +344,8 @@ export class Runtime {
       if (!ready) {
         const first = own.find((problem) => problem.severity === "error") ?? own[0];
         const { message: text, messagePhrase: phrase } = first ?? {};
-        problems.set(node.id, text === undefined ? sentence("status_not_ready") : { text, phrase });
+        const problem = text === undefined ? sentence("status_not_ready") : { text, phrase };
+        problems.set(node.id, sentenceWithLabels(this.RED, problem));
       }
     }
     this.agents.setProblems(problems);
@@ -365,7 +366,7 @@ export class Runtime {
     }
     this.loggedRevision = revision;
     for (const { code, severity, message, help, node } of diagnostics) {
-      const text = `${code}: ${message}. ${help}`;
+      const text = withLabels(this.RED, `${code}: ${message}. ${help}`);
       const own = node === null ? null : this.RED.nodes.getNode(node.id);
       const level = severity === "error" ? "error" : "warn";
       if (own === null) {
@@ -385,7 +386,7 @@ export class Runtime {
     }
     const node = this.RED.nodes.getNode(id);
     if (node === null) {
-      this.RED.log.warn(`[redflow-runtime] ${id}: ${text}`);
+      this.RED.log.warn(`[redflow-runtime] ${text}`);
     } else {
       node.warn(text);
     }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { nodeLabel } from "../dist/node-label.js";
+import { nodeLabel, withLabels } from "../dist/node-label.js";
 import { readLogLine } from "../dist/sidecar-log.js";
 import { FakeNode, fakeRed } from "./kit/red.mjs";
 
@@ -20,6 +20,11 @@ test("takes the level and the text of a logged event, with the names of nodes", 
   assert.equal(read(event("INFO", { message: "yes" })), "info: yes");
   assert.equal(read(event("TRACE", { message: "x" })), "debug: x");
   assert.equal(read(event("ODD", {})), "info: ");
+});
+
+test("the checker's sentences name nodes without a name by their type", () => {
+  const sentence = (text) => withLabels(RED, text);
+  assert.equal(sentence("`m` has no key; `ag` and `gone` use `model`"), "`openai-model` has no key; `My agent` and `gone` use `model`");
 });
 
 test("takes plain lines and cut lines as they are", () => {

@@ -1,5 +1,7 @@
 // The list of a sidecar's runs in the sidebar, one page at a time. Owns the filter and the page.
 
+import { type AgentPlace, findAgent } from "./agent-place.mjs";
+import { canvasLabel } from "./node-label.mjs";
 import type { RunStatus, RunSummary } from "@redflow/bindings";
 import { MAX_ROW_CHARS, button, cut, element, untrusted } from "./dom.mjs";
 import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
@@ -169,18 +171,26 @@ export function statusText(status: RunStatus): string {
   return text(`runs.status.${status}`);
 }
 
-/** The name of the run's agent at that time; its id if it had none. */
+/** The name of the run's agent at that time, else its label, with the instance of a subflow around it. */
 export function agentName({ name, agent }: RunSummary): string {
-  return name !== "" ? name : agent.nodeId;
+  const place = placeOf(agent.nodeId);
+  const own = name !== "" ? name : (canvasLabel(place?.agent) ?? agent.nodeId);
+  const around = canvasLabel(place?.instance);
+  return around === undefined ? own : `${own} (${around})`;
 }
 
 export function isInEditor({ agent }: RunSummary): boolean {
-  return (RED.nodes.node(agent.nodeId) ?? undefined) !== undefined;
+  return placeOf(agent.nodeId) !== undefined;
 }
 
-/** Shows the agent on the canvas. */
-export function revealAgent(run: RunSummary): void {
-  if (isInEditor(run)) {
-    RED.view.reveal(run.agent.nodeId, true);
+/** Shows the agent on the canvas, or the instance of a subflow that it is in. */
+export function revealAgent({ agent }: RunSummary): void {
+  const place = placeOf(agent.nodeId);
+  if (place !== undefined) {
+    RED.view.reveal((place.instance ?? place.agent).id, true);
   }
+}
+
+function placeOf(id: string): AgentPlace | undefined {
+  return findAgent(id, (one) => RED.nodes.node(one));
 }

@@ -48,8 +48,8 @@ pub const REGISTRY_TOOL: &str = "registry-tool";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{label}` cannot be built: {reason}")]
 pub struct BuildError {
-    /// The id, type and name of the node.
-    pub node: NodeSummary,
+    /// The id, type and name of the node. Boxed, because builders return this error everywhere.
+    pub node: Box<NodeSummary>,
     /// How people know the node: its name, else its model, else its id.
     pub label: String,
     /// What is wrong, without the values of other properties.
@@ -64,7 +64,7 @@ impl BuildError {
     pub fn new(node: &NodeSummary, reason: impl Into<String>) -> Self {
         let label = if node.name.is_empty() { node.id.as_str() } else { &node.name };
         let label = label.chars().take(MAX_LABEL_CHARS).collect();
-        Self { node: node.clone(), label, reason: reason.into(), missing_key: None }
+        Self { node: Box::new(node.clone()), label, reason: reason.into(), missing_key: None }
     }
 }
 

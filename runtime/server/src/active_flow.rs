@@ -214,7 +214,7 @@ fn build_problem(agent: &NodeSummary, error: &BuildError) -> Diagnostic {
         }
     };
     let target = (error.node.id != agent.id).then(|| agent.clone());
-    Diagnostic { node: Some(error.node.clone()), target, ..problem }
+    Diagnostic { node: Some(NodeSummary::clone(&error.node)), target, ..problem }
 }
 
 /// Adds what cannot be built to the errors of a report, up to its limit.
