@@ -1,6 +1,6 @@
 //! Sentences that can be shown in any language: the English text, and the key and arguments of the sentence.
 //!
-//! The English texts are in [`phrases`](crate::phrases). The other languages are in the palette, by the same keys.
+//! The English texts are in `phrases.rs`. The other languages are in the palette, by the same keys.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -162,60 +162,3 @@ macro_rules! phrases {
 }
 
 pub(crate) use phrases;
-
-#[cfg(test)]
-mod tests {
-    use super::{Phrase, PhraseArg, Sentence, Template};
-    use crate::phrases::{self, PHRASES};
-    use serde_json::json;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn a_sentence_has_its_english_text_and_its_phrase() {
-        let sentence = phrases::wire_twice(phrases::port_of_kind(0_u32, "model"), "`${NAME}` {target}");
-        assert_eq!(sentence.text, "port 0 (model) is wired to `${NAME}` {target} twice");
-        let port = json!({"key": "port_of_kind", "args": {"port": "0", "kind": "model"}});
-        let phrase = json!({"key": "wire_twice", "args": {"port": port, "target": "`${NAME}` {target}"}});
-        assert_eq!(serde_json::to_value(&sentence.phrase).unwrap(), phrase);
-        assert_eq!(serde_json::from_value::<Option<Phrase>>(phrase).unwrap(), sentence.phrase);
-        let without_args = phrases::remove_wire();
-        assert_eq!(serde_json::to_value(without_args.phrase).unwrap(), json!({"key": "remove_wire"}));
-        assert_eq!(Sentence::from("as it is").phrase, None);
-    }
-
-    #[test]
-    fn braces_of_other_words_stay() {
-        let secret = phrases::secret_in_flow_help();
-        assert!(secret.text.contains("`${NAME}`"), "{}", secret.text);
-        assert!(phrases::session_shared_help().text.contains("`{{msg.userId}}`"));
-        let open = Template { key: "open", english: "{a} {b {a", args: &["a"] };
-        assert_eq!(Sentence::fill(&open, ["x".into()]).text, "x {b {a");
-    }
-
-    #[test]
-    fn every_template_has_exactly_the_places_of_its_arguments() {
-        let mut keys = BTreeSet::new();
-        for Template { key, english, args } in PHRASES {
-            assert!(keys.insert(key), "{key} is declared twice");
-            let places: BTreeSet<&str> = english
-                .split('{')
-                .skip(1)
-                .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
-                .filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
-                .collect();
-            assert_eq!(places, args.iter().copied().collect(), "{key}");
-            // Node-RED reads these in a catalogue.
-            assert!(!["__", "$t(", "<", ">"].iter().any(|mark| english.contains(mark)), "{key}");
-        }
-    }
-
-    #[test]
-    fn arguments_are_cut_at_every_depth() {
-        let mut phrase =
-            phrases::wire_twice(phrases::port_of_kind(7_u32, "k".repeat(50)), "é".repeat(50)).phrase.unwrap();
-        phrase.truncate(10);
-        assert_eq!(phrase.args["target"], PhraseArg::Text("é".repeat(10) + "…"));
-        let PhraseArg::Phrase(port) = &phrase.args["port"] else { panic!("a phrase") };
-        assert_eq!(port.args["kind"], PhraseArg::Text("k".repeat(10) + "…"));
-    }
-}
