@@ -203,7 +203,7 @@ impl Checker<'_> {
         let (name, flow) = (role.as_str(), self.flow);
         if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
             if let Some(disabled) = self.disabled_service(agent, role) {
-                self.report_disabled(code, agent, role, disabled);
+                self.report_disabled(code, agent, role, &disabled);
                 return;
             }
             self.diagnostics.push(code, agent, None, || Diagnostic {
@@ -263,7 +263,7 @@ impl Checker<'_> {
         Some(found.summary())
     }
 
-    fn report_disabled(&mut self, code: DiagnosticCode, agent: NodeIx, role: Role, service: NodeSummary) {
+    fn report_disabled(&mut self, code: DiagnosticCode, agent: NodeIx, role: Role, service: &NodeSummary) {
         let (name, own) = (role.as_str(), self.label(agent));
         let port = self.flow.nodes[agent].kind.binds_by_ports().then(|| agent_port_number(role));
         self.diagnostics.push(code, agent, None, || {
