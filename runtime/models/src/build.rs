@@ -230,26 +230,6 @@ pub(crate) fn parse_address(config: &NodeConfig<'_>, property: &str, text: &str)
     Ok(url)
 }
 
-/// Removes the first of these suffixes that the path has.
-pub(crate) fn strip_path_suffix(base: &Url, suffixes: &[&str]) -> Url {
-    let mut url = base.clone();
-    let path = base.path().trim_end_matches('/');
-    if let Some(rest) = suffixes.iter().find_map(|suffix| path.strip_suffix(suffix)) {
-        url.set_path(rest);
-    }
-    url
-}
-
-/// Appends path segments, however many slashes the address ends with. Keeps its query.
-pub(crate) fn join(base: &Url, segments: &[&str]) -> Url {
-    let mut url = base.clone();
-    url.set_path(base.path().trim_end_matches('/'));
-    if let Ok(mut path) = url.path_segments_mut() {
-        path.pop_if_empty().extend(segments);
-    }
-    url
-}
-
 /// The key of the node, or of one of these environment variables.
 pub(crate) fn find_key(config: &NodeConfig<'_>, variables: &[&str]) -> Option<SecretString> {
     let key = config.secret("apiKey", variables)?;

@@ -34,7 +34,7 @@ export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
   const path = mkdtempSync(join(tmpdir(), "redflow-browser-"));
   const [data, flows] = [join(path, "data"), join(path, "flows.json")];
   copyFileSync(EXAMPLE, flows);
-  let [child, exited, log] = [null, null, ""];
+  let [child, exited, log] = [null, Promise.resolve(), ""];
   /** Starts it at an address, and returns its URL. */
   const start = async (listen) => {
     const args = ["serve", "--redflow-ui", ui, "--listen", listen, "--data", data, "--flows", flows];

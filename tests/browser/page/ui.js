@@ -143,7 +143,7 @@ function connect(failures = 0) {
     draw("calls", `socket ${connection.path}  closed ${code}`, "bad");
     const delay = Math.min(RECONNECT_MS * 2 ** failures, MAX_RECONNECT_MS);
     // An attempt that fails is followed by the next one.
-    reconnecting = setTimeout(() => connect(failures + 1).catch(() => {}), delay);
+    reconnecting = setTimeout(() => void connect(failures + 1).catch(() => {}), delay);
   };
   return new Promise((resolve, reject) => {
     socket.onopen = () => {
