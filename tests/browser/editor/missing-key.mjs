@@ -6,15 +6,22 @@ import { readFile } from "node:fs/promises";
 const EXAMPLE = new URL("../../../node-red-bridge/examples/05-live-models.json", import.meta.url);
 const [AGENT, MODEL, NAME] = ["rf05-agent-openai", "rf05-openai", "gpt-5.4-mini"];
 
+/** What is wrong and what to do, in each language. */
+const WORDS = {
+  "de-DE": ["hat keinen API-Schlüssel", "geben Sie"],
+  "es-ES": ["no tiene clave de API", "introduzca"],
+  "en-US": ["has no API key", "enter its API key"],
+};
+
 export async function missingKey(fixture, t) {
   await fixture.nodeRed.deploy(JSON.parse(await readFile(EXAMPLE, "utf8")));
-  for (const locale of ["de-DE", "es-ES", "en-US"]) {
+  for (const [locale, [wrong, mend]] of Object.entries(WORDS)) {
     const editor = await fixture.open(t, locale);
     await editor.waitForCheck("checked");
-    await editor.waitForText(editor.node(AGENT).locator(".red-ui-flow-node-status-label"), NAME);
+    await editor.waitForText(editor.node(AGENT).locator(".red-ui-flow-node-status-label"), `${NAME}\` ${wrong}`.slice(0, 20));
     for (const id of [AGENT, MODEL]) {
       await editor.triangle(id).waitFor();
-      assert.match(await editor.tooltip(editor.triangle(id)), new RegExp(`${NAME}[^]*OPENAI_API_KEY`));
+      assert.match(await editor.tooltip(editor.triangle(id)), new RegExp(`${NAME}\` ${wrong}[^]*${mend}[^]*OPENAI_API_KEY`));
     }
     assert.equal(await editor.triangle("rf05-agent-ollama").isVisible(), false);
     const sidebar = await editor.openSidebar();
@@ -23,7 +30,7 @@ export async function missingKey(fixture, t) {
     await tray.getByRole("tab").nth(3).click();
     const row = tray.getByRole("tabpanel").getByRole("group").first();
     await editor.waitForText(row, "MODEL_KEY_MISSING");
-    await editor.waitForText(row, /OPENAI_API_KEY/);
+    await editor.waitForText(row, new RegExp(`${wrong}[^]*${mend}[^]*OPENAI_API_KEY`));
     await editor.screenshot(`missing-key-${locale.slice(0, 2)}`);
     await editor.cancel();
   }
