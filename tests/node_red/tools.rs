@@ -214,9 +214,11 @@ async fn refuses_two_tools_with_one_name(line: ReleaseLine) {
         .flow_tool("twin", "bad", "read", &["bad-return"]);
     scene.deploy(&flow).await;
     let status = scene.node_red.comms.wait_for_status("agent", |status| status["fill"] == "red").await;
-    assert!(status["text"].as_str().unwrap().contains("bad"), "{status}");
-    eventually("the code in the log", async || {
-        (scene.node_red.count_log_lines("TOOL_NAME_DUPLICATE") > 0).then_some(())
+    // A status is short; the log has the whole sentence.
+    assert!(status["text"].as_str().unwrap().starts_with("the tools "), "{status}");
+    eventually("the name in the log", async || {
+        let log = scene.node_red.log();
+        log.lines().any(|line| line.contains("TOOL_NAME_DUPLICATE") && line.contains("`bad`")).then_some(())
     })
     .await;
     scene.send_question().await;
