@@ -35,7 +35,10 @@ fn compatible(replies: &[Value]) -> (ModelList, Vec<String>) {
     (list.unwrap(), asked)
 }
 
-fn shown(list: &ModelList) -> (Option<ModelServer>, Option<&str>, Vec<(&str, Option<u32>)>) {
+/// A list as a row: its server, its default model, and its models with their windows.
+type Row<'a> = (Option<ModelServer>, Option<&'a str>, Vec<(&'a str, Option<u32>)>);
+
+fn shown(list: &ModelList) -> Row<'_> {
     let models = list.models.iter().map(|model| (model.id.as_str(), model.context_window));
     (list.server, list.default_model.as_deref(), models.collect())
 }
