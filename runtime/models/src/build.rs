@@ -3,6 +3,7 @@
 //! Owns the defaults, the sources of keys, and which settings a model does not get. Parses once: later code
 //! checks nothing again.
 
+pub(crate) use crate::address::{join, strip_path_suffix};
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::live_model::{LiveModel, RequestOptions};
@@ -228,26 +229,6 @@ pub(crate) fn parse_address(config: &NodeConfig<'_>, property: &str, text: &str)
     }
     url.set_fragment(None);
     Ok(url)
-}
-
-/// Removes the first of these suffixes that the path has.
-pub(crate) fn strip_path_suffix(base: &Url, suffixes: &[&str]) -> Url {
-    let mut url = base.clone();
-    let path = base.path().trim_end_matches('/');
-    if let Some(rest) = suffixes.iter().find_map(|suffix| path.strip_suffix(suffix)) {
-        url.set_path(rest);
-    }
-    url
-}
-
-/// Appends path segments, however many slashes the address ends with. Keeps its query.
-pub(crate) fn join(base: &Url, segments: &[&str]) -> Url {
-    let mut url = base.clone();
-    url.set_path(base.path().trim_end_matches('/'));
-    if let Ok(mut path) = url.path_segments_mut() {
-        path.pop_if_empty().extend(segments);
-    }
-    url
 }
 
 /// The key of the node, or of one of these environment variables.

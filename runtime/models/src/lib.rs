@@ -3,6 +3,7 @@
 //! A node's properties become a [`driver::Target`]. The driver sends what the wire encodes, and the wire
 //! decodes the response. Only header values that are marked as sensitive hold keys, so no log shows them.
 
+mod address;
 #[cfg(test)]
 mod answer_format_tests;
 pub mod anthropic;

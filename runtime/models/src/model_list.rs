@@ -2,7 +2,7 @@
 //!
 //! Owns the routes and the field names of each server. A server that does not tell something is no error.
 
-use crate::build::join;
+use crate::address::{join, strip_path_suffix};
 use crate::call_error::CallError;
 use crate::driver::{Driver, Target, read_body};
 use crate::retry_advice::RetryAdvice;
@@ -95,7 +95,7 @@ impl ListQuery<'_> {
     /// A server with OpenAI's API. Those that are known have a second list that tells more.
     async fn compatible(&self, base: &Url) -> Result<ModelList, CallError> {
         let mut list = self.openai(base).await?;
-        let root = crate::build::strip_path_suffix(base, &["/v1"]);
+        let root = strip_path_suffix(base, &["/v1"]);
         match list.server {
             Some(ModelServer::LlamaCpp) => {
                 if let Ok((props, _)) = self.get(&join(&root, &["props"])).await
