@@ -22,6 +22,7 @@ import type {
   Health,
   InstanceId,
   InstanceList,
+  IterationText,
   JsonValue,
   ManifestTool,
   ModelList,
@@ -217,6 +218,11 @@ export class RedflowClient {
   /** One run with its events, calls and result. */
   async run(id: RunId, options?: CallOptions): Promise<RunDetail> {
     return this.#get(`/api/runs/${pathSegment(id)}`, options);
+  }
+
+  /** The texts of one iteration of a run: the question, the answer, the inputs and results of tools. Long ones are cut. */
+  async runTexts(id: RunId, iteration: number, options?: CallOptions): Promise<IterationText> {
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/texts`, query: { iteration } });
   }
 
   /** The events of a run so far. */

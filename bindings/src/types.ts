@@ -72,12 +72,12 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "MODEL_KEY_MISSING" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
 
 /**
  * Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
@@ -98,6 +98,24 @@ export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_RE
  * How bad a diagnostic is.
  */
 export type Severity = "error" | "warning" | "info";
+
+/**
+ * A sentence without its words: which one it is, and what stands in its places.
+ */
+export type Phrase = { 
+/**
+ * The key in the catalogues. It never changes its meaning.
+ */
+key: string, 
+/**
+ * What stands in each place, by its name.
+ */
+args?: { [name: string]: PhraseArg }, };
+
+/**
+ * What stands in one place of a sentence.
+ */
+export type PhraseArg = string | Phrase;
 
 /**
  * One problem: both nodes, the place, and what to do about it.
@@ -146,7 +164,15 @@ expected: string | null,
 /**
  * The value that is in this place.
  */
-found: string | null, };
+found: string | null, 
+/**
+ * `message`, for other languages.
+ */
+messagePhrase?: Phrase, 
+/**
+ * `help`, for other languages.
+ */
+helpPhrase?: Phrase, };
 
 /**
  * The result of a check: every problem at once.
@@ -2352,7 +2378,15 @@ source?: string,
 /**
  * Whether a computation of the run held its process, so that no start resumes it. See `RUN_HUNG`.
  */
-hung?: boolean, };
+hung?: boolean, 
+/**
+ * Who started it; absent if it is unknown.
+ */
+by?: Principal, 
+/**
+ * What it has used, once it has ended or waits; absent before, and if an earlier version ended it.
+ */
+tally?: RunTally, };
 
 /**
  * The status of a run.
@@ -2706,6 +2740,10 @@ iterations: number,
  */
 durationMs: number, 
 /**
+ * What the run has used; absent if an earlier version wrote the event.
+ */
+tally?: RunTally, 
+/**
  * The error; absent if the run did not fail.
  */
 error?: RunError, };
@@ -2972,6 +3010,48 @@ difference?: Difference,
 problem?: StoreProblem, };
 
 /**
+ * The texts of one iteration of a run, for people. Each one has a limit.
+ */
+export type IterationText = { 
+/**
+ * The number of the iteration, from 1.
+ */
+iteration: number, 
+/**
+ * What is new to the model: the input in the first iteration, then the results of tools.
+ */
+prompt: string, 
+/**
+ * The answer of the model with its tool calls; absent while there is none.
+ */
+answer?: string, 
+/**
+ * The tool calls, oldest first. A call that was not made is not in the journal.
+ */
+calls: Array<CallText>, 
+/**
+ * The payload that left the agent, if the run ended in this iteration.
+ */
+output?: string, };
+
+/**
+ * The texts of a tool call.
+ */
+export type CallText = { 
+/**
+ * The id of the call.
+ */
+callId: CallId, 
+/**
+ * The input.
+ */
+input: string, 
+/**
+ * The output, or why the call failed; absent while it is unknown.
+ */
+result?: string, };
+
+/**
  * What is wrong with a stored run.
  */
 export type StoreProblem = { 
@@ -3181,7 +3261,7 @@ data: NodeInput, } | { "event": "node:output",
  */
 ts: number, 
 /**
- * The id of the frame; absent for what a deploy reports about a node.
+ * The id of the frame; absent for what a deploy reports about a node, and for what a new socket missed.
  */
 frameId?: string, 
 /**
@@ -3272,7 +3352,8 @@ nodeId: NodeId,
  */
 nodeType: string, 
 /**
- * At most one message. The UI goes by the position in this list, not by the port.
+ * At most one message, or the value that a debug node shows. The UI goes by the position in this list, not by
+ * the port.
  */
 outputs: Array<IoEvent>, 
 /**
@@ -3284,7 +3365,8 @@ semantics?: NodeSemantics,
  */
 timing?: NodeTiming, 
 /**
- * Always true: no message is left out.
+ * False for an answer on port 4 that no chat shows. The UI reads the history of the chat after every other
+ * answer, and would show an old one.
  */
 sampled?: boolean, };
 
@@ -3316,7 +3398,11 @@ message: string,
 /**
  * The code of the error.
  */
-code: string, };
+code: string, 
+/**
+ * The name of the node that failed; absent if it has none.
+ */
+node?: string, };
 
 /**
  * The end of a frame.
@@ -3955,6 +4041,23 @@ error: string, } | { "type": "unknown",
 reason: string, };
 
 /**
+ * A service that fails while its agent runs on without it.
+ */
+export type ServiceProblem = { 
+/**
+ * The kind of failure.
+ */
+code: RunErrorCode, 
+/**
+ * What happened, in one sentence.
+ */
+message: string, 
+/**
+ * `message`, for other languages.
+ */
+phrase?: Phrase, };
+
+/**
  * A message from the sidecar to Node-RED.
  */
 export type BridgeMessage = { "type": "welcome", 
@@ -4150,7 +4253,19 @@ shape: StatusShape,
 /**
  * The text beside it.
  */
-text: string, } | { "type": "notice", 
+text: string, 
+/**
+ * `text`, for other languages.
+ */
+phrase?: Phrase, } | { "type": "health", 
+/**
+ * The agent.
+ */
+node: NodeId, 
+/**
+ * The service that fails; absent if all work.
+ */
+problem?: ServiceProblem, } | { "type": "notice", 
 /**
  * The node that it is about.
  */
@@ -4437,6 +4552,10 @@ model?: string,
  */
 apiKey?: string, 
 /**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
  * For other servers with a compatible API: vLLM, LM Studio, Groq, OpenRouter and others. Empty for OpenAI.
  */
 baseURL?: string, 
@@ -4546,6 +4665,10 @@ model?: string,
  */
 apiKey?: string, 
 /**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
  * 0 to 1. Sent only if it is set and the model supports it.
  */
 temperature?: number, 
@@ -4634,6 +4757,10 @@ deployment?: string,
  * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `AZURE_OPENAI_API_KEY`.
  */
 apiKey?: string, 
+/**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
 /**
  * `v1`, or a dated version such as 2024-12-01-preview.
  */
@@ -4793,6 +4920,19 @@ credentials: { [key: string]: JsonValue },
 options?: OllamaModelConfig, };
 
 /**
+ * The properties of a key node.
+ */
+export type KeyConfig = { 
+/**
+ * The key of the provider. Kept in Node-RED's credentials, never in the flow.
+ */
+apiKey?: string, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, };
+
+/**
  * The properties of `buffer-memory`.
  */
 export type BufferMemoryConfig = { 
@@ -4933,7 +5073,7 @@ toolName?: string,
  */
 description?: string, 
 /**
- * A JSON Schema of type object. The sidecar rejects other inputs.
+ * The parameters that the model gives to the tool, as a table or as a JSON Schema of type object. The sidecar rejects other inputs.
  */
 inputSchema?: string | { [key: string]: JsonValue }, 
 /**
@@ -5405,6 +5545,39 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "openai-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "anthropic-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "azure-openai-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
     "tool": null,
     "transparent": false
   },

@@ -97,6 +97,8 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(await idsOf({ instance: "unknown" }), []);
   const detail = await client.run(runId);
   assert.equal(detail.summary.status, "completed");
+  const texts = await client.runTexts(runId, detail.summary.tally.iterations);
+  assert.deepEqual([texts.iteration, typeof texts.prompt, typeof texts.output], [detail.summary.tally.iterations, "string", "string"]);
   const events = await client.runEvents(runId);
   assert.deepEqual(events, detail.events);
   assert.equal(events.at(-1).event.type, "run_finished");

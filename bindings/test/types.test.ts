@@ -325,6 +325,7 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "DUPLICATE_ID":
     case "SUBFLOW_CYCLE":
     case "CONFIG_INVALID":
+    case "MODEL_KEY_MISSING":
     case "MODEL_MISSING":
     case "MODEL_MULTIPLE":
     case "MEMORY_MULTIPLE":
@@ -377,6 +378,7 @@ export function sourceOf(code: RunErrorCode): "model" | "provider" | "flow" | "t
     case "PROVIDER_UNAVAILABLE":
       return "provider";
     case "CONFIG_INVALID":
+    case "MODEL_KEY_MISSING":
     case "EDGE_REJECTED":
     case "NEEDS_NODE_RED":
     case "TIMEOUT":

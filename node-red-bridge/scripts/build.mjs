@@ -48,6 +48,7 @@ async function buildEditor() {
     const texts = Object.fromEntries(areas);
     if (language === "en-US") {
       merge(texts.nodes, englishTexts(nodes));
+      merge(texts.phrases, createRequire(import.meta.url)(join(dist, "sentence.js")).ENGLISH);
     }
     mkdirSync(join(dist, "editor", "locales", language), { recursive: true });
     writeFileSync(join(dist, "editor", "locales", language, "redflow-editor.json"), JSON.stringify(texts));

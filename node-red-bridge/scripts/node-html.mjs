@@ -57,8 +57,14 @@ function dialogOf(node) {
   const rowsIn = (place) =>
     node.properties.filter((property) => property.place === place && !hasTab(property)).map((property) => rowOf(node, property));
   const [main, more] = [[rowOf(node, NAME), ...rowsIn("main")], rowsIn("more")];
-  return [...main, ...(more.length > 0 ? [moreOf(more)] : [])].join("\n");
+  return [...main, ...(more.length > 0 ? [moreOf(more)] : []), ...(hasServer(node) ? [TEST] : [])].join("\n");
 }
+
+/** Whether the node is a model that a server runs, which can be tested. */
+const hasServer = ({ role, properties }) => role === "model" && properties.some(({ kind }) => kind === "address");
+
+/** Where `src/editor/model-test.mts` adds its buttons. */
+const TEST = '<div class="form-row redflow-test" id="node-input-redflow-test"></div>';
 
 /** The dialog of an agent: its tabs, with the rows in the first one. `src/editor/agent-dialog.mts` fills the others. */
 function agentDialog(node, rows) {
@@ -108,6 +114,9 @@ function fieldOf(node, property, id) {
       return `<input type="checkbox" id="${id}">`;
     case "secret":
       return `<input type="password" id="${id}"${placeholderOf(node, property)}>`;
+    case "config_node":
+      // Node-RED replaces it with a select of this width.
+      return `<input type="text" id="${id}" style="width: calc(100% - 150px)">`;
     case "service":
       return `<select id="${id}"></select>`;
     case "services":
@@ -238,7 +247,7 @@ const RULES = {
   flag: () => ["flag", {}],
   optional_flag: () => ["flag", {}],
   choice: ({ choices }) => ["choice", { of: choices.map(({ value }) => value).filter((value) => value !== "") }],
-  json: ({ shape }) => [shape, {}],
+  json: ({ shape }) => [shape === "parameters" ? "object" : shape, {}],
   texts: ({ most }) => ["stops", { most }],
   address: ({ example }) => ["address", { example }],
   redis_address: () => ["redisAddress", {}],
@@ -252,7 +261,7 @@ const RULES = {
 function ruleOf(property) {
   const { kind, presence, label } = property;
   if (kind === "config_node") {
-    return property.of === "redflow-runtime" ? "return RedflowEditor.runtimeVerdict(v);" : undefined;
+    return property.of === "redflow-runtime" ? "return RedflowEditor.runtimeVerdict(v);" : `return RedflowEditor.keyVerdict(v, "${property.of}");`;
   }
   if (FIXED_RULES[kind] || (kind === "secret" && property.rule === "token")) {
     return `return RedflowEditor.${FIXED_RULES[kind] ?? "tokenVerdict"}(v);`;
@@ -299,7 +308,9 @@ function prepare(node) {
     ...(node.role === "agent" ? ["RedflowEditor.openAgent(this);"] : []),
     ...(choices.length > 0 ? [`RedflowEditor.prepareChoices(this, ${JSON.stringify(choices)});`] : []),
     ...namesOf(node, "json").map((name) => `RedflowEditor.prepareJson(this, "${name}");`),
+    ...namesOf(node, "json").filter((name) => propertyOf(node, name).shape === "parameters").map((name) => `RedflowEditor.prepareParameters("${name}");`),
     ...(key ? [`RedflowEditor.noteKey(${key.map((part) => JSON.stringify(part)).join(", ")});`] : []),
+    ...(hasServer(node) ? ["RedflowEditor.prepareModelTest(this);"] : []),
     `RedflowEditor.prepareFields(this${node.config ? `, "${prefixOf(node)}"` : ""});`,
   ];
 }
@@ -316,12 +327,15 @@ function save(node) {
   ];
 }
 
-/** The function that registers a type of each role. A service does nothing in Node-RED; other roles need a script of their own. */
+/**
+ * The function that registers a type of each role. A service and a config node do nothing in Node-RED; other roles need a script
+ * of their own.
+ */
 const REGISTER = { agent: "registerAgent", model: "registerService", memory: "registerService", tool: "registerService" };
 
-/** The script of an agent or a service; undefined for other roles. */
-export function scriptOf({ type, role, properties }) {
-  const register = REGISTER[role];
+/** The script of an agent, a service or a config node; undefined for other roles. */
+export function scriptOf({ type, role, config, properties }) {
+  const register = config ? "registerService" : REGISTER[role];
   const secrets = properties.filter(({ kind }) => kind === "secret").map(({ name }) => name);
   const values = [type, ...(role === "agent" ? [] : [secrets])].map((value) => JSON.stringify(value)).join(", ");
   const module = role === "agent" ? "agent-node" : "service";

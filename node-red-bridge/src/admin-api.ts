@@ -1,4 +1,4 @@
-// The requests of the editor to this module over Node-RED's Admin API, and their responses. Types only, for both sides.
+// The requests of the editor to this module over Node-RED's Admin API, and their responses. For both sides.
 //
 // GET  redflow/runtimes                            -> RuntimeList            redflow.read
 // POST redflow/runtimes/:id/check   CheckRequest   -> CheckReport            redflow.read
@@ -6,16 +6,22 @@
 // GET  redflow/runtimes/:id/runs/:run              -> RunDetail              redflow.read
 // GET  redflow/runtimes/:id/runs/:run/events?after -> RunEvent[]             redflow.read
 // GET  redflow/runtimes/:id/runs/:run/text         -> LiveText, or {}        redflow.read
+// GET  redflow/runtimes/:id/runs/:run/texts?iteration -> IterationText      redflow.read
 // POST redflow/runtimes/:id/runs/:run/cancel   CancelRequest  -> RunSummary  redflow.write
 // POST redflow/runtimes/:id/runs/:run/resolve  ResolveRequest -> RunSummary  redflow.write
 // GET  redflow/runtimes/:id/codes/:code            -> CodeEntry              redflow.read
 // GET  redflow/runtimes/:id/log                    -> LogLines               redflow.read
 // GET  redflow/runtimes/:id/tools                  -> RegistryTools          redflow.read
+// POST redflow/runtimes/:id/models/test  ModelForm -> ModelTest              redflow.write
+// POST redflow/runtimes/:id/models/list  ModelForm -> ModelList              redflow.write
 // GET  redflow/operations                          -> OperationList          redflow.read
 // GET  redflow/agents/:id/errors                   -> AgentErrors            redflow.read
 //
 // An error is a status of 400 or more with a Problem. Runs of other Node-REDs on the same sidecar are hidden.
-// On /comms the topic `redflow/runtimes` announces that RuntimeList has changed, without its content.
+// On /comms the topic `redflow/runtimes` announces that RuntimeList has changed, without its content. `redflow/status/:id` has the
+// Sentence of an agent's status, for other languages.
+
+import type { Phrase } from "@redflow/bindings";
 
 /** A `redflow-runtime` of the running flow. */
 export interface RuntimeView {
@@ -73,23 +79,41 @@ export interface RegistryTools {
   tools: RegistryTool[];
 }
 
+/** How long the test of a model may take: a server may load the model first. */
+export const MODEL_TEST_MS = 120_000;
+
+/** The dialog of a model, as the user has filled it in. */
+export interface ModelForm {
+  type: string;
+  config: Record<string, unknown>;
+  /** The keys that the user typed. The browser does not have stored ones. */
+  credentials: Record<string, string>;
+  /** The deployed node whose key is used: the model itself, or its key node. */
+  node?: string;
+}
+
 /** The operations of installed nodes that agents can call. */
 export interface OperationList {
   /** By the type of the node. The effect is empty if the package does not say. */
   operations: Record<string, { name: string; effect: string }[]>;
 }
 
-/** An error of an agent that belongs to no run: a message that started none, or a reply that came too late. */
+/**
+ * An error of an agent that belongs to no run: a message that started none, a reply that came too late, or a service that
+ * fails now.
+ */
 export interface AgentError {
-  /** Milliseconds since 1970. */
-  at: number;
+  /** Milliseconds since 1970; absent while it lasts. */
+  at?: number;
   code: string;
-  /** The problem and how to fix it. */
+  /** The problem and how to fix it, in English. */
   message: string;
+  /** `message`, for other languages. */
+  phrase?: Phrase | undefined;
 }
 
 export interface AgentErrors {
-  /** Newest first. */
+  /** The one that lasts, then the newest first. */
   errors: AgentError[];
 }
 

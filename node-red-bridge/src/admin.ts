@@ -10,6 +10,7 @@ import { reduceFlow } from "./flows";
 import { logOnce } from "./guard";
 import { InstanceRuns } from "./instance-runs";
 import { LiveTexts } from "./live-texts";
+import { askModel } from "./model-test";
 import { listOperations } from "./node-tools";
 import { isRecord } from "./record";
 import type { AdminHandler, Red } from "./red";
@@ -61,7 +62,14 @@ export function serveEditor(RED: Red): void {
     await InstanceRuns.forRuntime(runtime).requireOwn(run);
     return { json: LiveTexts.forRuntime(runtime).follow(run) ?? {} };
   });
-  post("runtimes/:id/check", read, (request) => check(runtimeOf(request), requireBody(request)));
+  get("runtimes/:id/runs/:run/texts", (request) => {
+    const iteration = numberOf(queryOf(request), "iteration", 1, MAX_SEQ);
+    return InstanceRuns.forRuntime(runtimeOf(request)).texts(runOf(request), iteration ?? 1);
+  });
+  post("runtimes/:id/check", read, (request) => check(RED, runtimeOf(request), requireBody(request)));
+  for (const verb of ["test", "list"] as const) {
+    post(`runtimes/:id/models/${verb}`, write, (request) => askModel(runtimeOf(request), verb, requireBody(request)));
+  }
   for (const verb of ["cancel", "resolve"] as const) {
     post(`runtimes/:id/runs/:run/${verb}`, write, (request) => {
       return InstanceRuns.forRuntime(runtimeOf(request)).act(runOf(request), verb, requireBody(request));
@@ -70,13 +78,13 @@ export function serveEditor(RED: Red): void {
 }
 
 /** Checks the flow of the editor. Of nodes that the sidecar does not run only wiring properties leave Node-RED. */
-async function check({ api }: Runtime, body: Record<string, unknown>): Promise<Result> {
+async function check(RED: Red, { api }: Runtime, body: Record<string, unknown>): Promise<Result> {
   const { flows } = body;
   const isValid = Array.isArray(flows) && flows.every((node) => isRecord(node) && typeof node["type"] === "string");
   if (!isValid) {
     throw new ApiFailure(400, "BODY_INVALID", "`flows` must be a list of nodes, each with an `id` and a `type`.");
   }
-  const { nodes, tooDeep } = reduceFlow(flows);
+  const { nodes, tooDeep } = reduceFlow(flows, (id) => RED.nodes.getCredentials(id));
   if (tooDeep !== undefined) {
     throw new ApiFailure(422, "FLOW_TOO_DEEP", tooDeep);
   }

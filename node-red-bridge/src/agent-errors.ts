@@ -1,4 +1,5 @@
-// Errors of agents that belong to no run of the sidecar: messages that started none, and replies that came too late.
+// Errors of agents that belong to no run of the sidecar: messages that started none, replies that came too late, and services
+// that fail now.
 // Keeps the newest of each agent in memory for the editor, within limits.
 
 import type { AgentError } from "./admin-api";
@@ -24,15 +25,18 @@ export class AgentErrorLog {
   /** By agent, the agent with the newest error last; the errors of each agent oldest first. */
   private readonly byAgent = new Map<string, AgentError[]>();
 
+  /** The service of each agent that fails now. */
+  private readonly lasting = new Map<string, AgentError>();
+
   constructor(
     private readonly limits: ErrorLimits = ERROR_LIMITS,
     private readonly now: () => number = Date.now,
   ) {}
 
-  add(agent: string, { code, message }: { code: string; message: string }): void {
-    const { perAgent, agents, length } = this.limits;
+  add(agent: string, error: Omit<AgentError, "at">): void {
+    const { perAgent, agents } = this.limits;
     const errors = this.byAgent.get(agent) ?? [];
-    errors.push({ at: this.now(), code: clip(code, CODE_LENGTH), message: clip(message, length) });
+    errors.push({ at: this.now(), ...this.clipped(error) });
     if (errors.length > perAgent) {
       errors.shift();
     }
@@ -44,13 +48,29 @@ export class AgentErrorLog {
     }
   }
 
-  /** The errors of an agent, newest first. */
+  /** Sets the error of an agent that lasts until it is set to none. Only for agents that run, which bounds their number. */
+  setLasting(agent: string, error: Omit<AgentError, "at"> | undefined): void {
+    if (error === undefined) {
+      this.lasting.delete(agent);
+    } else {
+      this.lasting.set(agent, this.clipped(error));
+    }
+  }
+
+  /** The errors of an agent: the one that lasts, then the newest first. */
   list(agent: string): AgentError[] {
-    return (this.byAgent.get(agent) ?? []).toReversed();
+    const lasting = this.lasting.get(agent);
+    return [...(lasting === undefined ? [] : [lasting]), ...(this.byAgent.get(agent) ?? []).toReversed()];
+  }
+
+  private clipped({ code, message, phrase }: Omit<AgentError, "at">): AgentError {
+    const texts = { code: clip(code, CODE_LENGTH), message: clip(message, this.limits.length) };
+    return phrase === undefined ? texts : { ...texts, phrase };
   }
 
   /** Drops the errors of an agent that was removed. */
   forget(agent: string): void {
+    this.lasting.delete(agent);
     this.byAgent.delete(agent);
   }
 }

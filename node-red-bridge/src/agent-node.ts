@@ -11,6 +11,7 @@ import { dropRefusedAgain, isRefusal } from "./refused-edges";
 import { registerNode } from "./register";
 import { finishIfEnding } from "./runs";
 import { callOf, runtimeOf } from "./runtime-registry";
+import { sentence } from "./sentence";
 import { warnDroppedReply } from "./tools";
 
 /** Registers the type of an agent. */
@@ -48,9 +49,9 @@ export function registerAgent(RED: Red, type: string): void {
         dropReply(this, "its call is no longer known");
         done();
       } else if (runtime === undefined) {
-        const reason = "the agent has no runtime; choose a redflow-runtime in it and deploy";
-        const failure = new Failure("CONFIG_INVALID", reason);
-        agentErrors.add(this.id, failure);
+        const { text: message, phrase } = sentence("no_runtime");
+        const failure = new Failure("CONFIG_INVALID", message);
+        agentErrors.add(this.id, { code: failure.code, message, phrase });
         done(failure);
       } else {
         runtime.runs.start(this, message, send, done);

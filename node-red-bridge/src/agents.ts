@@ -1,28 +1,38 @@
 // The agents of one runtime that run in Node-RED now, and their status. Chooses what the status shows: the connection, the
-// checker's problem or the run. Never starts or ends a run.
+// checker's problem, a service that fails or the run. Never starts or ends a run.
 
+import type { AgentError } from "./admin-api";
+import { agentErrors } from "./agent-errors";
 import { clip } from "./failure";
 import { guard } from "./guard";
 import type { Red, RedNode, Status } from "./red";
+import { STATUS_LENGTH, type Sentence, sentence } from "./sentence";
 import type { ConnectionState } from "./sidecar-connection";
 
-/** Characters of a status: more does not fit under a node. */
-const STATUS_LENGTH = 120;
+/** The topic on /comms for the phrase of an agent's status. Node-RED's own topic has room for the English text alone. */
+const PHRASE_TOPIC = "redflow/status";
+
+/** A status, and what it says in any language. */
+export type AgentStatus = Pick<Status, "fill" | "shape"> & Partial<Sentence>;
 
 /** Agents by their id. */
 export class Agents {
   private readonly nodes = new Map<string, RedNode>();
-  private readonly runStatuses = new Map<string, Status>();
+  private readonly runStatuses = new Map<string, AgentStatus>();
+  /** A sentence for each agent that runs without one of its services. */
+  private readonly failing = new Map<string, Sentence>();
   private readonly lastShown = new WeakMap<RedNode, string>();
-  private problems = new Map<string, string>();
-  private problemOfAll: string | undefined;
+  /** The agents whose editors have a phrase. */
+  private readonly withPhrase = new Set<string>();
+  private problems = new Map<string, Sentence>();
+  private problemOfAll: Sentence | undefined;
   /** Whether `problems` belongs to the running flow. */
   private checked = false;
   private connection: ConnectionState = { is: "connecting" };
   private waiting = 0;
 
   constructor(
-    private readonly RED: Pick<Red, "log">,
+    private readonly RED: Pick<Red, "log" | "comms">,
     private readonly onChange: () => void = () => undefined,
   ) {}
 
@@ -36,6 +46,7 @@ export class Agents {
   detach(node: RedNode): void {
     if (this.nodes.get(node.id) === node) {
       this.nodes.delete(node.id);
+      this.publishPhrase(node.id, {});
     }
   }
 
@@ -61,7 +72,7 @@ export class Agents {
   }
 
   /** Sets the checker's problems: a sentence for each agent that is not ready, or one for all agents. */
-  setProblems(problems: Map<string, string>, ofAll?: string): void {
+  setProblems(problems: Map<string, Sentence>, ofAll?: Sentence): void {
     this.problems = problems;
     this.problemOfAll = ofAll;
     this.checked = true;
@@ -79,7 +90,7 @@ export class Agents {
   }
 
   /** Sets the status of an agent's run. */
-  setRunStatus(id: string, status: Status): void {
+  setRunStatus(id: string, status: AgentStatus): void {
     const node = this.nodes.get(id);
     if (node !== undefined) {
       this.runStatuses.set(id, status);
@@ -87,12 +98,35 @@ export class Agents {
     }
   }
 
-  /** Drops the statuses of runs: all of them for a new sidecar session, else those of removed agents. */
-  forgetRunStatuses(which: "all" | "removed"): void {
-    for (const id of this.runStatuses.keys()) {
-      if (which === "all" || !this.nodes.has(id)) {
-        this.runStatuses.delete(id);
-      }
+  /** Sets which service of an agent fails; undefined if all work. */
+  setFailing(id: string, problem: Omit<AgentError, "at"> | undefined): void {
+    const node = this.nodes.get(id);
+    if (node === undefined || problem === undefined) {
+      this.failing.delete(id);
+    } else {
+      this.failing.set(id, { text: problem.message, phrase: problem.phrase });
+    }
+    agentErrors.setLasting(id, node === undefined ? undefined : problem);
+    if (node !== undefined) {
+      this.show(node);
+    }
+  }
+
+  /** A new message has arrived: the status of an ended run goes at once. One that still runs keeps its status. */
+  clearEndedRun(id: string): void {
+    const node = this.nodes.get(id);
+    if (node !== undefined && this.runStatuses.get(id)?.shape === "dot") {
+      this.runStatuses.delete(id);
+      this.show(node);
+    }
+  }
+
+  /** Drops what the sidecar has told: of all agents for a new sidecar session, else of removed agents. */
+  forgetStatuses(which: "all" | "removed"): void {
+    const ids = [...this.runStatuses.keys(), ...this.failing.keys()];
+    for (const id of ids.filter((id) => which === "all" || !this.nodes.has(id))) {
+      this.runStatuses.delete(id);
+      this.setFailing(id, undefined);
     }
   }
 
@@ -101,29 +135,54 @@ export class Agents {
   }
 
   private show(node: RedNode): void {
-    const { fill, shape, text } = this.statusOf(node.id);
+    const { fill, shape, text, phrase } = this.statusOf(node.id);
     const key = `${fill} ${shape} ${text}`;
     // Node-RED sends each status to every open editor, so an unchanged status is not sent again.
     if (this.lastShown.get(node) !== key) {
       this.lastShown.set(node, key);
-      const status = fill === undefined || shape === undefined ? {} : { fill, shape, text: clip(text ?? "", STATUS_LENGTH) };
-      guard(this.RED, `the status of ${node.id} could not be shown`, () => node.status(status));
+      const isEmpty = fill === undefined || shape === undefined;
+      const status = isEmpty ? {} : { fill, shape, text: clip(text ?? "", STATUS_LENGTH) };
+      guard(this.RED, `the status of ${node.id} could not be shown`, () => {
+        this.publishPhrase(node.id, { ...status, phrase });
+        node.status(status);
+      });
     }
   }
 
-  private statusOf(id: string): Status {
+  /** Sends the phrase of a status to the editors. Node-RED keeps it for those that open later. */
+  private publishPhrase(id: string, { text, phrase }: AgentStatus): void {
+    if (phrase !== undefined) {
+      this.withPhrase.add(id);
+      this.RED.comms.publish(`${PHRASE_TOPIC}/${id}`, { text, phrase }, true);
+    } else if (this.withPhrase.delete(id)) {
+      this.RED.comms.publish(`${PHRASE_TOPIC}/${id}`, {}, false);
+    }
+  }
+
+  private statusOf(id: string): AgentStatus {
     const { connection } = this;
-    const waiting = this.waiting > 0 ? ` (${this.waiting} waiting)` : "";
+    const waiting = { text: String(this.waiting) };
     if (connection.is === "refused") {
-      return { fill: "red", shape: "dot", text: `${connection.code}: ${connection.message}` };
+      const { code, message } = connection;
+      return { fill: "red", shape: "dot", text: code === "SIDECAR_UNREACHABLE" ? message : `${code}: ${message}` };
     }
     if (connection.is === "away") {
-      return { fill: "grey", shape: "ring", text: `sidecar away: ${connection.reason}${waiting}` };
+      const reason = { text: connection.reason };
+      const away = this.waiting > 0 ? sentence("status_away_waiting", { reason, waiting }) : sentence("status_away", { reason });
+      return { fill: "grey", shape: "ring", ...away };
     }
     if (connection.is === "connecting") {
-      return { fill: "grey", shape: "ring", text: `connecting${waiting}` };
+      const connecting = this.waiting > 0 ? sentence("status_connecting_waiting", { waiting }) : sentence("status_connecting");
+      return { fill: "grey", shape: "ring", ...connecting };
     }
     const problem = this.problemOfAll ?? this.problems.get(id);
-    return problem === undefined ? (this.runStatuses.get(id) ?? {}) : { fill: "red", shape: "dot", text: problem };
+    if (problem !== undefined) {
+      return { fill: "red", shape: "dot", ...problem };
+    }
+    const run: AgentStatus = this.runStatuses.get(id) ?? {};
+    const failing = this.failing.get(id);
+    // A run that goes on, waits or has failed is more urgent.
+    const isCalm = run.shape !== "ring" && run.fill !== "red";
+    return failing !== undefined && isCalm ? { fill: "yellow", shape: "dot", ...failing } : run;
   }
 }

@@ -1,9 +1,11 @@
 // The flow as the sidecar receives it: the nodes that it runs with all properties, of all others what the checker needs to
-// follow wires (see node-definition.ts), the credentials of models, memories and tools only, and the operations of its nodes.
+// follow wires (see node-definition.ts), the credentials of models, memories, tools and key nodes only, and the operations of its
+// nodes.
 
 import { createHash, createHmac } from "node:crypto";
-import { publicDefinition, runsInSidecar } from "./node-definition";
+import { PASSWORD_MASK, publicDefinition, runsInSidecar } from "./node-definition";
 import { readNodeTools } from "./node-tools";
+import { isRecord } from "./record";
 import type { Definition, Red } from "./red";
 import { WITHOUT_CREDENTIALS } from "./sidecar-types";
 import { wellFormed } from "./well-formed";
@@ -35,7 +37,7 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
     flows.push(node);
     const name = nameOf(definition);
     tooDeep ??= tooDeepOf(definition, deep);
-    if (runsInSidecar(definition.type) && !WITHOUT_CREDENTIALS.includes(definition.type)) {
+    if (hasCredentials(definition.type)) {
       const own = textCredentials(RED.nodes.getCredentials(definition.id), (key) =>
         warnings.push(
           `${name}: the credential \`${key}\` contains half a character and is left out; enter it again and deploy`,
@@ -58,15 +60,41 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
   return { revision, rest, warnings, tooDeep };
 }
 
-/** The flow of the editor as the sidecar may receive it, and the reason if it nests too deep. */
-export function reduceFlow(definitions: Definition[]): { nodes: Record<string, unknown>[]; tooDeep: string | undefined } {
+/**
+ * The flow of the editor as the sidecar may receive it, and the reason if it nests too deep. Of credentials it says only
+ * whether they are set: in the editor, or else as `stored` has them.
+ */
+export function reduceFlow(
+  definitions: Definition[],
+  stored: (id: string) => Record<string, unknown> | undefined,
+): { nodes: Record<string, unknown>[]; tooDeep: string | undefined } {
   let tooDeep: string | undefined;
   const nodes = definitions.map((definition) => {
     const { node, deep } = toReadable(withoutSecretVariables(publicDefinition(definition)));
     tooDeep ??= tooDeepOf(definition, deep);
+    if (hasCredentials(definition.type)) {
+      const sent = definition["credentials"];
+      const credentials = { ...mask(stored(definition.id)), ...mask(isRecord(sent) ? sent : undefined) };
+      return Object.keys(credentials).length === 0 ? node : { ...node, credentials };
+    }
     return node;
   });
   return { nodes, tooDeep };
+}
+
+/** Whether the sidecar receives credentials of nodes of this type. */
+function hasCredentials(type: string): boolean {
+  return runsInSidecar(type) && !WITHOUT_CREDENTIALS.includes(type);
+}
+
+/** The mask for each credential that is set, and an empty text for each one that is not. */
+function mask(credentials: Record<string, unknown> | undefined): Record<string, string> {
+  const entries = Object.entries(credentials ?? {});
+  return Object.fromEntries(entries.map(([key, value]) => [key.toWellFormed(), isSet(value) ? PASSWORD_MASK : ""]));
+}
+
+function isSet(value: unknown): boolean {
+  return (typeof value === "string" && value !== "") || typeof value === "number";
 }
 
 /** Until a deploy the editor keeps secret variables of tabs, groups and subflows with the other variables. */
@@ -112,7 +140,7 @@ function textCredentials(
 ): Record<string, string> {
   const own: Record<string, string> = {};
   for (const [key, value] of Object.entries(credentials ?? {})) {
-    if ((typeof value === "string" && value !== "") || typeof value === "number") {
+    if (isSet(value)) {
       const text = String(value);
       if (text.isWellFormed() && key.isWellFormed()) {
         own[key] = text;

@@ -57,6 +57,12 @@ export class InstanceRuns {
     return response;
   }
 
+  /** The recorded texts of one iteration. */
+  async texts(run: string, iteration: number): Promise<ApiResponse> {
+    await this.requireOwn(run);
+    return this.runtime.api.request("GET", `/api/runs/${run}/texts?iteration=${iteration}`);
+  }
+
   /** Cancels a run, or reports the outcome of the call that it waits for. */
   async act(run: string, verb: "cancel" | "resolve", body: unknown): Promise<ApiResponse> {
     await this.requireOwn(run);

@@ -36,6 +36,9 @@ const WIRING_PROPERTIES = [
   "onUnknown",
 ];
 
+/** Stands for a credential that is set, as in Node-RED's editor. */
+export const PASSWORD_MASK = "__PWRD__";
+
 /** The part of a node's definition that the sidecar receives. */
 export function publicDefinition(definition: { type: string; [property: string]: unknown }): Record<string, unknown> {
   const result: Record<string, unknown> = {};

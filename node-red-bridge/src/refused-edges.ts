@@ -6,14 +6,15 @@ import { agentErrors } from "./agent-errors";
 import { Failure } from "./failure";
 import { guard } from "./guard";
 import type { Msg, Red, RedNode, SendEvent } from "./red";
+import { type Sentence, sentence } from "./sentence";
 
 /** How many wires the hook checks. Messages on further wires reach the sidecar, which refuses them too. */
 const MAX_EDGES = 10_000;
 
 const HOOK = "preRoute.redflow-bridge";
 
-/** Refused wires, each with its problem. */
-type Edges = ReadonlyMap<string, string>;
+/** Refused wires, each with what happens to a message on it. */
+type Edges = ReadonlyMap<string, Sentence>;
 
 /** By the runtime whose sidecar refused them. */
 const refusedBy = new Map<object, Edges>();
@@ -21,11 +22,16 @@ let hookAdded = false;
 
 /** The refused wires of a report that lead to agents. */
 export function refusedEdges(diagnostics: readonly Diagnostic[], isAgent: (id: string) => boolean): Edges {
-  const edges = new Map<string, string>();
-  for (const { code, severity, message, help, node, port, target } of diagnostics) {
+  const edges = new Map<string, Sentence>();
+  for (const { code, severity, message, messagePhrase, help, helpPhrase, node, port, target } of diagnostics) {
     const isRefused = severity === "error" && node !== null && port !== null && target !== null && isAgent(target.id);
     if (isRefused && edges.size < MAX_EDGES) {
-      edges.set(keyOf(node.id, port, target.id), `${code}: ${message}. ${help}`);
+      const values = {
+        code: { text: code },
+        message: { text: message, phrase: messagePhrase },
+        help: { text: help, phrase: helpPhrase },
+      };
+      edges.set(keyOf(node.id, port, target.id), sentence("refused_wire", values));
     }
   }
   return edges;
@@ -41,8 +47,8 @@ export function isRefusal({ error }: Msg): boolean {
 
 /** Warns that a refused agent drops a message that was refused before. A Catch node would send it round in a loop. */
 export function dropRefusedAgain(agent: RedNode): void {
-  const message = "dropped a message that an agent had refused already, because this agent is refused too";
-  agentErrors.add(agent.id, { code: "EDGE_REJECTED", message });
+  const { text: message, phrase } = sentence("refused_again");
+  agentErrors.add(agent.id, { code: "EDGE_REJECTED", message, phrase });
   agent.warn(`EDGE_REJECTED: ${message}`);
 }
 
@@ -75,8 +81,8 @@ function isDropped(RED: Red, event: SendEvent): boolean {
         if (agent !== null && isRefusal(msg)) {
           dropRefusedAgain(agent);
         } else if (agent !== null) {
-          const failure = new Failure("EDGE_REJECTED", `dropped a message from a refused wire: ${problem}`);
-          agentErrors.add(agent.id, failure);
+          const failure = new Failure("EDGE_REJECTED", problem.text);
+          agentErrors.add(agent.id, { code: failure.code, message: failure.message, phrase: problem.phrase });
           // For Catch nodes. It does not fail the call that the message may belong to: its reply comes another way.
           agent.error(failure, msg);
         }

@@ -10,6 +10,7 @@ import { RESULT_PROPERTIES, addDecoded, decodeMessage } from "./decode";
 import { encodeMessage } from "./encode";
 import { Failure, errorText } from "./failure";
 import { guard } from "./guard";
+import { clearHttpStatus, setHttpStatus } from "./http-status";
 import type { Entry } from "./outbox";
 import { RecentSet } from "./recent-set";
 import type { DoneCallback, Msg, Red, RedNode, Send } from "./red";
@@ -85,7 +86,8 @@ export class Runs {
     private readonly RED: Red,
     private readonly session: BridgeSession,
     private readonly agents: Agents,
-    private readonly settings: () => RunLimits & { url: string },
+    /** `problem` says why the sidecar accepts no messages, if it is known. */
+    private readonly settings: () => RunLimits & { url: string; problem: string | undefined },
   ) {}
 
   /** Starts a run with a message of an agent. */
@@ -97,12 +99,12 @@ export class Runs {
       text = encodeMessage(message, { maxBytes: maxMessageBytes, maxDepth: maxValueDepth });
     } catch (error) {
       const invalid = new Failure("MESSAGE_INVALID", "the message cannot be written as JSON");
-      this.refuse(node.id, done, error instanceof Failure ? error : invalid);
+      this.refuse(node.id, message, done, error instanceof Failure ? error : invalid);
       return;
     }
     if (this.held.size + this.deferred.length >= maxHeldRuns) {
       const full = `${maxHeldRuns} runs are active already; send the message again later`;
-      this.refuse(node.id, done, new Failure("QUEUE_FULL", full));
+      this.refuse(node.id, message, done, new Failure("QUEUE_FULL", full));
       return;
     }
     const start = randomUUID();
@@ -110,7 +112,7 @@ export class Runs {
     const entry = this.session.post("start", body, { count: maxQueued, bytes: QUEUE_BYTES });
     if (entry === undefined) {
       const full = `${maxQueued} messages wait for the sidecar already; send the message again later`;
-      this.refuse(node.id, done, new Failure("QUEUE_FULL", full));
+      this.refuse(node.id, message, done, new Failure("QUEUE_FULL", full));
       return;
     }
     const held: HeldMessage = { agent: node.id, node, message, send, done, entry, expiry: undefined };
@@ -120,6 +122,7 @@ export class Runs {
       held.expiry.unref();
     }
     this.held.set(start, held);
+    this.agents.clearEndedRun(node.id);
     this.updateWaiting();
   }
 
@@ -164,7 +167,7 @@ export class Runs {
         const failure = sendLast(own, held === undefined ? "stored" : "held", sent, send);
         // Without an effect there is no run in the sidecar that shows the failure.
         if (failure !== undefined && sent.effect === undefined) {
-          this.refuse(agent, done, failure);
+          this.refuse(agent, own, done, failure);
         } else {
           this.complete(agent, done, failure);
         }
@@ -247,8 +250,10 @@ export class Runs {
     const entry = this.held.get(start)?.entry;
     // The sidecar may have started a run for a sent message: that message waits for the sidecar's return.
     if (entry !== undefined && this.session.withdraw(entry)) {
-      const { url } = this.settings();
-      this.fail(start, new Failure("RUNTIME_UNREACHABLE", `the sidecar at ${url} has been away for ${seconds} s`));
+      const { url, problem } = this.settings();
+      const reason =
+        problem === undefined ? `the sidecar at ${url} has been away for ${seconds} s` : `no run began within ${seconds} s: ${problem}`;
+      this.fail(start, new Failure("RUNTIME_UNREACHABLE", reason));
     }
   }
 
@@ -256,7 +261,7 @@ export class Runs {
     const held = this.held.get(start);
     this.release(start);
     if (held !== undefined) {
-      this.end(held.agent, held, held.message, (_message, _send, done) => this.refuse(held.agent, done, failure));
+      this.end(held.agent, held, held.message, (message, _send, done) => this.refuse(held.agent, message, done, failure));
       this.updateWaiting();
     }
   }
@@ -293,7 +298,8 @@ export class Runs {
   }
 
   /** Fails a message without a run in the sidecar. Its error is kept here for the editor. */
-  private refuse(agent: string, done: DoneCallback, failure: Failure): void {
+  private refuse(agent: string, message: Msg, done: DoneCallback, failure: Failure): void {
+    setHttpStatus(message, failure.code);
     this.complete(agent, done, failure);
     agentErrors.add(agent, failure);
   }
@@ -333,19 +339,24 @@ function sendLast(
     // A message that cannot be changed stays as it is, and a copy leaves.
     const own = isHeld && !isChangeable(message) ? { ...message } : message;
     const before = isHeld && Object.hasOwn(own, "error") ? { error: own["error"] } : undefined;
+    const isFailure = error !== undefined && error !== null;
     if (isHeld) {
+      if (!isFailure) {
+        clearHttpStatus(own);
+      }
       withResult(own, result);
     }
-    if (error === undefined || error === null) {
+    if (!isFailure) {
       send(byPort(port, own));
       return undefined;
     }
+    const failure = failureOf(error);
+    setHttpStatus(own, failure.code);
     send(byPort(port, { ...own, error }));
     // Node-RED sets its own `error` for Catch nodes and moves the present one to `_error`. That must be the error that came
     // in: Node-RED detects by it a message that goes round in a loop.
     delete own["error"];
     Object.assign(own, before);
-    const failure = failureOf(error);
     sentAsResult.add(failure);
     return failure;
   } catch (problem) {

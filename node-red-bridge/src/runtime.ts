@@ -8,6 +8,7 @@ import { agentErrors } from "./agent-errors";
 import { Agents } from "./agents";
 import { BridgeSession } from "./bridge-session";
 import type { FirstMessage, Identity, Welcome } from "./bridge-session";
+import { nodeLabel, sentenceWithLabels, withLabels } from "./node-label";
 import { notifyEditors } from "./editor-notice";
 import { Failure, clip } from "./failure";
 import { snapshotFlow } from "./flows";
@@ -19,8 +20,10 @@ import type { Red } from "./red";
 import { refusedEdges, setRefusedEdges } from "./refused-edges";
 import { Runs } from "./runs";
 import type { RunLimits } from "./runs";
+import { type Sentence, sentence } from "./sentence";
 import { SidecarApi } from "./sidecar-api";
 import type { CurrentSidecar } from "./sidecar-api";
+import { readLogLine } from "./sidecar-log";
 import { SidecarConnection } from "./sidecar-connection";
 import type { ConnectionState } from "./sidecar-connection";
 import { MAX_REMOTE_TEXT } from "./target";
@@ -89,7 +92,11 @@ export class Runtime {
     });
     this.session = session;
     this.connection = new SidecarConnection(session, (state) => this.onConnectionChange(state));
-    this.runs = new Runs(RED, session, this.agents, () => ({ ...this.settings, url: withoutSecrets(this.address) }));
+    this.runs = new Runs(RED, session, this.agents, () => {
+      const { state } = this;
+      const problem = state.is === "refused" ? state.message : undefined;
+      return { ...this.settings, url: withoutSecrets(this.address), problem };
+    });
     this.tools = new Tools(RED, session);
     this.api = new SidecarApi(() => this.sidecar);
     // Messages of the sidecar wait until their nodes exist.
@@ -141,7 +148,7 @@ export class Runtime {
       const rest = `"start":"${start}","reason":"the agent has another runtime now"}`;
       this.session.post("cancel", rest, UNLIMITED);
     }
-    this.agents.forgetRunStatuses("removed");
+    this.agents.forgetStatuses("removed");
     this.session.resume();
   }
 
@@ -211,8 +218,9 @@ export class Runtime {
         onUnavailable: (message) => {
           this.connection.stopWith({ is: "refused", code: "SIDECAR_UNREACHABLE", message });
         },
-        onLogLine: (text) => {
-          guard(this.RED, "the sidecar's log", () => this.RED.log.info(`[redflow-runtime] ${text}`));
+        onLogLine: (line) => {
+          const { level, text } = readLogLine(line, (id) => nodeLabel(this.RED, id));
+          guard(this.RED, "the sidecar's log", () => this.RED.log[level](`[redflow-runtime] ${text}`));
         },
       },
     );
@@ -260,7 +268,7 @@ export class Runtime {
       return;
     }
     if (kind === "new") {
-      this.agents.forgetRunStatuses("all");
+      this.agents.forgetStatuses("all");
     }
     if (this.settings.events) {
       this.session.sendNow({ type: "watch", events: true });
@@ -304,15 +312,17 @@ export class Runtime {
       case "start_done":
         return this.runs.startDone(message);
       case "status": {
-        const { node, fill, shape, text } = message;
-        return this.agents.setRunStatus(node, { fill, shape, text });
+        const { node, fill, shape, text, phrase } = message;
+        return this.agents.setRunStatus(node, { fill, shape, text, phrase });
       }
+      case "health":
+        return this.agents.setFailing(message.node, message.problem);
       case "deployed":
         return this.onDeployed(message);
       case "flows_refused": {
         const { code, message: why } = message.error;
         this.RED.log.error(`[redflow-runtime] the sidecar cannot use this flow: ${why} (${code})`);
-        this.agents.setProblems(new Map(), `${code}: ${why}`);
+        this.agents.setProblems(new Map(), { text: `${code}: ${why}` });
         return this.logDiagnostics(message.revision, message.error.report?.diagnostics ?? []);
       }
       case "notice":
@@ -329,11 +339,13 @@ export class Runtime {
     if (revision !== this.flow?.revision) {
       return;
     }
-    const problems = new Map<string, string>();
+    const problems = new Map<string, Sentence>();
     for (const { node, ready, problems: own } of agents) {
       if (!ready) {
         const first = own.find((problem) => problem.severity === "error") ?? own[0];
-        problems.set(node.id, first === undefined ? "the agent is not ready" : `${first.code}: ${first.message}`);
+        const { message: text, messagePhrase: phrase } = first ?? {};
+        const problem = text === undefined ? sentence("status_not_ready") : { text, phrase };
+        problems.set(node.id, sentenceWithLabels(this.RED, problem));
       }
     }
     this.agents.setProblems(problems);
@@ -354,7 +366,7 @@ export class Runtime {
     }
     this.loggedRevision = revision;
     for (const { code, severity, message, help, node } of diagnostics) {
-      const text = `${code}: ${message}. ${help}`;
+      const text = withLabels(this.RED, `${code}: ${message}. ${help}`);
       const own = node === null ? null : this.RED.nodes.getNode(node.id);
       const level = severity === "error" ? "error" : "warn";
       if (own === null) {
@@ -374,7 +386,7 @@ export class Runtime {
     }
     const node = this.RED.nodes.getNode(id);
     if (node === null) {
-      this.RED.log.warn(`[redflow-runtime] ${id}: ${text}`);
+      this.RED.log.warn(`[redflow-runtime] ${text}`);
     } else {
       node.warn(text);
     }
@@ -393,8 +405,11 @@ function describeState(state: ConnectionState, url: string): string {
       return `connected to redflow ${state.version} at ${url}`;
     case "away":
       return `the sidecar at ${url} is away: ${state.reason}`;
-    case "refused":
-      return `the sidecar at ${url}: ${state.message} (${state.code})`;
+    case "refused": {
+      // A program that is missing has no address.
+      const place = state.code === "SIDECAR_UNREACHABLE" ? "" : `the sidecar at ${url}: `;
+      return `${place}${state.message} (${state.code})`;
+    }
   }
 }
 

@@ -1,11 +1,11 @@
-// Nodes that are a service of an agent: models, memories and tools. Such a node does nothing in Node-RED: the sidecar
-// reads its properties and runs it.
+// Nodes that are a service of an agent: models, memories and tools, and the config nodes with their keys. Such a node does
+// nothing in Node-RED: the sidecar reads its properties and runs it.
 
 import { onInput } from "./guard";
 import type { Red, RedNode, TypeOptions } from "./red";
 import { registerNode } from "./register";
 
-/** Registers the type of a service. `secrets` are its credentials, which Node-RED never writes into the flow. */
+/** Registers the type of a service or of a key node. `secrets` are its credentials, which Node-RED never writes into the flow. */
 export function registerService(RED: Red, type: string, secrets: readonly string[] = []): void {
   const credentials = Object.fromEntries(secrets.map((name) => [name, { type: "password" as const }]));
   const options: TypeOptions = secrets.length > 0 ? { credentials } : {};

@@ -51,8 +51,11 @@ export class SidecarApi {
     private readonly limits: ApiLimits = API_LIMITS,
   ) {}
 
-  /** Sends a request. `path` starts with a slash and is encoded. Throws only `ApiFailure`. */
-  async request(method: "GET" | "POST", path: string, body?: unknown): Promise<ApiResponse> {
+  /**
+   * Sends a request. `path` starts with a slash and is encoded. The response may take `timeoutMs`, if it is longer than usual.
+   * Throws only `ApiFailure`.
+   */
+  async request(method: "GET" | "POST", path: string, body?: unknown, timeoutMs: number = this.limits.timeoutMs): Promise<ApiResponse> {
     const target = this.connectedTarget();
     const { maxInFlight } = this.limits;
     if (this.inFlight >= maxInFlight) {
@@ -61,9 +64,9 @@ export class SidecarApi {
     }
     this.inFlight += 1;
     try {
-      return await this.send(target, method, path, body);
+      return await this.send(target, method, path, body, timeoutMs);
     } catch (error) {
-      throw error instanceof ApiFailure ? error : this.connectionFailure(error);
+      throw error instanceof ApiFailure ? error : connectionFailure(error, timeoutMs);
     } finally {
       this.inFlight -= 1;
     }
@@ -77,7 +80,7 @@ export class SidecarApi {
     throw unreachable(`the sidecar is not connected: ${describeState(state)}`);
   }
 
-  private async send(target: Target, method: string, path: string, body: unknown): Promise<ApiResponse> {
+  private async send(target: Target, method: string, path: string, body: unknown, timeoutMs: number): Promise<ApiResponse> {
     const address = urlAt(target.url, path);
     if (address === undefined) {
       throw unreachable("the URL of the runtime is not http:// or https://; correct it");
@@ -85,7 +88,7 @@ export class SidecarApi {
     const response = await fetch(address, {
       method,
       redirect: "manual",
-      signal: AbortSignal.timeout(this.limits.timeoutMs),
+      signal: AbortSignal.timeout(timeoutMs),
       headers: {
         accept: "application/json",
         ...(target.token === "" ? {} : { authorization: `Bearer ${target.token}` }),
@@ -119,17 +122,17 @@ export class SidecarApi {
     }
     return Buffer.concat(parts).toString("utf8");
   }
+}
 
-  /** Uses only the code of an error: the message of `fetch` may quote the token. */
-  private connectionFailure(error: unknown): ApiFailure {
-    if (error instanceof Error && error.name === "TimeoutError") {
-      return unreachable(`the sidecar did not answer within ${this.limits.timeoutMs / 1000} s`);
-    }
-    const cause: unknown = error instanceof Error ? error.cause : undefined;
-    const code = typeof cause === "object" && cause !== null ? (cause as { code?: unknown }).code : undefined;
-    const reason = typeof code === "string" ? describeSystemError(code) : undefined;
-    return unreachable(`the sidecar did not answer: ${reason ?? "the connection failed"}`);
+/** Uses only the code of an error: the message of `fetch` may quote the token. */
+function connectionFailure(error: unknown, timeoutMs: number): ApiFailure {
+  if (error instanceof Error && error.name === "TimeoutError") {
+    return unreachable(`the sidecar did not answer within ${timeoutMs / 1000} s`);
   }
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  const code = typeof cause === "object" && cause !== null ? (cause as { code?: unknown }).code : undefined;
+  const reason = typeof code === "string" ? describeSystemError(code) : undefined;
+  return unreachable(`the sidecar did not answer: ${reason ?? "the connection failed"}`);
 }
 
 function unreachable(message: string): ApiFailure {

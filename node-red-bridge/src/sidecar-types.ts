@@ -1,6 +1,6 @@
 // Written by `cargo xtask codegen`. Do not edit.
 
-/** The types, and with `*` the prefixes of types, that the sidecar runs. */
+/** The types, and with `*` the prefixes of types, that the sidecar runs or reads. */
 export const SIDECAR_TYPES: readonly string[] = [
   "agent-core",
   "ai-agent",
@@ -10,6 +10,9 @@ export const SIDECAR_TYPES: readonly string[] = [
   "model.azure.openai",
   "ollama-model",
   "model.*",
+  "openai-key",
+  "anthropic-key",
+  "azure-openai-key",
   "buffer-memory",
   "window-memory",
   "redis-memory",

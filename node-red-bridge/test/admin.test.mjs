@@ -17,6 +17,7 @@ for (const type of ["redflow-runtime", "agent-core"]) {
 }
 test.afterEach(() => RED.deploy());
 
+const MASK = "__PWRD__";
 const OURS = "me:rt";
 const runtime = (url, more = {}) => ({ id: "rt", type: "redflow-runtime", mode: "remote", url, name: "Home", ...more });
 const summary = (runId, instance = OURS) => ({ runId, agent: { instance, nodeId: "ag" }, status: "running" });
@@ -35,10 +36,11 @@ const state = async () => (await RED.request("GET", "/redflow/runtimes")).body.r
 
 test("reading and writing need different permissions", () => {
   const writes = RED.routes.filter(({ permission }) => permission === "redflow.write");
-  const expected = ["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`);
+  const models = ["test", "list"].map((verb) => `/redflow/runtimes/:id/models/${verb}`);
+  const expected = [...models, ...["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`)];
   assert.deepEqual(writes.map(({ path }) => path), expected);
   const reads = RED.routes.filter(({ permission }) => permission === "redflow.read");
-  assert.deepEqual([reads.length, RED.routes.length], [11, 13]);
+  assert.deepEqual([reads.length, RED.routes.length], [12, 16]);
 });
 
 test("lists the runtimes with their state and without secrets of their address", async (t) => {
@@ -84,6 +86,7 @@ test("hides a run of another Node-RED on every route", async (t) => {
     await RED.request("GET", `${at}/events`),
     await RED.request("GET", `${at}/events?after=99`),
     await RED.request("GET", `${at}/text`),
+    await RED.request("GET", `${at}/texts?iteration=1`),
     await RED.request("POST", `${at}/cancel`, { body: {} }),
     await RED.request("POST", `${at}/resolve`, { body: { callId: "c", result: {} } }),
   ];
@@ -97,6 +100,9 @@ test("forwards actions on our runs and requests the owner once", async (t) => {
     if (method === "POST") {
       return [200, summary("r")];
     }
+    if (url.includes("/texts")) {
+      return [200, { iteration: 2, prompt: "?", calls: [] }];
+    }
     return url.includes("/events") ? [200, [event(4)]] : [200, { summary: summary("r"), calls: [] }];
   });
   const at = "/redflow/runtimes/rt/runs/r";
@@ -105,7 +111,9 @@ test("forwards actions on our runs and requests the owner once", async (t) => {
   assert.equal((await RED.request("POST", `${at}/resolve`, { body: resolve })).status, 200);
   assert.deepEqual((await RED.request("GET", `${at}/events?after=3`)).body, [event(4)]);
   assert.deepEqual((await RED.request("GET", `${at}/text`)).body, {}, "no text is known yet");
-  const expected = ["GET /api/runs/r", "POST /api/runs/r/cancel", "POST /api/runs/r/resolve", "GET /api/runs/r/events?after=3"];
+  assert.equal((await RED.request("GET", `${at}/texts?iteration=2`)).body.prompt, "?");
+  const reads = ["GET /api/runs/r/events?after=3", "GET /api/runs/r/texts?iteration=2"];
+  const expected = ["GET /api/runs/r", "POST /api/runs/r/cancel", "POST /api/runs/r/resolve", ...reads];
   assert.deepEqual(requested(), expected);
   assert.deepEqual([requests[1].body, requests[2].body], [{ reason: "by hand" }, resolve]);
   // Another instance id is another Node-RED: its runs are not known.
@@ -123,6 +131,7 @@ test("refuses ids with paths, invalid bodies and forms without a request to the 
     ["GET", `/redflow/runtimes/rt/runs/${"a".repeat(129)}`, [404, "RUN_UNKNOWN"]],
     ["GET", "/redflow/runtimes/rt/runs/r/events?after=-1", [400, "REQUEST_INVALID"]],
     ["GET", "/redflow/runtimes/rt/runs/r/events?after=99999999999", [400, "REQUEST_INVALID"]],
+    ["GET", "/redflow/runtimes/rt/runs/r/texts?iteration=0", [400, "REQUEST_INVALID"]],
     ["GET", "/redflow/runtimes/rt/codes/..", [404, "NOT_FOUND"]],
     ["GET", "/redflow/runtimes/rt/codes/model_missing", [404, "NOT_FOUND"]],
     ["GET", "/redflow/runtimes/__proto__/runs", [404, "NOT_FOUND"]],
@@ -142,16 +151,36 @@ test("refuses ids with paths, invalid bodies and forms without a request to the 
   assert.deepEqual(requested(), []);
 });
 
+test("tests a model as its dialog is, and names the node with the stored key", async (t) => {
+  const found = { ok: true, type: "openai-model" };
+  const { requests, requested } = await connected(t, () => [200, found]);
+  const config = { model: "gpt", keyNode: "k", wires: [[]], _def: "x", credentials: { apiKey: "s3cret" } };
+  const ask = (verb, body) => RED.request("POST", `/redflow/runtimes/rt/models/${verb}`, { body });
+  assert.deepEqual((await ask("test", { type: "openai-model", config, credentials: { apiKey: "typed" }, other: 1 })).body, found);
+  assert.equal((await ask("list", { type: "openai-model", config, node: "m" })).status, 200);
+  assert.deepEqual(requested(), ["POST /api/models/test", "POST /api/models/list"]);
+  const sent = { type: "openai-model", config: { model: "gpt", keyNode: "k", wires: [[]] } };
+  assert.deepEqual(requests[0].body, { ...sent, credentials: { apiKey: "typed" } });
+  assert.deepEqual(requests[1].body, { ...sent, credentials: {}, node: "m", instance: OURS });
+  for (const body of [{}, { type: 1, config }, { type: "x", config: [] }, { type: "x", config, node: 1 }, { type: "x", config, credentials: { a: 1 } }]) {
+    assert.deepEqual(code(await ask("test", body)), [400, "BODY_INVALID"], JSON.stringify(body));
+  }
+  assert.equal(requested().length, 2);
+});
+
 test("a check sends no code, setting or secret of other nodes", async (t) => {
   const alone = { code: "NEEDS_NODE_RED", severity: "info" };
   const wrong = { code: "MODEL_MISSING", severity: "error" };
   const report = { ok: false, diagnostics: [wrong, alone], omitted: { NEEDS_NODE_RED: 3 } };
+  const stored = { m: { apiKey: "s3cret", other: "s3cret" }, m2: { apiKey: "s3cret", none: "" }, f: { a: "s3cret" } };
+  t.mock.method(RED.nodes, "getCredentials", (id) => stored[id]);
   const { requests } = await connected(t, () => [200, report]);
   const secret = { name: "KEY", type: "cred", value: "s3cret" };
   const flows = [
     { id: "t", type: "tab", label: "T", env: [secret, { name: "A", type: "str", value: "b" }] },
     { id: "f", type: "function", func: "s3cret", libs: ["s3cret"], wires: [["ag"]], credentials: { a: "s3cret" } },
-    { id: "m", type: "openai-model", model: "gpt", credentials: { apiKey: "s3cret" }, _def: "s3cret", wires: [[]] },
+    { id: "m", type: "openai-model", model: "gpt", credentials: { apiKey: "", more: "s3cret" }, _def: "s3cret", wires: [[]] },
+    { id: "m2", type: "openai-model" },
     { id: "ag", type: "agent-core", maxIterations: 5, wires: [["m"]] },
   ];
   const { status, body } = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows, profile: "redflow" } });
@@ -160,12 +189,14 @@ test("a check sends no code, setting or secret of other nodes", async (t) => {
     flows: [
       { id: "t", type: "tab", label: "T", env: [{ ...secret, value: "" }, { name: "A", type: "str", value: "b" }] },
       { id: "f", type: "function", wires: [["ag"]] },
-      { id: "m", type: "openai-model", model: "gpt", wires: [[]] },
+      // Only whether a credential is set: in the editor, or else in Node-RED.
+      { id: "m", type: "openai-model", model: "gpt", wires: [[]], credentials: { apiKey: "", other: MASK, more: MASK } },
+      { id: "m2", type: "openai-model", credentials: { apiKey: MASK, none: "" } },
       { id: "ag", type: "agent-core", maxIterations: 5, wires: [["m"]] },
     ],
   });
   const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`);
-  const refused = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[3], deep }] } });
+  const refused = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[4], deep }] } });
   assert.deepEqual(code(refused), [422, "FLOW_TOO_DEEP"]);
 });
 
@@ -211,28 +242,30 @@ test("keeps errors without a run until their agent is removed", async () => {
 });
 
 test("notifies editors of changes together and without their content", async (t) => {
-  RED.published.splice(0);
+  /** The notices so far, without the statuses of agents. */
+  const notices = () => RED.published.splice(0).filter(([topic]) => topic === "redflow/runtimes");
+  notices();
   RED.deploy(runtime("http://127.0.0.1:9"));
   RED.deploy();
-  await until("no notice", () => RED.published.splice(0).length > 0);
+  await until("no notice", () => notices().length > 0);
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const agent = { id: "ag", type: "agent-core", wires: [[], [], [], [], []] };
   RED.deploy(runtime("http://127.0.0.1:9"), agent);
   t.mock.timers.tick(99);
-  assert.deepEqual(RED.published, []);
+  assert.deepEqual(notices(), []);
   t.mock.timers.tick(1);
   const once = [["redflow/runtimes", {}, false]];
-  assert.deepEqual(RED.published.splice(0), once);
+  assert.deepEqual(notices(), once);
   // Also when the number of waiting messages changes.
   RED.send("ag", { payload: 1 });
   RED.send("ag", { payload: 2 });
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.published.splice(0), once);
+  assert.deepEqual(notices(), once);
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.published.splice(0), []);
+  assert.deepEqual(notices(), []);
   RED.deploy();
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.published.splice(0), once);
+  assert.deepEqual(notices(), once);
 });
 
 test("an endpoint that throws sends a response without the reason", async () => {

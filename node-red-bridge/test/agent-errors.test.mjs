@@ -25,6 +25,22 @@ test("lists current errors, then current warnings, then past errors, newest firs
   assert.equal(countOf(groups), 4);
 });
 
+test("lists a service that fails now as a current warning", () => {
+  const lasting = { code: "MEMORY_ERROR", message: "Redis cannot be reached" };
+  const groups = errorsOf([problem("MODEL_MISSING", "error")], [run("r", "TIMEOUT", 10)], [lasting, { ...lasting, at: 20 }], "agent");
+  assert.deepEqual(groups.map(({ code, severity, at }) => [code, severity, at]), [
+    ["MODEL_MISSING", "error", undefined],
+    ["MEMORY_ERROR", "warning", undefined],
+    ["MEMORY_ERROR", "error", 20],
+    ["TIMEOUT", "error", 10],
+  ]);
+});
+
+test("does not name a node twice", () => {
+  const [group] = errorsOf([problem("MODEL_KEY_MISSING", "error", "m", { message: "`gpt` has no key", node: { id: "m", name: "gpt" } })], [], [], "agent");
+  assert.equal(group.about, undefined);
+});
+
 test("names the node of a service's problem and lists a repeated problem once", () => {
   const twice = problem("CONFIG_INVALID", "error", "model", { pointer: "/seed" });
   const groups = errorsOf([twice, twice, problem("MODEL_MULTIPLE", "error")], [], [], "agent");

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { flowToCheck, createFlowMap } from "../editor-build/editor/flow.mjs";
+import { flowToCheck as check, createFlowMap } from "../editor-build/editor/flow.mjs";
+
+const flowToCheck = (nodes, credentials = {}) => check(nodes, (id) => credentials[id]);
 
 const agent = (id, wires = [], rest = {}) => ({ id, type: "agent-core", z: "t", x: 10, y: 20, wires, ...rest });
 
@@ -23,6 +25,17 @@ test("the flow contains no code, settings, credentials or positions of other nod
   assert.ok(!flow.text.includes("redflowWires"));
   assert.deepEqual(flow.nodes[2], { id: "f", type: "function", x: 0, y: 0, wires: [["a"]] });
   assert.deepEqual(flow.runtimes, ["r2"]);
+});
+
+test("says whether a credential is set, as far as the editor knows, and never its value", () => {
+  const model = { id: "m", type: "openai-model" };
+  const credentials = (known) => flowToCheck([model], { m: known }).nodes[0].credentials;
+  assert.equal(credentials(undefined), undefined);
+  assert.deepEqual(credentials({ has_apiKey: true }), { apiKey: "__PWRD__" });
+  assert.deepEqual(credentials({ _: { apiKey: "secret" }, apiKey: "secret", has_apiKey: true }), { apiKey: "__PWRD__" });
+  assert.deepEqual(credentials({ _: {}, apiKey: "", has_apiKey: false }), { apiKey: "" });
+  assert.deepEqual(credentials({ user: "secret" }), { user: "__PWRD__" });
+  assert.ok(!("credentials" in flowToCheck([model, { id: "f", type: "function" }], { f: { a: "secret" } }).nodes[1]));
 });
 
 test("moving a node changes nothing, a new wire does", () => {

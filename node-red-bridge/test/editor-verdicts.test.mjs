@@ -5,7 +5,7 @@ import test from "node:test";
 import { explain, plain, summarize, verdictsOf, wireKey, wrapLines } from "../editor-build/editor/checks-verdicts.mjs";
 import { createFlowMap } from "../editor-build/editor/flow.mjs";
 
-const texts = { from: (name) => `from ${name}:`, more: (count) => `${count} more`, labelOf: () => undefined };
+const texts = { from: (name) => `from ${name}:`, more: (count) => `${count} more`, labelOf: () => undefined, translate: (phrase, english) => phrase?.key ?? english };
 const flow = [
   { id: "inject", type: "inject", name: "Ask", wires: [["model"]] },
   { id: "agent", type: "agent-core", wires: [["model", "second"], ["tool"], ["debug", "j"], [], []] },
@@ -34,11 +34,27 @@ const problem = (code, node, target, rest = {}) => ({
 });
 const verdicts = (...diagnostics) => verdictsOf({ ok: false, diagnostics }, map, texts);
 
+test("translates the message and the help of a problem", () => {
+  const phrases = { messagePhrase: { key: "was falsch ist" }, helpPhrase: { key: "Was hilft." } };
+  const found = verdicts(problem("MODEL_MISSING", "agent", undefined, phrases), problem("MODEL_MISSING", "other"));
+  assert.deepEqual(found.sentences.get("agent"), [{ sentence: "was falsch ist\nWas hilft." }]);
+  assert.deepEqual(found.problemsOf("agent").map(({ message, help }) => [message, help]), [["was falsch ist", "Was hilft."]]);
+  assert.deepEqual(found.sentences.get("other"), [{ sentence: "says MODEL_MISSING\nFix it." }]);
+});
+
 test("shows a refused wire at both ends and at the drawn wire", () => {
   const found = verdicts(problem("EDGE_KIND_MISMATCH", "inject", "model", { port: 0, pointer: "/wires/0/0" }));
   assert.deepEqual(found.sentences.get("model"), [{ sentence: "from inject:\nsays EDGE_KIND_MISMATCH\nFix it." }]);
   assert.deepEqual(found.sentences.get("inject"), [{ sentence: "says EDGE_KIND_MISMATCH\nFix it." }]);
   assert.deepEqual([...found.refused], [[wireKey("inject", 0, "model"), "says EDGE_KIND_MISMATCH\nFix it."]]);
+});
+
+test("shows a service that keeps an agent from running at both of them", () => {
+  const found = verdicts(problem("MODEL_KEY_MISSING", "model", "agent"), problem("MODEL_KEY_MISSING", "model", "other"));
+  const sentence = "says MODEL_KEY_MISSING\nFix it.";
+  assert.deepEqual(["agent", "other"].map((id) => found.sentences.get(id)), [[{ sentence }], [{ sentence }]]);
+  assert.equal(found.sentences.get("model")[0].sentence, sentence);
+  assert.deepEqual([found.problemsOf("model").length, found.problemsOfAgent("agent").length, found.refused.size], [1, 1, 0]);
 });
 
 test("marks the first wire of a path through a junction", () => {

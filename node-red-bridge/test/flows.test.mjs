@@ -17,8 +17,8 @@ test("sends all properties of our nodes and only wiring properties of others", (
   assert.deepEqual(publicDefinition(runtime), { id: "r", type: "redflow-runtime" });
 });
 
-test("sends credentials of models, memories and tools only, and hashes them into the revision", () => {
-  const types = ["openai-model", "redis-memory", "tool.x", "agent-core", "http request"];
+test("sends credentials of models, memories, tools and key nodes only, and hashes them into the revision", () => {
+  const types = ["openai-model", "redis-memory", "tool.x", "anthropic-key", "agent-core", "http request"];
   const definitions = types.map((type) => ({ id: type, type }));
   const snapshot = (credentials, secret = "s") => {
     const RED = fakeRed([], definitions);
@@ -28,9 +28,9 @@ test("sends credentials of models, memories and tools only, and hashes them into
   };
   const all = Object.fromEntries(definitions.map(({ id }) => [id, { key: "k", port: 1, none: "", odd: {} }]));
   const given = snapshot(all);
-  assert.deepEqual(Object.keys(given.credentials), ["openai-model", "redis-memory", "tool.x"]);
+  assert.deepEqual(Object.keys(given.credentials), ["openai-model", "redis-memory", "tool.x", "anthropic-key"]);
   assert.deepEqual(given.credentials["openai-model"], { key: "k", port: "1" });
-  assert.equal(given.flows.length, 5);
+  assert.equal(given.flows.length, 6);
   assert.equal(snapshot(all).revision, given.revision);
   assert.notEqual(snapshot({}).revision, given.revision);
   assert.notEqual(snapshot(all, "other").revision, given.revision);

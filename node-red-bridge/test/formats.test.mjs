@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 globalThis.RED = { _: (key, values) => `${key.split(":")[1]} ${values.n ?? ""}`.trim() };
-const { formatAge, formatClock, formatDecimal, formatDuration, formatTime } = await import("../editor-build/editor/formats.mjs");
+const { formatAge, formatClock, formatCost, formatCount, formatDecimal, formatDuration, formatTime } = await import("../editor-build/editor/formats.mjs");
 const { resultOf } = await import("../editor-build/editor/sidebar-resolve.mjs");
 
 test("an answer in the editor gives the same result as on the command line", () => {
@@ -29,6 +29,15 @@ test("formats numbers in the editor's language", (t) => {
     RED.i18n = { lang: () => lang };
     assert.deepEqual([formatDecimal(0.5, 2), formatDuration(1_500)], [half, time], lang);
   }
+});
+
+test("formats tokens and costs", (t) => {
+  t.after(() => delete RED.i18n);
+  RED.i18n = { lang: () => "en-US" };
+  assert.deepEqual([0, 999, 12_345].map(formatCount), ["0", "999", "12,345"]);
+  assert.deepEqual([0, 0.000_012_34, 0.5, 12.345].map(formatCost), ["0", "0.0000123", "0.5", "12.35"]);
+  RED.i18n = { lang: () => "de" };
+  assert.deepEqual([formatCount(12_345), formatCost(0.5)], ["12.345", "0,5"]);
 });
 
 test("formats ages with one unit", () => {

@@ -19,7 +19,8 @@ const areas = readdirSync(`${module}/src/editor/locales/en-US`).map((name) => na
 
 test("every language has the same keys and placeholders", () => {
   assert.deepEqual(LANGUAGES, ["de", "en-US", "es"]);
-  const placeholders = (value) => [...value.matchAll(/__\w+?__/g)].map(([placeholder]) => placeholder).sort();
+  // The texts of the sidecar have their places in braces.
+  const placeholders = (value) => [...value.matchAll(/__\w+?__|\{[^{}]*\}/g)].map(([placeholder]) => placeholder).sort();
   for (const language of LANGUAGES) {
     const texts = catalogue(language);
     // The English texts of nodes.field, option, hint, palette and port are those of the declarations.
@@ -50,7 +51,7 @@ test("every used key exists, and every key is used", () => {
       }
     }
     const area = `(?:${areas.join("|")})`;
-    for (const [, key, end] of source.matchAll(new RegExp(`["'\`](${area}\\.[\\w.-]+)(["'\`]|\\$\\{)`, "g"))) {
+    for (const [, key, end] of source.matchAll(new RegExp(`["'\`](${area}\\.[\\w.-]*)(["'\`]|\\$\\{)`, "g"))) {
       // A key that continues with a value is a prefix.
       (end === "${" || key.endsWith(".") ? prefixes : used).add(key);
     }

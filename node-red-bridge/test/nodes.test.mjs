@@ -30,7 +30,8 @@ function editor() {
   const configs = [{ id: "only", type: "redflow-runtime" }];
   const eachConfig = (visit) => configs.forEach((node) => visit(node));
   const workspace = (id) => ({ disabled: id === "off" });
-  const nodes = { registerType: (type, definition) => definitions.set(type, definition), eachConfig, workspace };
+  const node = (id) => configs.find((node) => node.id === id) ?? null;
+  const nodes = { registerType: (type, definition) => definitions.set(type, definition), eachConfig, workspace, node };
   const withRest = (own) => new Proxy(own, { get: (_, name) => own[name] ?? anything });
   const RED = withRest({ nodes: withRest(nodes), _: translator("en-US") });
   const found = (id) => fields.get(id) ?? shown.form?.byId(id) ?? null;
@@ -87,8 +88,26 @@ test("every set has an html file with one type, a dialog and help", () => {
       assert.match(html, new RegExp(`<h3>(${part}${part === "Ports" ? "|Outputs?|Input" : ""})</h3>`), `${type}: ${part}`);
     }
     const { category, icon } = definitions.get(type);
-    assert.equal(category, type === "redflow-runtime" ? "config" : "Redflow", type);
+    assert.equal(category, declared.find((one) => one.type === type).config ? "config" : "Redflow", type);
     assert.ok(icon === undefined || existsSync(`${module}/dist/nodes/icons/${icon}`), `${type}: ${icon}`);
+  }
+});
+
+test("a service has the colour of its port, and a chat has none of them", () => {
+  const hueOf = (color) => {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+    return ((Math.atan2(Math.sqrt(3) * (green - blue), 2 * red - green - blue) * 180) / Math.PI + 360) % 360;
+  };
+  const css = read("src/editor/redflow-editor.css");
+  const ports = Object.fromEntries([...css.matchAll(/redflow-port-(\w+) > .red-ui-flow-port \{ fill: (#\w+)/g)].map(([, kind, color]) => [kind, hueOf(color)]));
+  assert.deepEqual(Object.keys(ports), ["model", "tool", "memory"]);
+  const distance = (one, other) => Math.min(Math.abs(one - other), 360 - Math.abs(one - other));
+  for (const { type, role, color } of declared.filter(({ color, role }) => color !== "" && role !== "agent")) {
+    const own = type === "flow-tool-return" ? "tool" : role;
+    for (const [kind, hue] of Object.entries(ports)) {
+      const away = distance(hueOf(color), hue);
+      assert.ok(kind === own ? away < 20 : away > 40, `${type} is ${away}° away from the port ${kind}`);
+    }
   }
 });
 
@@ -494,6 +513,18 @@ test("a dialog rejects every value that its schema rejects", () => {
   assert.ok(refused > 1_000, `only ${refused} values were rejected`);
 });
 
+test("a shared key is a config node of the provider, or none", () => {
+  const { validate, type } = definitions.get("anthropic-model").defaults.keyNode;
+  assert.equal(type, "anthropic-key");
+  configs.push({ id: "key", type: "anthropic-key" }, { id: "other", type: "openai-key" });
+  for (const [value, expected] of [["", true], ["_ADD_", true], [undefined, true], ["${KEY}", true], ["key", true]]) {
+    assert.equal(validate.call({}, value, {}), expected, value);
+  }
+  for (const value of ["other", "gone"]) {
+    assert.equal(validate.call({}, value, {}), "Shared key: choose another one, or none. The chosen one does not exist.", value);
+  }
+});
+
 test("an agent needs the runtime that it names, or exactly one", () => {
   const { validate, required } = definitions.get("agent-core").defaults.runtime;
   assert.equal(validate.length, 2, "Node-RED would not show sentences");
@@ -558,7 +589,7 @@ test("the examples use every node with its properties and no secret", () => {
   for (const file of files) {
     const nodes = JSON.parse(read(`examples/${file}`));
     const ids = new Set(nodes.map(({ id }) => id));
-    configs.splice(0, configs.length, ...nodes.filter(({ type }) => type === "redflow-runtime"));
+    configs.splice(0, configs.length, ...nodes.filter(({ x }) => x === undefined));
     assert.equal(ids.size, nodes.length, `${file}: two nodes have one id`);
     for (const node of nodes) {
       used.add(node.type);

@@ -37,7 +37,7 @@ const refusingSidecar = (t, diagnostics, call) =>
 
 test("only errors with a port and one of our agents as target are refused wires", () => {
   const rows = [
-    refusal("a", 0, "ag"),
+    refusal("a", 0, "ag", { helpPhrase: { key: "remove_wire" } }),
     refusal("b", 0, "ag", { severity: "warning" }),
     refusal("c", null, "ag"),
     refusal("d", 0, "other"),
@@ -45,7 +45,9 @@ test("only errors with a port and one of our agents as target are refused wires"
     { ...refusal("f", 0, "ag"), target: null },
   ];
   const edges = refusedEdges(rows, (id) => id === "ag");
-  assert.deepEqual([...edges.values()], ["EDGE_FOREIGN_REPLY: it replies to another. Remove the wire."]);
+  const text = "dropped a message from a refused wire: EDGE_FOREIGN_REPLY: it replies to another. Remove the wire.";
+  const args = { code: "EDGE_FOREIGN_REPLY", message: "it replies to another", help: { key: "remove_wire" } };
+  assert.deepEqual([...edges.values()], [{ text, phrase: { key: "refused_wire", args } }]);
   const many = Array.from({ length: 10_100 }, (_, at) => refusal(`n${at}`, 0, "ag"));
   assert.equal(refusedEdges(many, () => true).size, 10_000);
 });
@@ -66,7 +68,8 @@ test("drops a message on a refused wire, and its agent reports that", async (t) 
   const [failure, ...more] = RED.byId.get("ag").errors.filter(({ code }) => code !== undefined);
   assert.deepEqual([failure.code, more], ["EDGE_REJECTED", []]);
   assert.match(failure.message, /EDGE_FOREIGN_REPLY: it replies to another\. Remove the wire\./);
-  assert.deepEqual(agentErrors.list("ag").map(({ code, message }) => [code, message]), [["EDGE_REJECTED", failure.message]]);
+  const kept = agentErrors.list("ag").map(({ code, message, phrase }) => [code, message, phrase.key]);
+  assert.deepEqual(kept, [["EDGE_REJECTED", failure.message, "refused_wire"]]);
   // A message that a Catch node sends back over such a wire causes no second error.
   const [errorCount, warningCount] = [RED.byId.get("ag").errors.length, RED.byId.get("ag").warnings.length];
   assert.equal(hook(sent("bad", 1, "ag", { ...message, error: { code: "EDGE_REJECTED", source: { id: "good" } } })), false);

@@ -68,6 +68,22 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 const running = { runs: [{ runId: "r", status: "running" }] };
 const ended = { runs: [{ runId: "r", status: "completed" }] };
 
+test("keeps the gap that a watch asks for", async () => {
+  const env = createEnvironment();
+  const watch = watchRuns({ runtime: "n", status: "waiting", minGapMs: 2_000 }, () => undefined, env);
+  await settled();
+  assert.deepEqual(env.requests, [[0, { runtime: "n", status: "waiting" }]]);
+  await env.respond({ runs: [] });
+  for (const time of [100, 400, 800]) {
+    env.pass(time);
+    env.change("a");
+  }
+  assert.equal(env.requests.length, 1);
+  env.pass(1_000);
+  assert.deepEqual(env.requests.map(([time]) => time), [0, 2_000], "once for all changes");
+  watch.stop();
+});
+
 test("sends a request every two seconds while a run is active", async () => {
   const env = createEnvironment();
   const updates = [];

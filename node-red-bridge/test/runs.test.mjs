@@ -14,7 +14,7 @@ function world(limits = {}) {
   const [session, agents] = [new FakeSession(), new Agents(RED)];
   agents.setConnection({ is: "connected", version: "1" });
   agents.attach(node);
-  const settings = { maxQueued: 10, queueSeconds: 5, maxHeldRuns: 10, url: "http://sidecar", ...limits };
+  const settings = { maxQueued: 10, queueSeconds: 5, maxHeldRuns: 10, url: "http://sidecar", problem: undefined, ...limits };
   const runs = new Runs(RED, session, agents, () => settings);
   const [sent, done] = [[], []];
   const start = (message) => {
@@ -338,8 +338,8 @@ test("the status shows the connection, then the problem, then the run", () => {
   const last = () => node.statuses.at(-1);
   agents.setRunStatus("ag", { fill: "blue", shape: "ring", text: "iteration 1: model" });
   assert.equal(last().text, "iteration 1: model");
-  agents.setProblems(new Map([["ag", "MODEL_MISSING: no model"]]));
-  assert.deepEqual(last(), { fill: "red", shape: "dot", text: "MODEL_MISSING: no model" });
+  agents.setProblems(new Map([["ag", { text: "no model" }]]));
+  assert.deepEqual(last(), { fill: "red", shape: "dot", text: "no model" });
   agents.setConnection({ is: "away", reason: "cut" });
   assert.deepEqual(last(), { fill: "grey", shape: "ring", text: "sidecar away: cut" });
   const count = node.statuses.length;
@@ -347,10 +347,108 @@ test("the status shows the connection, then the problem, then the run", () => {
   assert.equal(node.statuses.length, count, "the same status is not shown again");
   agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "x".repeat(500) });
   assert.match(last().text, /^UNAUTHORIZED: x+…$/);
-  assert.equal(last().text.length, 120);
+  assert.equal(last().text.length, 40);
+  // A missing program is said in its own words.
+  agents.setConnection({ is: "refused", code: "SIDECAR_UNREACHABLE", message: "there is no program x" });
+  assert.equal(last().text, "there is no program x");
   agents.setProblems(new Map());
   agents.setConnection({ is: "connected", version: "1" });
   assert.equal(last().text, "iteration 1: model");
+});
+
+test("editors receive the phrase of a status before its text, and lose it with the agent", () => {
+  const { agents, node, RED } = world();
+  const [id, topic] = ["ag", "redflow/status/ag"];
+  const phrase = { key: "status_model", args: { iteration: "1" } };
+  agents.setRunStatus(id, { fill: "blue", shape: "ring", text: "iteration 1: model", phrase });
+  assert.deepEqual(RED.published, [[topic, { text: "iteration 1: model", phrase }, true]]);
+  const problem = { text: "`a` has no model", phrase: { key: "service_missing", args: { agent: "`a`", role: { key: "model" } } } };
+  agents.setProblems(new Map([[id, problem]]));
+  assert.deepEqual(RED.published.at(-1)[1], problem);
+  agents.setWaiting(2);
+  agents.setConnection({ is: "away", reason: "cut" });
+  const args = { reason: "cut", waiting: "2" };
+  assert.deepEqual(RED.published.at(-1)[1], { text: "sidecar away: cut (2 waiting)", phrase: { key: "status_away_waiting", args } });
+  agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "no" });
+  assert.deepEqual(RED.published.at(-1), [topic, {}, false], "a status without a phrase");
+  const count = RED.published.length;
+  agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "still no" });
+  assert.equal(RED.published.length, count);
+  agents.setConnection({ is: "connecting" });
+  agents.detach(node);
+  assert.deepEqual(RED.published.at(-1), [topic, {}, false], "a removed agent");
+});
+
+test("shows a service that fails, unless a run is more urgent", () => {
+  const { agents, node, RED } = world();
+  agentErrors.forget("ag");
+  const last = () => node.statuses.at(-1);
+  const phrase = { key: "memory_fails", args: { reason: "Redis cannot be reached", memory: "m" } };
+  const problem = { code: "MEMORY_ERROR", message: "Redis cannot be reached: the agent runs without its memory", phrase };
+  agents.setRunStatus("ag", { fill: "green", shape: "dot", text: "done" });
+  agents.setFailing("ag", problem);
+  assert.deepEqual([last().fill, last().text], ["yellow", "Redis cannot be reached: the agent runs…"]);
+  assert.deepEqual(RED.published.at(-1)[1], { text: last().text, phrase });
+  assert.deepEqual(agentErrors.list("ag"), [problem]);
+  agents.setRunStatus("ag", { fill: "blue", shape: "ring", text: "iteration 1" });
+  assert.equal(last().text, "iteration 1");
+  agents.setRunStatus("ag", { fill: "red", shape: "dot", text: "TIMEOUT" });
+  assert.equal(last().text, "TIMEOUT");
+  agents.setRunStatus("ag", { fill: "green", shape: "dot", text: "done" });
+  assert.equal(last().fill, "yellow");
+  agents.setFailing("ag", undefined);
+  assert.deepEqual([last().text, agentErrors.list("ag")], ["done", []]);
+  // An agent that is not here is not kept, and a new session of the sidecar begins with none.
+  agents.setFailing("gone", problem);
+  assert.deepEqual(agentErrors.list("gone"), []);
+  agents.setFailing("ag", problem);
+  agents.forgetStatuses("all");
+  assert.deepEqual(agentErrors.list("ag"), []);
+});
+
+test("a new message clears the status of an ended run, not of one that goes on", () => {
+  const { agents, node, start } = world();
+  const [running, ended] = [{ fill: "blue", shape: "ring", text: "iteration 1" }, { fill: "green", shape: "dot", text: "done" }];
+  agents.setRunStatus("ag", ended);
+  start({ payload: 1 });
+  assert.deepEqual(node.statuses.at(-1), {});
+  agents.setRunStatus("ag", running);
+  start({ payload: 2 });
+  assert.deepEqual(node.statuses.at(-1), running);
+});
+
+test("a failure behind http in sets the status of the response by its code", () => {
+  const res = { end() {} };
+  const failed = (code, message) => {
+    const own = world();
+    own.output(own.start(message), { payload: 1, error: { code, message: "no" } });
+    return [own.sent[0][3].statusCode, message.statusCode];
+  };
+  const expected = { CONTEXT_LENGTH: 413, MODEL_KEY_MISSING: 500, MODEL_ERROR: 502, PROVIDER_UNAVAILABLE: 503, TIMEOUT: 504 };
+  for (const [code, status] of Object.entries({ ...expected, OF_A_NEWER_SIDECAR: 500, constructor: 500 })) {
+    assert.deepEqual(failed(code, { res, statusCode: 200 }), [status, status], code);
+  }
+  assert.deepEqual(failed("TIMEOUT", { payload: 1 }), [undefined, undefined], "no request waits for it");
+  assert.deepEqual(failed("TIMEOUT", Object.freeze({ res }))[0], 504, "a copy leaves");
+  // Messages that began no run, for Catch nodes.
+  const refused = world({ maxHeldRuns: 1 });
+  const [first, second, large] = [{ res }, { res }, { res, payload: "x".repeat(2_000) }];
+  const id = refused.start(first);
+  [second, large].forEach(refused.start);
+  refused.runs.startFailed({ start: id, code: "NOT_FOUND", message: "no agent" });
+  assert.deepEqual([first.statusCode, second.statusCode, large.statusCode], [404, 503, 413]);
+});
+
+test("a success after a failure leaves no status of the failure", () => {
+  const success = (message) => {
+    const own = world();
+    own.output(own.start(message), { payload: 1 });
+    return own.sent[0][3].statusCode;
+  };
+  assert.equal(success({ res: {}, statusCode: 504, error: { code: "TIMEOUT" } }), undefined);
+  // A status of the flow's own stays.
+  assert.equal(success({ res: {}, statusCode: 201, error: { code: "TIMEOUT" } }), 201);
+  assert.equal(success({ res: {}, statusCode: 201 }), 201);
 });
 
 test("keeps errors without a run, and leaves those of runs to the sidecar", () => {

@@ -63,6 +63,13 @@ test("sends a body as JSON, and no authorization header without a token", async 
   assert.equal(requests[0].headers.authorization, undefined);
 });
 
+test("a request may take longer than the others", async (t) => {
+  const slow = (request, response) => setTimeout(() => json(200, {})(request, response), 300);
+  const { api } = await serve(t, slow, { limits: { ...LIMITS, timeoutMs: 50 } });
+  assert.match((await failure(api.request("GET", "/api/runs")))[2], /did not answer within 0.05 s/);
+  assert.deepEqual((await api.request("POST", "/api/models/test", {}, 60_000)).value, {});
+});
+
 test("keeps the status and code of an error, and redacts and cuts its message", async (t) => {
   const rows = [
     [404, { code: "RUN_UNKNOWN", message: "no run" }, [404, "RUN_UNKNOWN", "no run"]],

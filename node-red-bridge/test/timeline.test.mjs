@@ -2,15 +2,15 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeCalls, isWaiting, waitingCalls, unansweredReason } from "../editor-build/editor/timeline.mjs";
+import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeCalls, isWaiting, waitingCalls, unansweredReason, usedBy } from "../editor-build/editor/timeline.mjs";
 
 const agent = { instance: "i", nodeId: "a" };
 const numbered = (kinds) => kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: 1_000 + index, agent, event }));
 const build = (...batches) => batches.reduce((timeline, batch) => applyEvents(timeline, batch), emptyTimeline());
 const publicPart = (timeline) => {
-  const { seq, name, steps, stepsLeftOut, remarks, remarksLeftOut, last, end, debug, unknown } = timeline;
+  const { seq, name, steps, stepsLeftOut, remarks, remarksLeftOut, last, end, answersUsed, debug, unknown } = timeline;
   const plain = steps.map(({ iteration, model, failedModels, tools }) => ({ iteration, model, failedModels, tools }));
-  return { seq, name, steps: plain, stepsLeftOut, remarks, remarksLeftOut, last, end, debug, unknown };
+  return { seq, name, steps: plain, stepsLeftOut, remarks, remarksLeftOut, last, end, answersUsed, debug, unknown };
 };
 
 const EVENTS = numbered([
@@ -34,12 +34,12 @@ test("builds the steps of a run", () => {
   assert.deepEqual(confidences(timeline), [{ iteration: 1, confidence: 0.5 }, { iteration: 2, confidence: 0.9 }]);
   const [first, second] = timeline.steps;
   assert.deepEqual(first.model, {
-    open: false, askedAt: 1_002, prompt: "How much?", answeredAt: 1_003, action: "tool", tool: "calculator",
-    confidence: 0.5, durationMs: 12, preview: "{…}",
+    open: false, askedAt: 1_002, answeredAt: 1_003, action: "tool", tool: "calculator",
+    confidence: 0.5, durationMs: 12,
   });
   assert.deepEqual(first.tools, [{
-    open: false, tool: "calculator", callId: "c1", calledAt: 1_004, input: "1+1", returnedAt: 1_005, success: true,
-    durationMs: 3, output: "2",
+    open: false, tool: "calculator", callId: "c1", calledAt: 1_004, returnedAt: 1_005, success: true,
+    durationMs: 3,
   }]);
   assert.equal(second.model.action, "final");
   assert.deepEqual(second.tools, []);
@@ -169,9 +169,28 @@ test("ignores event types and values of a newer sidecar", () => {
 });
 
 test("cuts texts between two characters", () => {
-  const preview = `${"x".repeat(1_999)}😀 and more`;
-  const [step] = build(numbered([{ type: "model_called", iteration: 1, preview }])).steps;
-  assert.equal(step.model.prompt, `${"x".repeat(1_999)}…`);
+  const error = `${"x".repeat(1_999)}😀 and more`;
+  const [step] = build(numbered([{ type: "tool_returned", iteration: 1, tool: "t", callId: "c", success: false, error, durationMs: 1 }])).steps;
+  assert.equal(step.tools[0].error, `${"x".repeat(1_999)}…`);
+});
+
+test("adds up what the answers used, until the end tells what the run used", () => {
+  const answered = (iteration, usage) => ({ type: "model_answered", iteration, action: "final", durationMs: 1, usage });
+  const events = numbered([
+    { type: "model_called", iteration: 1 },
+    answered(1, { inputTokens: 5, outputTokens: 2, cost: 0.25 }),
+    answered(2, { inputTokens: 7, outputTokens: 1, cost: 0.5, estimated: true }),
+    answered(3, undefined),
+  ]);
+  assert.equal(usedBy(build(events.slice(0, 1))), undefined);
+  const used = { inputTokens: 12, outputTokens: 3, cost: 0.75, estimated: true };
+  assert.deepEqual(usedBy(build(events)), used);
+  assert.deepEqual(usedBy(build(events, events)), used, "an event counts once");
+  const tally = { iterations: 3, modelCalls: 3, toolCalls: 0, inputTokens: 20, outputTokens: 4, cachedTokens: 0 };
+  const end = { type: "run_finished", completed: true, stopReason: "final_answer", iterations: 3, durationMs: 1 };
+  const ended = [...events, { ...events[0], seq: 5, event: { ...end, tally } }];
+  assert.deepEqual(usedBy(build(ended)), tally, "also the answers that were refused");
+  assert.deepEqual(usedBy(build([...events, { ...events[0], seq: 5, event: end }])), used, "an older sidecar gives no tally");
 });
 
 test("limits what it keeps of 10 000 events", () => {

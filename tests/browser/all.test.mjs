@@ -6,6 +6,7 @@ import { testAllowedOrigin } from "./allowed-origin.mjs";
 import { testFixedPort } from "./fixed-port.mjs";
 import { launch } from "./kit/chromium.mjs";
 import { testOtherOrigins } from "./other-origins.mjs";
+import { testScenarios } from "./scenarios.mjs";
 
 let browser;
 before(async () => {
@@ -15,4 +16,5 @@ after(() => browser?.close());
 
 testAllowedOrigin(() => browser);
 testOtherOrigins(() => browser);
+testScenarios(() => browser);
 testFixedPort(() => browser);

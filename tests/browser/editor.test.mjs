@@ -7,6 +7,7 @@ import * as agentDialog from "./editor/agent-dialog.mjs";
 import * as aiAgent from "./editor/ai-agent.mjs";
 import { tenThousandEvents } from "./editor/many-events.mjs";
 import * as untrustedText from "./editor/untrusted-text.mjs";
+import { missingKey } from "./editor/missing-key.mjs";
 import { runExample } from "./editor/example.mjs";
 import * as dialogs from "./editor/dialogs.mjs";
 import * as runs from "./editor/runs.mjs";
@@ -17,8 +18,10 @@ import { LINES } from "./kit/node-red.mjs";
 
 const SCENARIOS = {
   "imports, deploys and runs the example": runExample,
+  "names a model without a key": missingKey,
   "the agent's dialog has four tabs": agentDialog.fourTabs,
   "its tab Tools lists the connected tools": agentDialog.tools,
+  "wiring a tool allows it": agentDialog.wiringAllows,
   "its dialog works without a mouse": agentDialog.withoutMouse,
   "the AI Agent's dialog binds services by wires and by choice": aiAgent.dialog,
   "an AI Agent's calls run side by side": aiAgent.parallelCalls,
@@ -36,6 +39,9 @@ const SCENARIOS = {
   "light and dark": languages.lightAndDark,
   "every dialog in another language": dialogs.everyDialog,
   "a dialog has the fields of the chosen authentication": dialogs.partsByChoice,
+  "a table of parameters writes the schema of a tool": dialogs.parameters,
+  "models share a key": dialogs.sharedKey,
+  "a model's dialog tests it and lists the models": dialogs.modelTest,
   "the chat window": dialogs.chat,
   "shows untrusted texts as text": untrustedText.asText,
   "shows untrusted names as text": untrustedText.hugeNames,

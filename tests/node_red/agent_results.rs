@@ -5,6 +5,7 @@ use crate::kit::on_both_lines;
 use crate::kit::release_line::ReleaseLine;
 use crate::kit::scene::{MODEL, Scene};
 use crate::kit::witness::completion;
+use crate::redis_server::RedisServer;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -148,4 +149,48 @@ async fn an_ai_agent_streams_its_answer_and_calls_tools_in_parallel(line: Releas
     assert_eq!(joined, text);
     assert!(last.count() > 1, "{pieces:#?}");
     assert!(pieces.iter().all(|piece| piece["_msgid"] == result["_msgid"]), "{pieces:#?}");
+}
+
+/// The agent runs on, so its runs do not show it: its status and its errors do, before the first message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shows_a_memory_that_is_down_until_it_is_back() {
+    let mut scene = Scene::start(ReleaseLine::Newer).await;
+    let mut redis = RedisServer::start();
+    redis.kill();
+    let agent = json!({"name": "Clerk", "memory": "talks", "sessionId": "s"});
+    let flow = scene
+        .flow()
+        .standard_agent(&scene.witness, &[], &[])
+        .scripted(&[final_answer("Here.")])
+        .change("agent", agent)
+        .node("talks", "redis-memory", json!([[]]), redis.props(&json!({"name": "Talks"})));
+    scene.deploy(&flow).await;
+    let errors = async || {
+        scene.node_red.admin.ask("GET", "/redflow/agents/agent/errors").await.ok(200)["errors"].clone()
+    };
+    let is_yellow = |status: &Value| {
+        status["fill"] == "yellow"
+            && status["text"].as_str().is_some_and(|text| text.starts_with("Redis cannot be reached"))
+    };
+    scene.node_red.comms.wait_for_status("agent", is_yellow).await;
+    let message = "Redis cannot be reached: the agent runs without its memory `Talks`";
+    assert_eq!(errors().await, json!([{"code": "MEMORY_ERROR", "message": message}]));
+    scene.ask().await;
+    scene.node_red.comms.wait_for_status("agent", is_yellow).await;
+    redis.restart();
+    let is_done = |status: &Value| status["fill"] == "green";
+    scene.node_red.comms.wait_for_status("agent", is_done).await;
+    assert_eq!(errors().await, json!([]));
+    // It goes down while no message comes, and a run finds it. A new sidecar finds it as well.
+    redis.kill();
+    scene.ask().await;
+    scene.node_red.comms.wait_for_status("agent", is_yellow).await;
+    scene.sidecar.kill();
+    scene.sidecar.start();
+    scene.node_red.comms.wait_for_status("agent", |status| status["fill"] == "grey").await;
+    scene.node_red.comms.wait_for_status("agent", is_yellow).await;
+    // Without the memory nothing is missing.
+    scene.deploy(&flow.change("agent", json!({"memory": ""})).without("talks")).await;
+    scene.node_red.comms.wait_for_status("agent", |status| status["fill"] != "yellow").await;
+    assert_eq!(errors().await, json!([]));
 }

@@ -109,6 +109,44 @@ async fn every_node_loads_and_the_example_answers(line: ReleaseLine) {
     }
     let log = scene.node_red.log();
     assert!(!log.contains("[error]"), "{log}");
+    models_without_a_key_say_so(&scene).await;
+}
+
+/// Example 05 without keys: the agents say which model has none, before the first message. A key ends it.
+async fn models_without_a_key_say_so(scene: &Scene) {
+    let (node_red, (mut nodes, ..)) =
+        (&scene.node_red, imported("05-live-models.json", &scene.sidecar.url()));
+    node_red.deploy(&Value::Array(nodes.clone())).await;
+    let check = async |nodes: &[Value]| {
+        let request = node_red.admin.request("POST", "/redflow/runtimes/redflow-runtime-1/check");
+        let report = request.json(json!({"flows": nodes})).send().await.ok(200);
+        let problems = report["diagnostics"].as_array().unwrap().clone();
+        problems.into_iter().filter(|problem| problem["severity"] == "error").collect::<Vec<_>>()
+    };
+    for (agent, model, name) in [
+        ("rf05-agent-openai", "rf05-openai", "gpt-5.4-mini"),
+        ("rf05-agent-anthropic", "rf05-anthropic", "claude-sonnet-5-5"),
+        ("rf05-agent-azure", "rf05-azure", "gpt-4o"),
+    ] {
+        let message = format!("`{name}` has no API key");
+        let says_it = |status: &Value| status["fill"] == "red" && status["text"] == message;
+        node_red.comms.wait_for_status(agent, says_it).await;
+        let problems = check(&nodes).await;
+        assert_eq!(problems.len(), 3, "{problems:#?}");
+        let problem = problems.iter().find(|problem| problem["node"]["id"] == model).unwrap();
+        assert_eq!((&problem["code"], &problem["message"]), (&json!("MODEL_KEY_MISSING"), &json!(message)));
+        assert_eq!(problem["target"]["id"], agent);
+        assert!(node_red.count_log_lines(&message) > 0);
+    }
+    // The key of a deploy counts for later checks, which have none. An empty one of the editor does not.
+    let at = nodes.iter().position(|node| node["id"] == "rf05-openai").unwrap();
+    let mut with_key = nodes.clone();
+    with_key[at]["credentials"] = json!({"apiKey": KEY});
+    node_red.deploy(&Value::Array(with_key)).await;
+    node_red.comms.wait_for_status("rf05-agent-openai", |status| status.get("text").is_none()).await;
+    assert_eq!(check(&nodes).await.len(), 2);
+    nodes[at]["credentials"] = json!({"apiKey": ""});
+    assert_eq!(check(&nodes).await.len(), 3);
 }
 
 async fn only_the_provider_sees_a_key(line: ReleaseLine) {

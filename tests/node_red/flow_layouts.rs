@@ -119,14 +119,27 @@ fn first<'a>(nodes: &'a [Value], kind: &str) -> &'a Value {
 
 async fn the_http_example_answers(line: ReleaseLine) {
     let scene = Scene::start(line).await;
-    let nodes = imported("03-http-agent.json", &scene.sidecar.url());
+    let mut nodes = imported("03-http-agent.json", &scene.sidecar.url());
     let endpoint = first(&nodes, "http in").clone();
-    scene.node_red.deploy(&Value::Array(nodes)).await;
+    scene.node_red.deploy(&Value::Array(nodes.clone())).await;
     let path =
         format!("{}?session=ada&question=What%20is%206%20times%207", endpoint["url"].as_str().unwrap());
-    let reply = Request::new(scene.node_red.addr(), "GET", &path).send().await;
+    let ask = async || Request::new(scene.node_red.addr(), "GET", &path).send().await;
+    let reply = ask().await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(String::from_utf8_lossy(&reply.body), "6 times 7 is 42.");
+    // A failed run answers with the status of its code.
+    let model = nodes.iter().position(|node| node["type"] == "scripted-model").unwrap();
+    nodes[model]["replies"] = json!([{"action": "tool", "tool": "other", "input": {}, "confidence": 1}]);
+    scene.node_red.deploy(&Value::Array(nodes.clone())).await;
+    let reply = ask().await;
+    assert_eq!((reply.status, &reply.json()["code"]), (502, &json!("TOOL_NOT_ALLOWED")), "{reply:?}");
+    // So does an agent that cannot run.
+    nodes[model] = json!({"id": nodes[model]["id"], "type": "openai-model", "z": nodes[model]["z"], "x": 1,
+                          "y": 1, "wires": [[]]});
+    scene.node_red.deploy(&Value::Array(nodes)).await;
+    let reply = ask().await;
+    assert_eq!((reply.status, &reply.json()["code"]), (500, &json!("MODEL_KEY_MISSING")), "{reply:?}");
 }
 
 async fn the_chat_example_answers(line: ReleaseLine) {

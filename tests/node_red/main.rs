@@ -29,6 +29,9 @@ mod managed_sidecar;
 mod node_packages;
 mod non_json_values;
 mod packaged;
+#[allow(dead_code, reason = "the tests of the memories use more of it")]
+#[path = "../../runtime/memory/tests/all/redis_server.rs"]
+mod redis_server;
 mod refused_edges;
 mod several_instances;
 mod sidecar_unavailable;

@@ -123,10 +123,16 @@ async fn reports_a_missing_binary(line: ReleaseLine) {
         |status: &Value| status["text"].as_str().is_some_and(|text| text.contains("/nowhere/redflow"));
     let status = node_red.comms.wait_for_status("agent", names_it).await;
     assert_eq!(status["fill"], "red", "{status}");
-    assert!(node_red.count_log_lines("/nowhere/redflow") > 0);
+    // Once, in its own words.
+    assert_eq!(
+        node_red.count_log_lines("[error] [redflow-runtime] there is no program /nowhere/redflow."),
+        1
+    );
     node_red.admin.inject("ask").await;
     let caught = witness.wait_for_bodies("/caught", 1).await.remove(0);
     assert_eq!(caught["error"]["code"], "RUNTIME_UNREACHABLE", "{caught:#}");
+    assert!(caught["error"]["message"].as_str().unwrap().contains("/nowhere/redflow"), "{caught:#}");
+    assert_eq!(node_red.count_log_lines("[redflow-runtime] there is no program"), 1);
 }
 
 /// The sidecar is started again with other private hosts, and refuses one that is none.

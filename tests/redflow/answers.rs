@@ -1,6 +1,6 @@
 //! Agents that answer: at once, after tool calls, or until a limit.
 
-use crate::azure::{Turn, final_answer, tool_call, when};
+use crate::azure::{DEPLOYMENT, Turn, final_answer, tool_call, when};
 use crate::conversation::text;
 use crate::flows::{
     AGENT, CALCULATOR, CHANGE, CHANGE2, CHAT, DEBUG, Flow, INJECT, MODEL, agent, counting, debug,
@@ -71,6 +71,7 @@ async fn a_final_answer() {
     let core = json!({"type": "model_response", "traceId": run, "iteration": 1});
     assert_eq!(answered["preview"]["_agentCore"], core);
     assert_eq!(text(answered, "/preview/metadata/model"), "gpt-4-0613");
+    assert_eq!(text(answered, "/preview/metadata/deployment"), DEPLOYMENT);
     assert_eq!(frame.inputs(AGENT)[1]["preview"], action);
     // The message to the chat.
     let streamed_result = json!({"iteration": 1, "traceId": run, "action": "final", "tool": null, "confidence": 0.95,
@@ -89,7 +90,10 @@ async fn a_final_answer() {
     // Each answer of the model has one event, with its duration.
     assert_eq!(actions(ended), ["model_response", "completed"]);
     assert!(ended.pointer("/preview/envelope/observability/events/0/durationMs").unwrap().is_u64());
-    assert_eq!(frame.inputs(DEBUG)[0]["preview"], "Fine, thanks.");
+    assert_eq!(
+        (&frame.inputs(DEBUG)[0]["preview"], frame.debug_value(DEBUG)),
+        (&json!("Fine, thanks."), &json!("Fine, thanks."))
+    );
     let debug = ui.debug().await;
     assert_eq!(
         (&debug["id"], &debug["msg"], &debug["format"]),
@@ -313,5 +317,40 @@ async fn accepts_nodes_without_tab_settings_or_wires() {
     assert_eq!(frame.lines()[..3], ["start ask me 1.a/b", "out ask me 1.a/b 0 transformed", "in agent-core"]);
     let ended = frame.output(AGENT, 3);
     assert_eq!(ended["agentResult"]["completed"], true);
+    ui.end().await;
+}
+
+#[tokio::test]
+async fn a_new_agent_calls_the_tools_that_are_wired_to_it() {
+    let rules = || {
+        let call = json!({"action": "tool", "tool": "calculator", "input": {"expression": "17 * 3"}, "confidence": 0.8});
+        vec![when("What is 17 * 3?", [Turn::Act(call)]), when("51", [Turn::Act(final_answer("51"))])]
+    };
+    let wired = |endpoint: &str| {
+        let mut flow = counting(endpoint);
+        *flow.node(AGENT) = fresh_agent(AGENT, json!([[MODEL], [CALCULATOR], [], [DEBUG], [CHAT]]));
+        flow
+    };
+    let mut ui = Ui::with(rules(), wired).await;
+    let flow = wired(&ui.azure.endpoint());
+    let report = ui.check(&flow).await.to_string();
+    assert!(report.contains("DEFAULT_ASSUMED") && report.contains("all tools that are wired"), "{report}");
+    ui.inject(INJECT).await;
+    let frame = ui.frame().await;
+    assert_eq!(frame.output(AGENT, 3)["agentResult"]["message"], "51");
+    // The call has no text, so the chat has only the answer.
+    assert_eq!(frame.shown_answers(AGENT), [&json!(false), &json!(true)]);
+    assert_eq!(ui.history(CHAT).await, [("agent".to_owned(), "51".to_owned())]);
+    // A list without the tool is a warning at the deploy, and the next deploy takes it back.
+    let mut other = counting(&ui.azure.endpoint());
+    other.node(AGENT)["allowedTools"] = json!(["clock"]);
+    other.0.push(lookup(CHANGE, "clock", "1", AGENT));
+    other.node(AGENT)["wires"][1] = json!([CALCULATOR, CHANGE]);
+    ui.deploy(&other).await;
+    let warning = ui.warned(AGENT).await;
+    assert_eq!(warning["code"], "TOOL_CONNECTED_NOT_ALLOWED");
+    assert!(text(&warning, "/message").contains("Add \"calculator\" to `allowedTools`"), "{warning}");
+    ui.deploy(&flow).await;
+    ui.check_accepted(AGENT).await;
     ui.end().await;
 }

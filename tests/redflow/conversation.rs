@@ -45,7 +45,11 @@ impl Frame {
                     running.remove(node);
                     let outputs = event["data"]["outputs"].as_array().unwrap();
                     // The UI uses the index in the list, not the port.
-                    assert!(outputs.len() <= 1 && event["data"]["sampled"] == true, "{event:#}");
+                    let is_answer = port(event) == Some(4);
+                    assert!(
+                        outputs.len() <= 1 && (event["data"]["sampled"] == true || is_answer),
+                        "{event:#}"
+                    );
                     sent += usize::from(port(event).is_some());
                     if behavior(event) == "terminated" {
                         failed.insert(node);
@@ -83,6 +87,20 @@ impl Frame {
             event["event"] == "node:output" && event["nodeId"] == node && port(event) == Some(by)
         };
         self.events.iter().filter(own).map(|event| &event["data"]["outputs"][0]["payload"]).collect()
+    }
+
+    /// For each answer of an agent, whether a chat shows it.
+    pub(crate) fn shown_answers(&self, agent: &str) -> Vec<&Value> {
+        let own = |event: &&Value| event["nodeId"] == agent && port(event) == Some(4);
+        self.events.iter().filter(own).map(|event| &event["data"]["sampled"]).collect()
+    }
+
+    /// What a debug node shows.
+    #[track_caller]
+    pub(crate) fn debug_value(&self, debug: &str) -> &Value {
+        let own = |event: &&Value| event["nodeId"] == debug && event["event"] == "node:output";
+        let [one] = self.events.iter().filter(own).collect::<Vec<_>>()[..] else { panic!("not one") };
+        &one["data"]["outputs"][0]["payload"]["preview"]
     }
 
     /// The only message that a node sent from an output.

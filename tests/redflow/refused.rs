@@ -53,6 +53,12 @@ async fn a_refused_agent() {
         assert_eq!(frame.lines(), expected);
         let (who, what) = history.last().unwrap();
         assert!(who == "agent" && what.starts_with("EDGE_REJECTED: "), "{history:?}");
+        // It says what to do.
+        assert!(
+            what.contains("EDGE_KIND_MISMATCH")
+                && what.ends_with("Move the wire to port 0 (model) of an agent-core."),
+            "{what}"
+        );
         assert!(text(frame.output(AGENT, 4), "/fullMessage").len() > 20);
     }
     assert_eq!(ui.azure.requests().len(), 0);

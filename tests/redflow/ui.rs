@@ -142,7 +142,9 @@ impl Ui {
         let posted = posted.header("node-red-api-version", "v2").header("node-red-deployment-type", "full");
         let answer = self.send(posted).await.ok(200);
         let after = self.get("/flows").await.ok(200);
-        assert_eq!(after, json!({"flows": flow.0, "rev": answer["rev"]}));
+        assert_eq!(after, json!({"flows": with_all_ports(flow), "rev": answer["rev"]}));
+        // Only the UI gets longer wires.
+        assert_eq!(self.api("GET", "/flows").await, json!(flow.0));
         assert_ne!(after["rev"], before["rev"]);
         // Nodes of the earlier flow may still run.
         self.types.extend(ids_of(flow));
@@ -278,6 +280,14 @@ impl Ui {
         error["data"]["error"].to_string()
     }
 
+    /// Checks the event of a deploy with a warning about an agent: a yellow row without a run. Gives the warning.
+    pub(crate) async fn warned(&mut self, agent: &str) -> Value {
+        let row = self.event().await;
+        assert_eq!((line(&row).as_str(), row.get("frameId")), ("out agent-core - filtered", None));
+        assert_eq!(text(&row, "/nodeId"), agent);
+        row["data"]["outputs"][0]["payload"]["preview"]["warning"].clone()
+    }
+
     /// Checks the event of an agent that is not refused any more: its row is not red.
     pub(crate) async fn check_accepted(&mut self, agent: &str) {
         let row = self.event().await;
@@ -331,6 +341,16 @@ impl Ui {
         assert!(!stopped.places_containing("agent-core-1766").is_empty());
         stopped
     }
+}
+
+/// The nodes as the UI gets them: the wires of an agent have an entry for each of its five ports.
+fn with_all_ports(flow: &Flow) -> Vec<Value> {
+    let mut nodes = flow.0.clone();
+    for node in nodes.iter_mut().filter(|node| node["type"] == "agent-core") {
+        let wires = node["wires"].as_array_mut().unwrap();
+        wires.resize(wires.len().max(5), json!([]));
+    }
+    nodes
 }
 
 /// Encodes an id, more strictly than `encodeURIComponent`.

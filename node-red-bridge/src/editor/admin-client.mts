@@ -1,7 +1,8 @@
 // The client of this module's routes in the Admin API of Node-RED (admin-api.ts). Owns the addresses.
 
-import type { CancelRequest, CheckReport, CodeEntry, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
-import type { AgentErrors, LiveText, LogLines, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
+import type { CancelRequest, CheckReport, CodeEntry, IterationText, ModelList, ModelTest, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
+import { MODEL_TEST_MS } from "../admin-api.js";
+import type { AgentErrors, LiveText, LogLines, ModelForm, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
 
 /** A failed request. `status` is 0 if Node-RED itself could not be reached. */
 export class RequestError extends Error {
@@ -35,6 +36,9 @@ export const adminApi = {
     const found = await get<Partial<LiveText>>(`${runPath(runtime, run)}/text`);
     return found.text === undefined ? undefined : (found as LiveText);
   },
+  /** The recorded texts of one iteration. */
+  texts: (runtime: string, run: string, iteration: number): Promise<IterationText> =>
+    get(`${runPath(runtime, run)}/texts`, { iteration }),
   cancel: (runtime: string, run: string, request: CancelRequest): Promise<RunSummary> =>
     post(`${runPath(runtime, run)}/cancel`, request, "redflow.write"),
   resolve: (runtime: string, run: string, request: ResolveRequest): Promise<RunSummary> =>
@@ -42,6 +46,10 @@ export const adminApi = {
   code: (runtime: string, code: string): Promise<CodeEntry> => get(`${runtimePath(runtime)}/codes/${segment(code)}`),
   log: (runtime: string): Promise<LogLines> => get(`${runtimePath(runtime)}/log`),
   tools: (runtime: string): Promise<RegistryTools> => get(`${runtimePath(runtime)}/tools`),
+  testModel: (runtime: string, form: ModelForm): Promise<ModelTest> =>
+    post(`${runtimePath(runtime)}/models/test`, form, "redflow.write", MODEL_TEST_MS),
+  listModels: (runtime: string, form: ModelForm): Promise<ModelList> =>
+    post(`${runtimePath(runtime)}/models/list`, form, "redflow.write", MODEL_TEST_MS),
   operations: (): Promise<OperationList> => get("redflow/operations"),
   errors: (agent: string): Promise<AgentErrors> => get(`redflow/agents/${segment(agent)}/errors`),
 };
@@ -58,8 +66,8 @@ function get<T>(url: string, query: object = {}): Promise<T> {
   return request({ method: "GET", url, data: query }, "redflow.read");
 }
 
-function post<T>(url: string, body: unknown, permission: Permission = "redflow.read"): Promise<T> {
-  return request({ method: "POST", url, data: JSON.stringify(body), contentType: "application/json" }, permission);
+function post<T>(url: string, body: unknown, permission: Permission = "redflow.read", timeout: number = TIMEOUT_MS): Promise<T> {
+  return request({ method: "POST", url, data: JSON.stringify(body), contentType: "application/json", timeout }, permission);
 }
 
 type Permission = "redflow.read" | "redflow.write";
@@ -69,7 +77,7 @@ export function isAllowed(permission: Permission): boolean {
   return RED.user?.hasPermission(permission) ?? true;
 }
 
-/** How long a response may take. */
+/** How long a response usually may take. */
 const TIMEOUT_MS = 30_000;
 
 /**
@@ -81,7 +89,7 @@ function request<T>(options: object, permission: Permission): Promise<T> {
     return Promise.reject(new RequestError(403, { code: "FORBIDDEN", message: "" }));
   }
   return new Promise((resolve, reject) => {
-    $.ajax({ ...options, dataType: "json", timeout: TIMEOUT_MS })
+    $.ajax({ timeout: TIMEOUT_MS, ...options, dataType: "json" })
       .done((response: T) => resolve(response))
       .fail((xhr: { status: number; responseJSON?: Partial<Problem> }) => {
         const { code, message } = xhr.responseJSON ?? {};

@@ -12,9 +12,10 @@ import { type AgentRef, describeProblem, runsView } from "./agent-runs-view.mjs"
 import { type Tabs, createTabs } from "./agent-tabs.mjs";
 import { type Operations, type Tool, describeTools, namesOf } from "./agent-tools.mjs";
 import { toolsView } from "./agent-tools-view.mjs";
-import { type AgentInstance, type Wiring, agentInstances, roleOf, toolsOf, wiredServices, withServices } from "./agent-wiring.mjs";
+import { type AgentInstance, agentInstances, roleOf, toolsOf, wiredServices, withServices } from "./agent-wiring.mjs";
 import { onChecked, problemsOf, state } from "./checks.mjs";
 import { MAX_ROW_CHARS, cut, element } from "./dom.mjs";
+import { wiring } from "./editor-wiring.mjs";
 import { isReference } from "./rules.mjs";
 import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
@@ -315,26 +316,3 @@ function runtimeOf(agent: EditorNode): string | undefined {
 function hasRuntime(agent: EditorNode): boolean {
   return RED.nodes.node(runtimeOf(agent) ?? "")?.type === "redflow-runtime";
 }
-
-/** The flow of the editor. */
-const wiring: Wiring = {
-  next: (node, port) =>
-    RED.nodes
-      .getNodeLinks(node, 0)
-      .filter((link) => port === undefined || link.sourcePort === port)
-      .map(({ target }) => target),
-  previous: (node) => RED.nodes.getNodeLinks(node, 1).map(({ source }) => source),
-  node: (id) => RED.nodes.node(id) ?? undefined,
-  all: (type) => RED.nodes.filterNodes({ type }),
-  inside(subflow) {
-    const entry = RED.nodes.subflow(subflow)?.in[0];
-    const found: EditorNode[] = [];
-    RED.nodes.eachLink((link) => {
-      if (entry !== undefined && link.source === entry) {
-        found.push(link.target);
-      }
-    });
-    return found;
-  },
-  isOff: (node) => node.d === true || RED.nodes.workspace(node.z ?? "")?.disabled === true,
-};

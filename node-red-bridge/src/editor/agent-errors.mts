@@ -3,6 +3,7 @@
 
 import type { Diagnostic, RunSummary } from "@redflow/bindings";
 import type { AgentError } from "../admin-api.js";
+import { phraseText } from "./phrases.mjs";
 
 /** The most groups. */
 export const MAX_GROUPS = 50;
@@ -31,11 +32,12 @@ export interface ErrorGroup {
 
 /** Merges the checker's problems, failed runs and errors without a run into groups. */
 export function errorsOf(problems: Diagnostic[], runs: RunSummary[], withoutRun: AgentError[], agent: string): ErrorGroup[] {
+  const [lasting, others] = [withoutRun.filter(isLasting), withoutRun.filter((error) => !isLasting(error))];
   const past: ErrorGroup[] = [
     ...runs.filter(({ status }) => status === "failed").map(groupOfRun),
-    ...withoutRun.map(groupOfError),
+    ...others.map(groupOfError),
   ].sort((a, b) => (b.at ?? 0) - (a.at ?? 0));
-  return [...groupsOfProblems(problems, agent), ...mergeEqual(past)].slice(0, MAX_GROUPS);
+  return [...groupsOfProblems(problems, agent), ...lasting.map(groupOfLasting), ...mergeEqual(past)].slice(0, MAX_GROUPS);
 }
 
 /** The start of the sidecar's notice about a run that waits for a person. */
@@ -54,7 +56,8 @@ export function countOf(groups: ErrorGroup[]): number {
 function groupsOfProblems(problems: Diagnostic[], agent: string): ErrorGroup[] {
   const relevant = problems.filter(({ severity }) => severity !== "info");
   const groups = relevant.map(({ code, severity, message, help, node, port, pointer, target }): ErrorGroup => {
-    const about = node !== null && node.id !== agent ? node.name || node.type : undefined;
+    const name = node !== null && node.id !== agent ? node.name || node.type : undefined;
+    const about = name !== undefined && message.includes(name) ? undefined : name;
     return {
       key: JSON.stringify(["now", code, node?.id, port, pointer, target?.id]),
       code,
@@ -75,8 +78,19 @@ function groupOfRun({ runId, code, startedAt, endedAt }: RunSummary): ErrorGroup
   return { key: runId, code: code ?? "INTERNAL", severity: "error", at, count: 1, runs: [{ id: runId, at }] };
 }
 
-function groupOfError({ at, code, message }: AgentError): ErrorGroup {
-  return { key: JSON.stringify([at, code, message]), code, severity: "error", at, count: 1, message, runs: [] };
+function groupOfError({ at, code, message, phrase }: AgentError): ErrorGroup {
+  const key = JSON.stringify([at, code, message]);
+  return { key, code, severity: "error", at: at ?? 0, count: 1, message: phraseText(phrase, message), runs: [] };
+}
+
+/** A service that fails while the agent runs on without it. */
+function groupOfLasting({ code, message, phrase }: AgentError): ErrorGroup {
+  const key = JSON.stringify(["lasting", code]);
+  return { key, code, severity: "warning", count: 1, message: phraseText(phrase, message), runs: [] };
+}
+
+function isLasting({ at }: AgentError): boolean {
+  return at === undefined;
 }
 
 /** Merges equal neighbours. The key is that of the oldest, so that it stays the same when the group grows. */

@@ -137,7 +137,8 @@ class View implements RunsView {
       this.stopRun();
       this.shown = run;
       if (run !== undefined && this.agent !== undefined) {
-        this.timeline = timelineView(this.timelineHost);
+        const { runtime } = this.agent;
+        this.timeline = timelineView(this.timelineHost, (iteration) => adminApi.texts(runtime, run, iteration));
         this.run = watchRun({ ...this.agent, run }, (update) => this.draw(run, update));
         this.run.setVisible(this.visible);
       }

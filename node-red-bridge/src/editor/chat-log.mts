@@ -42,7 +42,7 @@ class ItemView implements ListPart<ChatItem> {
   constructor({ type }: ChatItem) {
     const isPerson = type === "user";
     const side = isPerson ? "redflow-chat-user" : "redflow-chat-agent";
-    const speaker = element("span", { class: "redflow-chat-who", text: text(isPerson ? "nodes.chat.person" : "nodes.chat.agent") });
+    const speaker = element("span", { class: "redflow-unseen", text: text(isPerson ? "nodes.chat.person" : "nodes.chat.agent") });
     this.root = element("div", { class: `redflow-chat-item ${side}` }, speaker, this.content);
   }
 

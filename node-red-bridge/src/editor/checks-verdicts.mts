@@ -1,6 +1,6 @@
 // Maps a report of the checker to the nodes, agents and wires of the editor. Pure; checks nothing itself.
 
-import type { CheckReport, Diagnostic } from "@redflow/bindings";
+import type { CheckReport, Diagnostic, Phrase } from "@redflow/bindings";
 import { cut } from "./dom.mjs";
 import { type FlowMap, isAgent } from "./flow.mjs";
 
@@ -14,13 +14,15 @@ const LINE_CHARS = 100;
 /** The most characters of a node id with its subflow instances. Longer ids are not replaced by labels. */
 const ID_CHARS = 500;
 
-/** The texts that do not come from the checker. */
+/** The texts that do not come from the checker, and how to translate those that do. */
 export interface Texts {
   /** For a wire from another node. */
   from(name: string): string;
   more(count: number): string;
   /** The label of a node on the canvas. */
   labelOf(id: string): string | undefined;
+  /** A text of the checker in the user's language; the English one if there is no other. */
+  translate(phrase: Phrase | undefined, english: string): string;
 }
 
 /** A problem as a node shows it. */
@@ -65,7 +67,7 @@ export function verdictsOf(report: CheckReport, map: FlowMap, texts: Texts): Ver
     if (reported.severity === "info") {
       continue;
     }
-    const diagnostic = withEditorIds(reported, map, texts);
+    const diagnostic = forEditor(reported, map, texts);
     const { node, target } = diagnostic;
     if (node === null) {
       unusable ??= isError(diagnostic) ? explain(diagnostic).join(". ") : undefined;
@@ -74,11 +76,12 @@ export function verdictsOf(report: CheckReport, map: FlowMap, texts: Texts): Ver
     const explanation = isError(diagnostic) ? explain(diagnostic) : undefined;
     const [nodeId, targetId] = [map.idOf(node), target === null ? undefined : map.idOf(target)];
     const property = propertyOf(diagnostic);
-    const ends = [nodeId, isEdge(diagnostic) ? targetId : undefined].filter((id) => id !== undefined);
+    const hasTwoEnds = isEdge(diagnostic) || isOfService(diagnostic);
+    const ends = [nodeId, hasTwoEnds ? targetId : undefined].filter((id) => id !== undefined);
     for (const id of new Set(ends)) {
       addOnce(byNode, id, diagnostic);
       if (explanation !== undefined) {
-        const from = id === nodeId ? [] : [texts.from(cut(plain(node.name || node.type), SENTENCE_CHARS))];
+        const from = id === nodeId || !isEdge(diagnostic) ? [] : [texts.from(cut(plain(node.name || node.type), SENTENCE_CHARS))];
         const sentence = [...from, ...explanation].join("\n");
         add(sentences, id, { sentence, ...(id === nodeId && property !== undefined && { property }) });
       }
@@ -158,15 +161,19 @@ function splitWord(word: string): string[] {
   return parts;
 }
 
-/** Replaces the checker's ids, which contain subflow instances, with those of the editor, and ids with labels. */
-function withEditorIds(diagnostic: Diagnostic, map: FlowMap, texts: Texts): Diagnostic {
+/**
+ * Translates the texts. Replaces the checker's ids, which contain subflow instances, with those of the editor, and ids with
+ * labels.
+ */
+function forEditor(diagnostic: Diagnostic, map: FlowMap, texts: Texts): Diagnostic {
   const convert = (end: Diagnostic["node"]): Diagnostic["node"] => {
     const id = end === null ? undefined : map.idOf(end);
     return end === null || id === undefined ? end : { ...end, id, name: end.name || (texts.labelOf(id) ?? "") };
   };
-  const { node, target, message, help } = diagnostic;
-  const relabel = (sentence: string): string => withLabels(sentence, map, texts);
-  return { ...diagnostic, node: convert(node), target: convert(target), message: relabel(message), help: relabel(help) };
+  const { node, target, messagePhrase, helpPhrase } = diagnostic;
+  const message = withLabels(texts.translate(messagePhrase, diagnostic.message), map, texts);
+  const help = withLabels(texts.translate(helpPhrase, diagnostic.help), map, texts);
+  return { ...diagnostic, node: convert(node), target: convert(target), message, help };
 }
 
 /** Replaces the ids of unnamed nodes with their labels, because the canvas shows no ids. */
@@ -187,6 +194,11 @@ function propertyOf({ code, pointer }: Diagnostic): string | undefined {
 /** Whether a problem is about both ends of a wire. */
 function isEdge({ code }: Diagnostic): boolean {
   return code.startsWith("EDGE_") || code === "RESULT_ON_MEMORY_PORT";
+}
+
+/** Whether a problem is about a service that keeps an agent from running. */
+function isOfService({ node, target }: Diagnostic): boolean {
+  return !isAgent(node?.type ?? "") && isAgent(target?.type ?? "");
 }
 
 /** The drawn wire that a problem is about: the first one if it passes junctions. */

@@ -7,6 +7,7 @@ import { CheckLoop, type CheckState, type NotChecked, type Outcome } from "./che
 import { type Texts, type Verdicts, plain, summarize, verdictsOf } from "./checks-verdicts.mjs";
 import { flowToCheck, createFlowMap } from "./flow.mjs";
 import { canvasLabel } from "./node-label.mjs";
+import { phraseText } from "./phrases.mjs";
 import { text } from "./text.mjs";
 
 export type { CheckState } from "./checks-loop.mjs";
@@ -26,6 +27,7 @@ export const texts: Texts = {
   from: (name) => text("checks.from", { name }),
   more: (number) => text("checks.more", { number }),
   labelOf: (id) => canvasLabel(RED.nodes.node(id)),
+  translate: phraseText,
 };
 
 let verdicts: Verdicts | undefined;
@@ -92,7 +94,7 @@ export const checks = { problemsOf, state, onChecked, verdict };
 /** Starts to check. Called once, when the editor is loaded. */
 export function startChecks(): void {
   const loop = new CheckLoop({
-    flow: () => flowToCheck(RED.nodes.createCompleteNodeSet({ credentials: false })),
+    flow: () => flowToCheck(RED.nodes.createCompleteNodeSet({ credentials: false }), (id) => RED.nodes.node(id)?.credentials),
     runtimes: adminApi.runtimes,
     check: (runtime, flow) => adminApi.check(runtime, flow.nodes),
     visible: () => !document.hidden,

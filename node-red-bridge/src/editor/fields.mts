@@ -2,7 +2,7 @@
 // no node type. Shows texts of users only as text.
 
 import { cut, untrusted } from "./dom.mjs";
-import { isBlank, isReference, parse } from "./rules.mjs";
+import { type Verdict, isBlank, isReference, parse } from "./rules.mjs";
 import { text } from "./text.mjs";
 import { type Field, fieldOf, isCheckbox, isTouched, rememberValue } from "./touched-fields.mjs";
 
@@ -160,9 +160,7 @@ function prepareProblems(node: EditorNode, prefix: string): void {
     if (field.length === 0) {
       continue;
     }
-    const input = (): unknown =>
-      ownField.is("textarea") ? jsonOf(ownField.val()) : field.is(":checkbox") ? field.prop("checked") : field.val();
-    const value = (): unknown => (name in defaults && !isTouched(field[0]) ? node[name] : input());
+    const value = (): unknown => typedValue(node, name, prefix);
     const read = (): void => {
       // Nodes of the editor are proxies: an assignment would change the node itself.
       Object.defineProperty(typed, name, { value: value(), configurable: true, enumerable: true, writable: true });
@@ -181,6 +179,16 @@ function prepareProblems(node: EditorNode, prefix: string): void {
   $(".redflow-problem").not(":empty").closest("details").prop("open", true);
 }
 
+/** The value of a property as the dialog would save it. */
+export function typedValue(node: EditorNode, name: string, prefix: string = PREFIX): unknown {
+  const field = fieldOf(prefix, name);
+  if (field === undefined || (name in node._def.defaults && !isTouched(field))) {
+    return node[name];
+  }
+  const isJson = field.tagName === "TEXTAREA" && field.id === `${prefix}-redflow-${name}`;
+  return isJson ? jsonOf(field.value) : isCheckbox(field) ? field.checked : field.value;
+}
+
 /** Adds a line for the problem below a field. Also colours the border, which Node-RED does only for its own fields. */
 function addProblemLine(field: any, check: () => unknown): () => void {
   const id = `${field.attr("id")}-problem`;
@@ -197,18 +205,27 @@ function addProblemLine(field: any, check: () => unknown): () => void {
   };
 }
 
+/** Whether a value names a key node of this type, or none. */
+export function keyVerdict(value: unknown, of: string): Verdict {
+  const isNone = isBlank(value) || value === "_ADD_" || isReference(value);
+  return isNone || RED.nodes.node(String(value))?.type === of ? true : text("fields.keyGone", { name: text("nodes.field.keyNode") });
+}
+
 /**
- * Shows where the key comes from while its field is empty. The key of the sidecar's environment is only for the provider itself,
- * so not with the address of another server in the field `elsewhere`.
+ * Shows where the key comes from while its field is empty: from the shared key, else from the sidecar's environment. The latter is
+ * only for the provider itself, so not with the address of another server in the field `elsewhere`.
  */
 export function noteKey(variable: string, elsewhere?: string): void {
-  const key = $(`#${PREFIX}-apiKey`);
+  const [key, shared] = [$(`#${PREFIX}-apiKey`), $(`#${PREFIX}-keyNode`)];
   const other = $(`#${PREFIX}-${elsewhere ?? ""}`);
-  const note = $("<div>", { class: "redflow-note" }).text(text("fields.keyFrom", { variable })).appendTo(key.closest(".form-row"));
+  const note = $("<div>", { class: "redflow-note" }).appendTo(key.closest(".form-row"));
   const update = (): void => {
-    note.toggle(isBlank(key.val()) && (elsewhere === undefined || isBlank(other.val())));
+    const isShared = Boolean(RED.nodes.node(String(shared.val() ?? "")));
+    const isNeeded = isBlank(key.val()) && (isShared || elsewhere === undefined || isBlank(other.val()));
+    note.text(isShared ? text("fields.keyShared") : text("fields.keyFrom", { variable })).toggle(isNeeded);
   };
-  key.on("input change", update);
-  other.on("input change", update);
+  for (const field of [key, shared, other]) {
+    field.on("input change", update);
+  }
   update();
 }

@@ -1,6 +1,6 @@
 // The flow of the editor as it is sent to the checker, and a map of it. Pure: reads Node-RED's export and checks nothing.
 
-import { publicDefinition, runsInSidecar } from "../node-definition.js";
+import { PASSWORD_MASK, publicDefinition, runsInSidecar } from "../node-definition.js";
 import { AGENT_TYPES } from "../sidecar-types.js";
 import { bindsByInput, namedServices, servicePorts } from "./agent-ports.mjs";
 import { roleOf } from "./agent-wiring.mjs";
@@ -17,8 +17,11 @@ export interface FlowToCheck {
   runtimes: string[];
 }
 
+/** The credentials of a node as far as the editor knows them: until a dialog has loaded them, it knows none. */
+export type CredentialsOf = (id: string) => Record<string, unknown> | undefined;
+
 /** The flow to check; undefined if it has no node that the sidecar runs. */
-export function flowToCheck(exported: ExportedNode[]): FlowToCheck | undefined {
+export function flowToCheck(exported: ExportedNode[], credentialsOf: CredentialsOf): FlowToCheck | undefined {
   if (!exported.some((node) => runsInSidecar(textOf(node.type)))) {
     return undefined;
   }
@@ -30,11 +33,25 @@ export function flowToCheck(exported: ExportedNode[]): FlowToCheck | undefined {
         definition[key] = 0;
       }
     }
-    return definition;
+    const credentials = runsInSidecar(textOf(node.type)) ? maskCredentials(credentialsOf(textOf(node.id))) : {};
+    return Object.keys(credentials).length === 0 ? definition : { ...definition, credentials };
   });
   const agents = exported.filter((node) => isAgent(textOf(node.type)));
   const runtimes = new Set(agents.map((agent) => textOf(agent.runtime)).filter((id) => id !== ""));
   return { nodes, text: JSON.stringify(nodes), runtimes: [...runtimes] };
+}
+
+/** The mask for each credential that is set, and an empty text for each one that is not. Never a value. */
+function maskCredentials(credentials: Record<string, unknown> | undefined): Record<string, string> {
+  const masked: Record<string, string> = {};
+  for (const [key, value] of Object.entries(credentials ?? {})) {
+    // Node-RED keeps `has_apiKey` for the password `apiKey`, and the values before the edit in `_`.
+    const name = key.startsWith("has_") ? key.slice("has_".length) : key;
+    if (key !== "_" && (name !== key || !Object.hasOwn(credentials ?? {}, `has_${key}`))) {
+      masked[name] = value === true || (typeof value === "string" && value !== "") ? PASSWORD_MASK : "";
+    }
+  }
+  return masked;
 }
 
 export function isAgent(type: string): boolean {

@@ -21,13 +21,26 @@ export function fillSentence(key: string, values: Record<string, string | number
 
 /** A number with this many decimals, in the language of the editor. */
 export function formatDecimal(value: number, digits: number): string {
-  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false };
+  return format(value, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
+}
+
+function format(value: number, options: Intl.NumberFormatOptions): string {
   try {
     return new Intl.NumberFormat(RED.i18n?.lang(), options).format(value);
   } catch {
     // The browser does not know the language.
-    return value.toFixed(digits);
+    return new Intl.NumberFormat("en-US", options).format(value);
   }
+}
+
+/** A whole number, in groups of thousands. */
+export function formatCount(value: number): string {
+  return format(value, { maximumFractionDigits: 0 });
+}
+
+/** A cost. Small ones have three digits that are not zero. */
+export function formatCost(value: number): string {
+  return format(value, value < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 2 });
 }
 
 /** A duration, such as `1.5 s`. */

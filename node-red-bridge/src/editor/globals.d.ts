@@ -12,6 +12,8 @@ interface EditorNode {
   valid?: boolean;
   dirty?: boolean;
   changed?: boolean;
+  /** Loaded when a dialog opens; dropped by a deploy. */
+  credentials?: Record<string, unknown>;
   _def: { category?: string; label?: unknown; defaults: Record<string, EditorDefault>; credentials?: Record<string, EditorDefault>; set?: { module?: string } };
   [property: string]: unknown;
 }
@@ -28,6 +30,17 @@ interface EditorLink {
   source: EditorNode;
   sourcePort: number;
   target: EditorNode;
+}
+
+/** A step of the undo history. */
+interface EditorHistoryEvent {
+  t: string;
+  /** The ids of added nodes, or removed nodes. */
+  nodes?: unknown[];
+  changes?: Record<string, unknown>;
+  /** The steps of a `multi`. */
+  events?: EditorHistoryEvent[];
+  dirty?: boolean;
 }
 
 interface EditorComms {
@@ -58,10 +71,17 @@ interface EditorRed {
   };
   view: {
     redraw(force?: boolean): void;
+    redrawStatus(node: EditorNode): void;
     scale(): number;
     reveal(id: string, triggerHighlight?: boolean): void;
     focus(): void;
     annotations: { register(id: string, options: object): void };
+  };
+  history: {
+    depth(): number;
+    peek(): EditorHistoryEvent | undefined;
+    push(event: EditorHistoryEvent): void;
+    replace(event: EditorHistoryEvent): void;
   };
   workspaces: { active(): string };
   hooks: { add(hook: string, listener: (event: any) => void): void };

@@ -7,13 +7,18 @@ import { startBadges } from "./badge.mjs";
 import { openChat, startChats } from "./chat-window.mjs";
 import { checks, startChecks } from "./checks.mjs";
 import * as fields from "./fields.mjs";
+import { prepareModelTest } from "./model-test.mjs";
 import { label } from "./node-label.mjs";
+import { prepareParameters } from "./parameters-view.mjs";
 import { listRegistry } from "./registry-tool.mjs";
 import * as rules from "./rules.mjs";
 import { openRuntime, runtimeVerdict, startRuntimes, tokenVerdict } from "./runtimes.mjs";
 import { addSidebar } from "./sidebar.mjs";
+import { startStatuses } from "./statuses.mjs";
 import { text } from "./text.mjs";
 import { keepUntouched } from "./touched-fields.mjs";
+import { startToolTicks } from "./tool-ticks.mjs";
+import { startWaitingNotices } from "./waiting-notices.mjs";
 import { startWires } from "./wires.mjs";
 
 declare global {
@@ -24,7 +29,18 @@ declare global {
 
 /** Starts each part by itself, so that a failure of one does not stop the others. */
 function start(): void {
-  for (const startPart of [startWires, startBadges, startChecks, startRuntimes, startChats, addSidebar]) {
+  const parts = [
+    startWires,
+    startToolTicks,
+    startBadges,
+    startChecks,
+    startStatuses,
+    startRuntimes,
+    startChats,
+    addSidebar,
+    startWaitingNotices,
+  ];
+  for (const startPart of parts) {
     try {
       startPart();
     } catch (error) {
@@ -38,6 +54,6 @@ function start(): void {
 const isFirst = window.RedflowEditor === undefined;
 window.RedflowEditor ??= {
   ...{ ...rules, ...fields, ...checks, ...agent },
-  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, runtimeVerdict, stopsVerdict, text, tokenVerdict },
+  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, prepareModelTest, prepareParameters, runtimeVerdict, stopsVerdict, text, tokenVerdict },
 };
 RED.plugins.registerPlugin("redflow-editor", { type: "redflow-editor", onadd: () => isFirst && start() });

@@ -42,7 +42,7 @@ export interface ListRule extends Rule {
 }
 
 /** The text that Node-RED shows for a stored secret. */
-const STORED_SECRET = "__PWRD__";
+export const STORED_SECRET = "__PWRD__";
 
 /** Whether a value is `${NAME}` only: Node-RED replaces it with the variable when the flow starts. */
 export function isReference(value: unknown): boolean {

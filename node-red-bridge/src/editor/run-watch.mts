@@ -49,6 +49,8 @@ export interface RunUpdate {
 
 export interface RunsSelection extends RunsQuery {
   runtime: string;
+  /** The shortest time between two requests. */
+  minGapMs?: number;
 }
 
 export interface RunSelection {
@@ -92,7 +94,7 @@ export function isActive(status: RunStatus): boolean {
 }
 
 export function watchRuns(selection: RunsSelection, listener: (update: RunsUpdate) => void, env = page): Watch {
-  const { runtime, ...query } = selection;
+  const { runtime, minGapMs, ...query } = selection;
   let update: RunsUpdate = { runs: [] };
   const request = async (): Promise<boolean> => {
     const { runs, next } = await env.runs(runtime, query);
@@ -100,7 +102,7 @@ export function watchRuns(selection: RunsSelection, listener: (update: RunsUpdat
     return runs.some(({ status }) => isActive(status));
   };
   const notify = (problem?: Problem): void => listener(problem === undefined ? update : { ...update, problem });
-  return new Poller({ request, notify, agent: selection.agent, env });
+  return new Poller({ request, notify, agent: selection.agent, env, ...(minGapMs !== undefined && { minGapMs }) });
 }
 
 /** Whether the model of an agent writes for people. That of an agent without a stream port writes JSON for the agent. */
@@ -162,6 +164,7 @@ interface PollerOptions {
   /** Then only the status of this agent triggers a request. */
   agent: string | undefined;
   env: WatchEnvironment;
+  minGapMs?: number;
   /** Whether the data cannot change any more. */
   isFinal?: () => boolean;
   /** Whether the data change all the time now. */
@@ -253,7 +256,7 @@ class Poller implements Watch {
       return Math.min(RETRY_MS * 2 ** (this.failures - 1), MAX_RETRY_MS);
     }
     if (this.stale) {
-      return MIN_GAP_MS;
+      return this.options.minGapMs ?? MIN_GAP_MS;
     }
     const activeMs = this.options.isWriting?.() === true ? WRITING_MS : ACTIVE_MS;
     return this.active ? activeMs : undefined;

@@ -1,10 +1,12 @@
 // The list of a sidecar's runs in the sidebar, one page at a time. Owns the filter and the page.
 
+import { type AgentPlace, findAgent } from "./agent-place.mjs";
+import { canvasLabel } from "./node-label.mjs";
 import type { RunStatus, RunSummary } from "@redflow/bindings";
 import { MAX_ROW_CHARS, button, cut, element, untrusted } from "./dom.mjs";
 import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
 import { type RunsUpdate, type Watch, watchRuns } from "./run-watch.mjs";
-import { formatAge, formatTime } from "./formats.mjs";
+import { formatAge, formatCost, formatCount, formatTime } from "./formats.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
 
@@ -119,13 +121,14 @@ class RunRow implements ListPart<RunSummary> {
   private readonly name = untrusted("span", "", { class: "redflow-run-name" });
   private readonly status = element("span", { class: "redflow-run-status" });
   private readonly code = untrusted("code", "", { class: "redflow-code" });
+  private readonly used = element("span");
   private readonly age = element("span", { class: "redflow-run-age" });
   private readonly reveal: HTMLButtonElement;
   private run: RunSummary | undefined;
 
   constructor(open: (run: RunSummary) => void) {
     const row = button("", () => this.run && open(this.run), { class: "redflow-run-open" });
-    const more = element("span", { class: "redflow-run-more" }, this.status, this.code, this.age);
+    const more = element("span", { class: "redflow-run-more" }, this.status, this.code, this.used, this.age);
     row.append(this.dot, this.name, more);
     const label = text("runs.list.reveal");
     this.reveal = button("", () => this.run && revealAgent(this.run), { title: label, class: "redflow-run-reveal" });
@@ -139,6 +142,7 @@ class RunRow implements ListPart<RunSummary> {
     setText(this.name, agentName(run));
     setText(this.status, statusText(run.status));
     setText(this.code, run.code ?? "");
+    setText(this.used, usedLabel(run.tally));
     setText(this.age, formatAge(Date.now() - run.startedAt));
     this.age.title = formatTime(run.startedAt);
     this.dot.className = `redflow-dot redflow-dot-${run.status}`;
@@ -153,22 +157,40 @@ function setText(target: HTMLElement, content: string): void {
   }
 }
 
+/** The tokens and the cost of a run that has ended or waits, in short. */
+function usedLabel(tally: RunSummary["tally"]): string {
+  const n = tally === undefined ? 0 : tally.inputTokens + tally.outputTokens;
+  if (tally === undefined || n === 0) {
+    return "";
+  }
+  const tokens = text("runs.used.row", { n: formatCount(n) });
+  return tally.cost === undefined ? tokens : `${tokens} · ${text("runs.used.cost", { cost: formatCost(tally.cost) })}`;
+}
+
 export function statusText(status: RunStatus): string {
   return text(`runs.status.${status}`);
 }
 
-/** The name of the run's agent at that time; its id if it had none. */
+/** The name of the run's agent at that time, else its label, with the instance of a subflow around it. */
 export function agentName({ name, agent }: RunSummary): string {
-  return name !== "" ? name : agent.nodeId;
+  const place = placeOf(agent.nodeId);
+  const own = name !== "" ? name : (canvasLabel(place?.agent) ?? agent.nodeId);
+  const around = canvasLabel(place?.instance);
+  return around === undefined ? own : `${own} (${around})`;
 }
 
 export function isInEditor({ agent }: RunSummary): boolean {
-  return (RED.nodes.node(agent.nodeId) ?? undefined) !== undefined;
+  return placeOf(agent.nodeId) !== undefined;
 }
 
-/** Shows the agent on the canvas. */
-export function revealAgent(run: RunSummary): void {
-  if (isInEditor(run)) {
-    RED.view.reveal(run.agent.nodeId, true);
+/** Shows the agent on the canvas, or the instance of a subflow that it is in. */
+export function revealAgent({ agent }: RunSummary): void {
+  const place = placeOf(agent.nodeId);
+  if (place !== undefined) {
+    RED.view.reveal((place.instance ?? place.agent).id, true);
   }
+}
+
+function placeOf(id: string): AgentPlace | undefined {
+  return findAgent(id, (one) => RED.nodes.node(one));
 }

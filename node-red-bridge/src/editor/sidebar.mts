@@ -24,6 +24,7 @@ class Sidebar {
   private readonly root = element("div", { class: "redflow-sidebar" }, this.runtimes.root, this.problem.root, this.body);
   private readonly watch: Watch;
   private visible = false;
+  private awaitsFocus = false;
   private runs: RunsPanel | undefined;
   private run: RunPanel | undefined;
   /** The run that a dialog has asked to show. */
@@ -36,10 +37,21 @@ class Sidebar {
     const observer = new IntersectionObserver((entries) => this.setVisible(entries.at(-1)?.isIntersecting === true));
     observer.observe(this.root);
     const [name, content] = [text("runs.sidebar.name"), this.root];
-    RED.actions.add(ACTION, () => RED.sidebar.show(TAB), { label: text("runs.sidebar.action") });
+    // Scripts may focus it; the tab key then goes to its first control.
+    this.root.tabIndex = -1;
+    this.root.setAttribute("role", "region");
+    this.root.setAttribute("aria-label", name);
+    RED.actions.add(ACTION, () => this.showAndFocus(), { label: text("runs.sidebar.action") });
     RED.keyboard.add("*", SHORTCUT, ACTION);
     const icon = { iconClass: "fa fa-random", action: ACTION, enableOnEdit: true };
     RED.sidebar.addTab({ id: TAB, label: name, name, content, ...icon });
+  }
+
+  /** Shows the tab and moves the focus there, at the latest when the sidebar has opened. */
+  private showAndFocus(): void {
+    RED.sidebar.show(TAB);
+    this.root.focus();
+    this.awaitsFocus = document.activeElement !== this.root;
   }
 
   /** Shows a run by its id. */
@@ -61,6 +73,10 @@ class Sidebar {
 
   private setVisible(visible: boolean): void {
     this.visible = visible;
+    if (visible && this.awaitsFocus) {
+      this.awaitsFocus = false;
+      this.root.focus();
+    }
     this.watch.setVisible(visible);
     this.runs?.setVisible(visible && this.run === undefined);
     this.run?.setVisible(visible);

@@ -1,14 +1,16 @@
 // Draws the timeline of a run and updates it in place: opened details stay open. Owns the elements below its host. Shows
-// untrusted text as text.
+// untrusted text as text. The texts of a run are requested when a user opens them.
 
+import type { CallText, IterationText } from "@redflow/bindings";
 import type { LiveText } from "../admin-api.js";
 import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
-import { formatClock, formatDuration, formatTime, fillSentence } from "./formats.mjs";
+import { formatClock, formatCost, formatCount, formatDuration, formatTime, fillSentence } from "./formats.mjs";
 import { text } from "./text.mjs";
+import { type ReadTexts, TextDetails } from "./text-details.mjs";
 import { confidenceChart, formatConfidence } from "./timeline-chart.mjs";
-import type { FailedModel, LastAction, ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered } from "./timeline.mjs";
-import { activeCalls, confidences, unansweredReason } from "./timeline.mjs";
+import type { FailedModel, LastAction, ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered, Used } from "./timeline.mjs";
+import { activeCalls, confidences, unansweredReason, usedBy } from "./timeline.mjs";
 
 /** How often the clocks of the running calls are updated. */
 const TICK_MS = 1_000;
@@ -19,8 +21,9 @@ export interface TimelineView {
   destroy(): void;
 }
 
-export function timelineView(host: HTMLElement): TimelineView {
-  return new View(host);
+/** Creates the timeline of a run. `readTexts` requests the texts of one of its iterations. */
+export function timelineView(host: HTMLElement, readTexts: ReadTexts): TimelineView {
+  return new View(host, readTexts);
 }
 
 class View implements TimelineView {
@@ -29,17 +32,21 @@ class View implements TimelineView {
   private readonly chart = new CachedElement(element("div", { class: "redflow-confidences" }));
   private readonly remarks = new CachedElement(element("ul", { class: "redflow-remarks" }));
   private readonly leftOut = new CachedElement(element("p", { class: "redflow-hint" }));
-  private readonly steps = new KeyedList<ShownStep>(element("ol", { class: "redflow-steps" }), keyOf, (step) => new StepView(step));
+  private readonly used = new CachedElement(element("p", { class: "redflow-hint redflow-used" }));
+  private readonly steps: KeyedList<ShownStep>;
   private readonly end = new CachedElement(element("div", { class: "redflow-end" }));
+  private readonly output: TextDetails;
   private readonly hint = new CachedElement(element("p", { class: "redflow-hint" }));
   private timer: ReturnType<typeof setInterval> | undefined;
   /** The difference between `now` of `show` and the time of the page. */
   private clockOffset = 0;
   private timeline: RunTimeline | undefined;
 
-  constructor(host: HTMLElement) {
-    const parts = [this.last, this.chart, this.remarks, this.leftOut].map(({ root }) => root);
-    this.root.append(...parts, this.steps.root, this.end.root, this.hint.root);
+  constructor(host: HTMLElement, readTexts: ReadTexts) {
+    this.steps = new KeyedList(element("ol", { class: "redflow-steps" }), keyOf, (step) => new StepView(step, readTexts));
+    this.output = new TextDetails("output", async () => (await readTexts(this.timeline?.end?.iterations ?? 1)).output);
+    const parts = [this.last, this.used, this.chart, this.remarks, this.leftOut].map(({ root }) => root);
+    this.root.append(...parts, this.steps.root, this.end.root, this.output.root, this.hint.root);
     host.append(this.root);
   }
 
@@ -47,21 +54,20 @@ class View implements TimelineView {
     this.timeline = timeline;
     this.clockOffset = now - Date.now();
     this.last.set([timeline.last, timeline.end, wasResolvedLater(timeline)], () => lastLine(timeline));
+    const used = usedBy(timeline);
+    this.used.set(used, () => used && element("span", { text: usedText(used) }));
     const values = confidences(timeline);
     this.chart.set(values, () => withLabel(confidenceChart(values)));
     this.remarks.set(timeline.remarks, ...timeline.remarks.map((remark) => () => remarkLine(remark)));
-    const { stepsLeftOut: n, remarksLeftOut, unknown, debug, steps, end } = timeline;
+    const { stepsLeftOut: n, remarksLeftOut, unknown, steps, end } = timeline;
     this.leftOut.set([n, remarksLeftOut], () =>
       n + remarksLeftOut === 0 ? undefined : hint("runs.timeline.leftOut", { n, remarks: remarksLeftOut }),
     );
     const unanswered = end && unansweredReason(end);
     this.steps.show(steps.map((step) => ({ ...step, unanswered, live: live?.iteration === step.iteration ? live : undefined })));
     this.end.set(end, () => end && endLines(end));
-    this.hint.set(
-      [debug || steps.length === 0, unknown],
-      () => (debug || steps.length === 0 ? undefined : hint("runs.timeline.debugOff", {})),
-      () => (unknown === 0 ? undefined : hint("runs.timeline.unknown", { n: unknown })),
-    );
+    this.output.show(end !== undefined && end.error === undefined, end?.at);
+    this.hint.set(unknown, () => (unknown === 0 ? undefined : hint("runs.timeline.unknown", { n: unknown })));
     this.tick();
     const isActive = activeCalls(timeline).length > 0;
     if (isActive && this.timer === undefined) {
@@ -112,9 +118,19 @@ class StepView implements ListPart<ShownStep> {
   private readonly live = untrusted("pre", "", { class: "redflow-preview redflow-live" });
   private readonly failedModels = new CachedElement(element("div", { class: "redflow-failed-models" }));
   private readonly count = new CachedElement(element("div", { class: "redflow-hint" }));
-  private readonly calls = new KeyedList<ShownCall>(element("div", { class: "redflow-calls" }), callKey, () => new CallView());
+  private readonly calls: KeyedList<ShownCall>;
+  /** The requested texts, and the state of the step that they belong to. */
+  private texts: { key: string; result: Promise<IterationText> } | undefined;
+  private textsKey = "";
 
-  constructor({ iteration }: Step) {
+  constructor(
+    { iteration }: Step,
+    private readonly readTexts: ReadTexts,
+  ) {
+    const read = (): Promise<IterationText> => this.requestTexts(iteration);
+    this.model.addTexts("prompt", async () => (await read()).prompt);
+    this.model.addTexts("answer", async () => (await read()).answer);
+    this.calls = new KeyedList(element("div", { class: "redflow-calls" }), callKey, ({ callId }) => new CallView(callId, read));
     const label = text("runs.timeline.iteration", { iteration });
     const number = element("span", { class: "redflow-step-number", text: String(iteration), title: label });
     const calls = [this.count, this.calls].map(({ root }) => root);
@@ -125,15 +141,28 @@ class StepView implements ListPart<ShownStep> {
   show({ model, failedModels, tools, toolsLeftOut, unanswered, live }: ShownStep): void {
     this.live.hidden = live === undefined || model?.open !== true || unanswered !== undefined;
     this.live.textContent = this.live.hidden ? "" : `${live?.isCut === true ? "…" : ""}${live?.text ?? ""}`;
+    // The journal may have more texts after each change.
+    this.textsKey = JSON.stringify([model?.open, unanswered, tools.map(({ open }) => open)]);
     this.failedModels.set(failedModels, ...failedModels.map((failed) => () => failedModelLine(failed)));
     this.model.show({
       isActive: model?.open === true && unanswered === undefined,
       key: model && { ...model, unanswered },
       line: () => model && modelLine(model, unanswered),
-      previews: { prompt: model?.prompt, answer: model?.preview },
+      texts: { prompt: true, answer: model?.open === false || unanswered !== undefined },
     });
     this.count.set([tools.length, toolsLeftOut], () => countLine(tools.length, toolsLeftOut));
     this.calls.show(tools.map((tool) => ({ ...tool, unanswered })));
+  }
+
+  /** Requests the texts once for all details of the step, and again after a change or a failure. */
+  private requestTexts(iteration: number): Promise<IterationText> {
+    const key = this.textsKey;
+    if (this.texts?.key !== key) {
+      const result = this.readTexts(iteration);
+      this.texts = { key, result };
+      result.catch(() => (this.texts = undefined));
+    }
+    return this.texts.result;
   }
 
   /** Sets the clock of a tool call, or without an id that of the model. */
@@ -154,12 +183,18 @@ class CallView implements ListPart<ShownCall> {
   private readonly row = new StepRow("tool");
   readonly root = this.row.root;
 
+  constructor(callId: string, read: () => Promise<IterationText>) {
+    const find = async (): Promise<CallText | undefined> => (await read()).calls.find((call) => call.callId === callId);
+    this.row.addTexts("input", async () => (await find())?.input);
+    this.row.addTexts("result", async () => (await find())?.result);
+  }
+
   show({ unanswered, ...tool }: ShownCall): void {
     this.row.show({
       isActive: tool.open && tool.waiting === undefined && unanswered === undefined,
       key: { ...tool, unanswered },
       line: () => toolLine(tool, unanswered),
-      previews: { input: tool.input, output: tool.output },
+      texts: { input: true, result: !tool.open || unanswered !== undefined },
     });
   }
 
@@ -189,7 +224,8 @@ interface RowContent {
   /** Changes with the content of the line; undefined hides the row. */
   key: unknown;
   line: () => Node | undefined;
-  previews: Record<string, string | undefined>;
+  /** Which of its texts can be opened. */
+  texts: Record<string, boolean>;
 }
 
 /** The row of the model or the tool in an iteration: a line, and details below it. */
@@ -197,39 +233,31 @@ class StepRow {
   readonly root: HTMLDivElement;
   private readonly line = new CachedElement(element("div", { class: "redflow-step-line" }));
   private readonly clock = element("span", { class: "redflow-clock" });
-  private readonly details = new Map<string, HTMLPreElement>();
+  private readonly texts = new Map<string, TextDetails>();
 
   constructor(kind: "model" | "tool") {
     this.root = element("div", { class: `redflow-step-row redflow-is-${kind}` }, this.line.root);
     this.root.hidden = true;
   }
 
-  show({ isActive, key, line, previews }: RowContent): void {
+  /** Adds a text that a user can open. */
+  addTexts(name: string, read: () => Promise<string | undefined>): void {
+    const details = new TextDetails(name, read);
+    this.texts.set(name, details);
+    this.root.append(details.root);
+  }
+
+  show({ isActive, key, line, texts }: RowContent): void {
     this.root.hidden = key === undefined;
     this.root.classList.toggle("redflow-is-open", isActive);
     this.line.set(key, line, () => (isActive ? this.clock : undefined));
-    for (const [name, preview] of Object.entries(previews)) {
-      if (preview !== undefined) {
-        this.setPreview(name, preview);
-      }
+    for (const [name, details] of this.texts) {
+      details.show(texts[name] === true, key);
     }
   }
 
   setClock(elapsed: string): void {
     this.clock.textContent = elapsed;
-  }
-
-  private setPreview(name: string, preview: string): void {
-    let shown = this.details.get(name);
-    if (shown === undefined) {
-      shown = untrusted("pre", "", { class: "redflow-preview" });
-      this.details.set(name, shown);
-      const summary = element("summary", { text: text(`runs.preview.${name}`) });
-      this.root.append(element("details", { class: "redflow-details" }, summary, shown));
-    }
-    if (shown.textContent !== preview) {
-      shown.textContent = preview;
-    }
   }
 }
 
@@ -329,6 +357,13 @@ function toolLine(tool: ToolStep, unanswered: Unanswered | undefined): Node {
     line.append(durationLabel(tool.durationMs, ""));
   }
   return line;
+}
+
+/** The tokens and the cost of a run. */
+export function usedText({ inputTokens, outputTokens, cost, estimated }: Used): string {
+  const values = { input: formatCount(inputTokens), output: formatCount(outputTokens) };
+  const tokens = text(estimated === true ? "runs.used.estimated" : "runs.used.tokens", values);
+  return cost === undefined ? tokens : `${tokens} · ${text("runs.used.cost", { cost: formatCost(cost) })}`;
 }
 
 function durationLabel(ms: number | undefined, title: string): Node {

@@ -1,7 +1,7 @@
 // Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
 // draws nothing. The result does not depend on the order of the events or on repeated ones.
 
-import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, StopReason, Usage } from "@redflow/bindings";
+import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, Usage } from "@redflow/bindings";
 import { MAX_ROW_CHARS, cut } from "./dom.mjs";
 
 /** How many iterations are kept, the newest. */
@@ -19,8 +19,6 @@ const MAX_AHEAD = 10_000;
 /** The call of the model in an iteration. */
 export interface ModelStep {
   askedAt?: number;
-  /** The new part of the prompt; only with debug. */
-  prompt?: string;
   answeredAt?: number;
   action?: ActionKind;
   tool?: string;
@@ -29,8 +27,6 @@ export interface ModelStep {
   confidence?: number;
   durationMs?: number;
   usage?: Usage;
-  /** The start of the answer; only with debug. */
-  preview?: string;
   /** Called and not answered yet. */
   open: boolean;
 }
@@ -47,14 +43,10 @@ export interface ToolStep {
   tool: string;
   callId: string;
   calledAt?: number;
-  /** The start of the input; only with debug. */
-  input?: string;
   returnedAt?: number;
   success?: boolean;
   error?: string;
   durationMs?: number;
-  /** The start of the output; only with debug. */
-  output?: string;
   /** The reason why the outcome is unknown; absent when it is known. */
   waiting?: { at: number; reason: string };
   /** Whether the outcome was reported after the run had waited: by a person, or by a late reply of Node-RED. */
@@ -88,8 +80,12 @@ export interface RunEnd {
   stopReason: StopReason;
   iterations: number;
   durationMs: number;
+  tally?: RunTally;
   error?: RunError;
 }
+
+/** The tokens and the cost of a run. */
+export type Used = Pick<RunTally, "inputTokens" | "outputTokens" | "cost" | "estimated">;
 
 /** The last step of a run. */
 export type LastAction = { at: number; iteration: number } & (
@@ -115,7 +111,9 @@ export interface RunTimeline {
   remarksLeftOut: number;
   last?: LastAction;
   end?: RunEnd;
-  /** Whether there are previews: the agent's debug is on. */
+  /** What the answers so far have used. */
+  answersUsed: Used;
+  /** Whether the agent's debug is on. */
   debug: boolean;
   /** The number of events of unknown types, from a newer sidecar. */
   unknown: number;
@@ -159,6 +157,7 @@ export function emptyTimeline(): RunTimeline {
     stepsLeftOut: 0,
     remarks: [],
     remarksLeftOut: 0,
+    answersUsed: { inputTokens: 0, outputTokens: 0 },
     debug: false,
     unknown: 0,
     byIteration: new Map(),
@@ -235,6 +234,12 @@ export function unansweredReason({ error }: RunEnd): Unanswered {
   return error?.code === "CANCELLED" ? "cancelled" : "ended";
 }
 
+/** What a run has used; undefined if that is unknown. The end of a run also counts answers that were refused. */
+export function usedBy({ end, answersUsed }: RunTimeline): Used | undefined {
+  const used: Used = end?.tally ?? answersUsed;
+  return used.inputTokens + used.outputTokens > 0 ? used : undefined;
+}
+
 /** The confidence of each iteration that has one. */
 export function confidences({ steps }: RunTimeline): { iteration: number; confidence: number }[] {
   return steps.flatMap(({ iteration, model }) => {
@@ -297,9 +302,12 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
     case "tool_called":
     case "tool_returned":
     case "waiting_for_outcome": {
+      if (event.type === "model_answered" && event.usage !== undefined) {
+        addUsage(run.answersUsed, event.usage);
+      }
       const step = stepOf(run, event.iteration);
       if (step !== undefined) {
-        run.debug ||= previewOf(event) !== undefined;
+        run.debug ||= "preview" in event;
         applyStepEvent(step, seq, at, event);
         if (seq > run.newest.seq) {
           run.newest = { seq, at, event };
@@ -339,7 +347,6 @@ function applyStepEvent(step: StepState, seq: number, at: number, event: StepEve
     } else if (seq > step.askedSeq) {
       step.askedSeq = seq;
       model.askedAt = at;
-      setIfDefined(model, "prompt", previewOf(event));
     }
     model.open = step.askedSeq > step.answeredSeq;
   } else if (event.type === "model_fell_over") {
@@ -358,7 +365,6 @@ function applyAnswer(model: ModelStep, at: number, event: Extract<StepEvent, { t
   setIfDefined(model, "tools", event.tools?.slice(0, MAX_CALLS).map((tool) => cut(tool, MAX_ROW_CHARS)));
   setIfDefined(model, "confidence", typeof event.confidence === "number" ? event.confidence : undefined);
   setIfDefined(model, "usage", event.usage);
-  setIfDefined(model, "preview", previewOf(event));
 }
 
 function applyCallEvent(step: StepState, seq: number, at: number, event: Extract<StepEvent, { callId: string }>): void {
@@ -370,14 +376,12 @@ function applyCallEvent(step: StepState, seq: number, at: number, event: Extract
   call.firstSeq = Math.min(call.firstSeq, seq);
   if (event.type === "tool_called") {
     shown.calledAt = at;
-    setIfDefined(shown, "input", previewOf(event));
   } else if (event.type === "tool_returned") {
     call.returnedSeq = Math.max(call.returnedSeq, seq);
     shown.returnedAt = at;
     shown.success = event.success;
     shown.durationMs = event.durationMs;
     setIfDefined(shown, "error", event.error === undefined ? undefined : cut(event.error));
-    setIfDefined(shown, "output", previewOf(event));
   } else if (seq > call.waitingSeq) {
     call.waitingSeq = seq;
     shown.waiting = { at, reason: cut(event.reason) };
@@ -427,9 +431,11 @@ function lastOf({ at, event }: LastEvent): LastAction {
   }
 }
 
-function previewOf(event: StepEvent): string | undefined {
-  const preview = "preview" in event ? event.preview : undefined;
-  return typeof preview === "string" ? cut(preview) : undefined;
+function addUsage(used: Used, usage: Usage): void {
+  used.inputTokens += usage.inputTokens;
+  used.outputTokens += usage.outputTokens;
+  setIfDefined(used, "cost", usage.cost === undefined ? undefined : (used.cost ?? 0) + usage.cost);
+  setIfDefined(used, "estimated", usage.estimated);
 }
 
 /** Sets a property unless the value is undefined. */

@@ -14,6 +14,7 @@ use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::MessageError;
 use redflow_contract::stream::ModelDelta;
+use redflow_contract::tally::RunTally;
 use redflow_ports::EventSink;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -276,11 +277,16 @@ fn label(node: &NodeSummary) -> String {
 /// The tokens and the cost of a model call.
 fn format_usage(usage: Option<&Usage>) -> String {
     let Some(usage) = usage else { return String::new() };
-    let cost = usage.cost.map(|cost| format!(", cost {cost:.6}")).unwrap_or_default();
-    let about = if usage.estimated { "about " } else { "" };
-    format!("   {about}{} tokens read, {} written{cost}", usage.input_tokens, usage.output_tokens)
-        .dimmed()
-        .to_string()
+    let Usage { input_tokens, output_tokens, cost, estimated, .. } = *usage;
+    let tally = RunTally { input_tokens, output_tokens, cost, estimated, ..RunTally::default() };
+    format!("   {}", format_tally(&tally)).dimmed().to_string()
+}
+
+/// The tokens and the cost of a run, in words.
+pub(crate) fn format_tally(tally: &RunTally) -> String {
+    let cost = tally.cost.map(|cost| format!(", cost {cost:.6}")).unwrap_or_default();
+    let about = if tally.estimated { "about " } else { "" };
+    format!("{about}{} tokens read, {} written{cost}", tally.input_tokens, tally.output_tokens)
 }
 
 /// One event as one line. Some events have none.

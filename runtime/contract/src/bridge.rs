@@ -12,12 +12,14 @@
 
 use crate::Message;
 use crate::api::{AgentState, ApiError, ProblemCode};
+use crate::code::RunErrorCode;
 use crate::diagnostic::CheckReport;
 use crate::digest::Digest;
 use crate::effect::OperationCall;
 use crate::event::RunEvent;
 use crate::id::{CallId, EffectId, InstanceId, NodeId, RunId};
 use crate::node::EffectClass;
+use crate::phrase::Phrase;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -140,6 +142,20 @@ pub enum ToolReply {
         /// Why the outcome is unknown.
         reason: String,
     },
+}
+
+/// A service that fails while its agent runs on without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+pub struct ServiceProblem {
+    /// The kind of failure.
+    pub code: RunErrorCode,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// `message`, for other languages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub phrase: Option<Phrase>,
 }
 
 /// A message from the sidecar to Node-RED.
@@ -286,6 +302,19 @@ pub enum BridgeMessage {
         shape: StatusShape,
         /// The text beside it.
         text: String,
+        /// `text`, for other languages.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        phrase: Option<Phrase>,
+    },
+    /// Whether an agent that runs has all its services. Sent when that changes.
+    Health {
+        /// The agent.
+        node: NodeId,
+        /// The service that fails; absent if all work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        problem: Option<ServiceProblem>,
     },
     /// A warning to show at a node.
     Notice {

@@ -114,6 +114,7 @@ codes! {
         ResultOnMemoryPort "RESULT_ON_MEMORY_PORT" Severity::Error, "An output node is wired to the memory port instead of the result port.";
         EdgeForeignReply "EDGE_FOREIGN_REPLY" Severity::Error, "A service replies to an agent that did not bind it.";
         ModelMissing "MODEL_MISSING" Severity::Error, "An agent has no model.";
+        ModelKeyMissing "MODEL_KEY_MISSING" Severity::Error, "A model has no API key, so the agents that use it cannot run.";
         ModelMultiple "MODEL_MULTIPLE" Severity::Error, "An agent has more than one model.";
         MemoryMultiple "MEMORY_MULTIPLE" Severity::Error, "An agent has more than one memory.";
         ToolNameInvalid "TOOL_NAME_INVALID" Severity::Error, "A tool's name is empty or not a valid function name.";
@@ -144,6 +145,7 @@ codes! {
         ModelTruncated "MODEL_TRUNCATED" Retry::Never, "The model's answer was cut off.";
         IterationOverflow "ITERATION_OVERFLOW" Retry::Never, "The agent used all its iterations without a final answer.";
         ConfigInvalid "CONFIG_INVALID" Retry::Never, "The agent, or a node it binds, is configured wrongly.";
+        ModelKeyMissing "MODEL_KEY_MISSING" Retry::Never, "A model has no API key, so the agents that use it cannot run.";
         EdgeRejected "EDGE_REJECTED" Retry::Never, "The agent's wires break the edge rules.";
         NeedsNodeRed "NEEDS_NODE_RED" Retry::Never, "The agent binds a node this build cannot run.";
         ModelError "MODEL_ERROR" Retry::Never, "The model call failed.";
@@ -169,6 +171,49 @@ codes! {
         JournalFailed "JOURNAL_FAILED" Retry::Later, "The run could not begin because its journal cannot be written.";
         Internal "INTERNAL" Retry::Never, "Redflow Runtime itself failed.";
     } class Retry
+}
+
+impl RunErrorCode {
+    /// The HTTP status of a response to a request whose run failed with this code: 4xx if the request has to
+    /// change, 504 if time ran out, else 5xx.
+    #[must_use]
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::ApprovalRejected => 403,
+            Self::ContextLength => 413,
+            Self::ModelRefused => 422,
+            Self::ConfigInvalid
+            | Self::ModelKeyMissing
+            | Self::EdgeRejected
+            | Self::NeedsNodeRed
+            | Self::ModelNotFound
+            | Self::InvalidCredentials
+            | Self::BudgetExceeded
+            | Self::IterationOverflow
+            | Self::Internal => 500,
+            Self::InvalidJson
+            | Self::InvalidAction
+            | Self::InvalidConfidence
+            | Self::ToolNotAllowed
+            | Self::ToolInputInvalid
+            | Self::ModelTruncated
+            | Self::ModelError
+            | Self::ToolError
+            | Self::ToolOutcomeUnknown
+            | Self::OutputNotJson
+            | Self::OutputInvalid => 502,
+            Self::RateLimit
+            | Self::QuotaExceeded
+            | Self::ProviderUnavailable
+            | Self::Cancelled
+            | Self::QueueFull
+            | Self::ToolUnavailable
+            | Self::MemoryError
+            | Self::RuntimeUnreachable
+            | Self::JournalFailed => 503,
+            Self::Timeout | Self::ApprovalExpired => 504,
+        }
+    }
 }
 
 codes! {
@@ -319,6 +364,16 @@ mod tests {
             assert_eq!(ApiCode::parse(code.as_str()), Some(*code));
         }
         assert_eq!((page("NO_SUCH_CODE"), remedy("NO_SUCH_CODE")), (None, None));
+    }
+
+    #[test]
+    fn a_failed_run_has_the_status_of_who_has_to_act() {
+        let status = |text: &str| RunErrorCode::parse(text).unwrap().http_status();
+        assert_eq!((status("CONTEXT_LENGTH"), status("MODEL_REFUSED")), (413, 422), "the caller");
+        assert_eq!((status("MODEL_KEY_MISSING"), status("INTERNAL")), (500, 500), "the owner of the flow");
+        assert_eq!((status("MODEL_ERROR"), status("PROVIDER_UNAVAILABLE")), (502, 503), "the provider");
+        assert_eq!(status("TIMEOUT"), 504);
+        assert!(RunErrorCode::ALL.iter().all(|code| (400..600).contains(&code.http_status())));
     }
 
     #[test]

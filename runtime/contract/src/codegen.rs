@@ -3,8 +3,8 @@
 
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
-    fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, plan, policy,
-    replay, run, run_error, stream, tally, tool, tool_api, transcript,
+    fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, phrase, plan,
+    policy, replay, run, run_error, stream, tally, tool, tool_api, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 mod nodes;
 
-pub use nodes::{docs, nodes, palette_types, sidecar_types};
+pub use nodes::{docs, nodes, palette_types, phrases, sidecar_types};
 
 /// A generated file: its name in its folder, and its text.
 pub type GeneratedFile = (String, String);
@@ -50,6 +50,8 @@ pub fn typescript() -> String {
         code::StoreCode,
         code::ApiCode,
         code::Severity,
+        phrase::Phrase,
+        phrase::PhraseArg,
         diagnostic::Diagnostic,
         diagnostic::CheckReport,
         run_error::RunError,
@@ -172,6 +174,8 @@ pub fn typescript() -> String {
         replay::DifferenceKind,
         replay::CallRecord,
         replay::RunDetail,
+        replay::IterationText,
+        replay::CallText,
         replay::StoreProblem,
         stream::StreamEvent,
         stream::ModelDelta,
@@ -219,6 +223,7 @@ pub fn typescript() -> String {
         attached::NodeDifference,
         bridge::BridgeRequest,
         bridge::ToolReply,
+        bridge::ServiceProblem,
         bridge::BridgeMessage,
         bridge::BridgeLimits,
         bridge::StatusFill,
@@ -355,6 +360,20 @@ pub fn schema_list(names: &BTreeSet<String>) -> String {
         let _ = writeln!(out, "    ({name:?}, include_str!(\"../../../../schemas/{name}.schema.json\")),");
     }
     out + "];\n"
+}
+
+/// The text of the palette's `http-statuses.ts`: which code gives a failed request which status.
+#[must_use]
+pub fn http_statuses() -> String {
+    let runs = code::RunErrorCode::ALL.iter().map(|code| (code.as_str(), code.http_status()));
+    let api = code::ApiCode::ALL.iter().map(|code| (code.as_str(), code.class()));
+    let mut out =
+        format!("{WRITTEN}\n/** The HTTP status of a response if a message failed with a code. */\n");
+    out += "export const HTTP_STATUSES: Readonly<Record<string, number>> = {\n";
+    for (code, status) in runs.chain(api) {
+        let _ = writeln!(out, "  {code}: {status},");
+    }
+    out + "};\n"
 }
 
 fn whole<T: JsonSchema>(name: &str) -> GeneratedFile {

@@ -2,12 +2,14 @@
 
 use crate::code::{DiagnosticCode, Severity};
 use crate::id::NodeSummary;
+use crate::phrase::{Phrase, Sentence};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One problem: both nodes, the place, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
     /// The kind of problem.
     pub code: DiagnosticCode,
@@ -31,17 +33,26 @@ pub struct Diagnostic {
     pub expected: Option<String>,
     /// The value that is in this place.
     pub found: Option<String>,
+    /// `message`, for other languages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub message_phrase: Option<Phrase>,
+    /// `help`, for other languages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub help_phrase: Option<Phrase>,
 }
 
 impl Diagnostic {
     /// Makes a diagnostic about the whole file. The caller fills in the other fields.
     #[must_use]
-    pub fn new(code: DiagnosticCode, message: String, help: String) -> Self {
+    pub fn new(code: DiagnosticCode, message: impl Into<Sentence>, help: impl Into<Sentence>) -> Self {
+        let (message, help) = (message.into(), help.into());
         Self {
             code,
             severity: code.class(),
-            message,
-            help,
+            message: message.text,
+            help: help.text,
             node: None,
             port: None,
             target: None,
@@ -49,7 +60,15 @@ impl Diagnostic {
             file: None,
             expected: None,
             found: None,
+            message_phrase: message.phrase,
+            help_phrase: help.phrase,
         }
+    }
+
+    /// The message with its phrase, to put it into another sentence.
+    #[must_use]
+    pub fn message_sentence(&self) -> Sentence {
+        Sentence { text: self.message.clone(), phrase: self.message_phrase.clone() }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::fact::Usage;
 use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, Principal, RunId};
 use crate::node::BudgetKind;
 use crate::run_error::{Failure, MessageError, RunError};
+use crate::tally::RunTally;
 use crate::tool::ToolInvocation;
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
@@ -239,6 +240,10 @@ pub enum RunEventKind {
         iterations: u32,
         /// The time from start to end, in milliseconds.
         duration_ms: u64,
+        /// What the run has used; absent if an earlier version wrote the event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        tally: Option<RunTally>,
         /// The error; absent if the run did not fail.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]

@@ -8,6 +8,7 @@
 //! | `flow`, `node`, `editor_values` | flow files and the properties of nodes |
 //! | `catalogue`, `edge` | the node types, and which wires are allowed between them |
 //! | `diagnostic`, `code` | problems of a flow, and the five sets of codes |
+//! | `phrase`, `phrases` | sentences with the keys by which the palette translates them |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
 //! | `tool`, `policy`, `rate`, `manifest` | the registry of tools, its manifest, and who may call what and how often |
 //! | `envelope`, `run_error` | the messages that leave an agent |
@@ -64,6 +65,8 @@ pub mod node;
 pub mod observability;
 #[cfg(feature = "codegen")]
 pub mod openapi;
+pub mod phrase;
+pub mod phrases;
 pub mod plan;
 pub mod policy;
 pub mod rate;

@@ -14,6 +14,8 @@ mod agents;
 mod config;
 pub mod declaration;
 mod http_request;
+mod key_nodes;
+mod kind_parts;
 mod memories;
 mod model_properties;
 mod model_values;
@@ -33,6 +35,7 @@ pub use agents::{
     DEFAULT_STRATEGY, DEFAULT_SYSTEM_PROMPT, FINAL_ANSWER,
 };
 pub use http_request::{HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS};
+pub use key_nodes::{KEY_NODE, KeyConfig};
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
 pub use model_properties::MAX_CONCURRENT_CALLS;
 pub use model_values::{
@@ -63,6 +66,9 @@ pub const NODES: &[NodeDeclaration] = &[
     models::AZURE,
     models::OLLAMA,
     models::OTHER,
+    key_nodes::OPENAI,
+    key_nodes::ANTHROPIC,
+    key_nodes::AZURE,
     memories::BUFFER,
     memories::WINDOW,
     memories::REDIS,
@@ -92,7 +98,7 @@ pub const NODES: &[NodeDeclaration] = &[
 /// The type of an agent that is in no flow any more.
 pub const FORMER_AGENT_TYPE: &str = agents::AGENT_CORE.node_type.name;
 
-/// The config nodes of the palette. The runtime never sees them, so they are not in the catalogue.
+/// The config nodes of the palette that the runtime never sees. So they are not in the catalogue.
 pub const CONFIG_NODES: &[NodeDeclaration] = &[palette_nodes::RUNTIME];
 
 /// The declaration of every other type.

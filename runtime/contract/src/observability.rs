@@ -63,7 +63,7 @@ pub enum ObservabilityEvent {
     NodeOutput {
         /// When it was sent.
         ts: Millis,
-        /// The id of the frame; absent for what a deploy reports about a node.
+        /// The id of the frame; absent for what a deploy reports about a node, and for what a new socket missed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         frame_id: Option<String>,
@@ -137,7 +137,8 @@ pub struct NodeOutput {
     pub node_id: NodeId,
     /// The type of the node.
     pub node_type: String,
-    /// At most one message. The UI goes by the position in this list, not by the port.
+    /// At most one message, or the value that a debug node shows. The UI goes by the position in this list, not by
+    /// the port.
     pub outputs: Vec<IoEvent>,
     /// What the node did with its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +148,8 @@ pub struct NodeOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub timing: Option<NodeTiming>,
-    /// Always true: no message is left out.
+    /// False for an answer on port 4 that no chat shows. The UI reads the history of the chat after every other
+    /// answer, and would show an old one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub sampled: Option<bool>,
@@ -174,6 +176,10 @@ pub struct NodeErrorText {
     pub message: String,
     /// The code of the error.
     pub code: String,
+    /// The name of the node that failed; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub node: Option<String>,
 }
 
 /// The end of a frame.

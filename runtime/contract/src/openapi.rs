@@ -172,6 +172,8 @@ fn types() -> Map<String, Value> {
         event::RunEvent,
         run::RunSummary,
         replay::RunDetail,
+        replay::IterationText,
+        replay::CallText,
         replay::ReplayReport,
         stream::EventsRequest,
         stream::EventsMessage,

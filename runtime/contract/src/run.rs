@@ -3,7 +3,8 @@
 use crate::code::RunErrorCode;
 use crate::effect::Ending;
 use crate::fact::ToolResult;
-use crate::id::{CallId, NodeRef, RunId};
+use crate::id::{CallId, NodeRef, Principal, RunId};
+use crate::tally::RunTally;
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,12 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<bool>"))]
     pub hung: bool,
+    /// Who started it; absent if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+    /// What it has used, once it has ended or waits; absent before, and if an earlier version ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tally: Option<RunTally>,
 }
 
 /// The status of a run.
@@ -162,6 +169,7 @@ mod tests {
     use crate::code::RunErrorCode;
     use crate::fact::ToolResult;
     use crate::id::{InstanceId, NodeRef};
+    use crate::tally::RunTally;
     use pretty_assertions::assert_eq;
     use serde::Serialize;
     use serde::de::DeserializeOwned;
@@ -201,6 +209,8 @@ mod tests {
             delivered: false,
             source: Some("flows.json".to_owned()),
             hung: false,
+            by: None,
+            tally: None,
         };
         let expected = json!({
             "runId": "0197", "agent": {"instance": "local", "nodeId": "agent"}, "name": "Counting",
@@ -226,12 +236,20 @@ mod tests {
         check(&waiting, &expected_waiting);
 
         let (code, ended_at) = (Some(RunErrorCode::JournalFailed), Some(1_766_000_000_009));
-        let failed = RunSummary { status: RunStatus::Failed, code, ended_at, delivered: true, ..running };
+        let tally = Some(RunTally { iterations: 1, input_tokens: 7, cost: Some(0.5), ..RunTally::default() });
+        let by = Some("cli".into());
+        let failed =
+            RunSummary { status: RunStatus::Failed, code, ended_at, delivered: true, by, tally, ..running };
         let mut expected_failed = expected;
         expected_failed["status"] = json!("failed");
         expected_failed["code"] = json!("JOURNAL_FAILED");
         expected_failed["endedAt"] = json!(1_766_000_000_009_u64);
         expected_failed["delivered"] = json!(true);
+        expected_failed["by"] = json!("cli");
+        expected_failed["tally"] = json!({
+            "iterations": 1, "modelCalls": 0, "toolCalls": 0, "inputTokens": 7, "outputTokens": 0,
+            "cachedTokens": 0, "cost": 0.5,
+        });
         check(&failed, &expected_failed);
     }
 

@@ -8,7 +8,7 @@ use redflow_contract::fact::Fact;
 use redflow_contract::id::RunId;
 use redflow_contract::run_error::Failure;
 use redflow_flow::NodeIx;
-use redflow_ports::{EventSink, FlowStep, ServiceCall, StartId, StepOutcome};
+use redflow_ports::{AZURE_PROVIDER, EventSink, FlowStep, ServiceCall, StartId, StepOutcome};
 use std::sync::Arc;
 
 /// Reports the flow steps of one start.
@@ -44,17 +44,22 @@ impl FlowObserver {
     }
 
     /// Reports a sent message once, however many wires take it.
-    pub(crate) fn node_sent(
+    pub(crate) fn node_sent(&self, flow: &BuiltFlow, node: NodeIx, port: usize, message: &Message) {
+        self.agent_sent(flow, (node, port), message, None, false);
+    }
+
+    /// Reports a message of an agent, and whether a chat shows it.
+    pub(crate) fn agent_sent(
         &self,
         flow: &BuiltFlow,
-        node: NodeIx,
-        port: usize,
+        (node, port): (NodeIx, usize),
         message: &Message,
         error: Option<&Failure>,
+        in_chat: bool,
     ) {
         if self.is_watched() {
             let node = &flow.flow.summary(node);
-            self.report(FlowStep::Sent { node, port, message, error });
+            self.report(FlowStep::Sent { node, port, message, error, in_chat });
         }
     }
 
@@ -82,11 +87,24 @@ impl FlowObserver {
         let spec = agent.compiled.spec();
         let own = agent.summary();
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
-        let service_call =
-            |iteration, service| ServiceCall { run, iteration, agent: &own, service, tools: &tools };
+        let service_call = |iteration, service| ServiceCall {
+            run,
+            iteration,
+            agent: &own,
+            service,
+            tools: &tools,
+            deployment: None,
+        };
         match (effect, fact) {
-            (Effect::CallModel { iteration, transcript, .. }, fact) => {
-                let service_call = &service_call(*iteration, &agent.model_node);
+            (Effect::CallModel { iteration, transcript, first_model, .. }, fact) => {
+                let failed = match fact {
+                    Some(Fact::ModelAnswered { answer, .. }) => answer.fell_over.len(),
+                    _ => 0,
+                };
+                let first = usize::try_from(*first_model).unwrap_or(usize::MAX);
+                let info = agent.model_info(first.saturating_add(failed));
+                let deployment = (info.provider == AZURE_PROVIDER).then_some(info.model.as_str());
+                let service_call = &ServiceCall { deployment, ..service_call(*iteration, &agent.model_node) };
                 match fact {
                     None => self.report(FlowStep::ModelCalled { service_call, transcript }),
                     Some(Fact::ModelAnswered { answer, .. }) => {

@@ -4,6 +4,7 @@ use crate::raw::RawNode;
 use crate::report::too_many;
 use crate::resolved::{Instance, NodeIx, ResolvedFlow, Wire};
 use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::phrases;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +19,8 @@ pub(crate) fn connect(
 ) -> Result<(), Box<Diagnostic>> {
     let mut wires_left = max_wires;
     let mut count = |number: usize| {
-        wires_left = wires_left.checked_sub(number).ok_or_else(|| Box::new(too_many("wires", max_wires)))?;
+        wires_left =
+            wires_left.checked_sub(number).ok_or_else(|| Box::new(too_many(phrases::wires(), max_wires)))?;
         Ok::<(), Box<Diagnostic>>(())
     };
     for ix in 0..flow.nodes.len() {

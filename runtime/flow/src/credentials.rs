@@ -5,9 +5,9 @@
 
 use crate::raw::{NODE_LISTS, RawFlow, RawNode};
 use redflow_contract::Message;
-use redflow_contract::catalogue::lookup;
 use redflow_contract::flow::FlowShape;
 use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::node::find;
 use redflow_contract::secret::{PASSWORD_MASK, is_reference, is_secret_name};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl RawFlow {
         after
     }
 
-    /// Moves plain keys of models, memories and tools into their credentials, and returns the number of moved
+    /// Moves plain keys of models, memories, tools and key nodes into their credentials, and returns the number of moved
     /// keys. Otherwise every reader of the flow could read them, and an editor that leaves them out would
     /// lose them.
     ///
@@ -82,7 +82,7 @@ impl RawFlow {
     /// which are newer than the file, a plain key in the file does not replace them.
     pub fn extract_plain_keys(&mut self, kept: Option<&BTreeMap<NodeId, Message>>) -> usize {
         let mut moved = 0;
-        for node in self.nodes_mut().iter_mut().filter(|node| lookup(&node.type_name).role.is_service()) {
+        for node in self.nodes_mut().iter_mut().filter(|node| find(&node.type_name).has_secrets()) {
             let is_key = |(name, value): &(&String, &Value)| {
                 name.as_str() != "credentials"
                     && is_secret_name(name)
@@ -112,6 +112,20 @@ impl RawFlow {
             }
         }
         moved
+    }
+
+    /// Adds credentials that a node does not bring itself, to check the flow. Those that it brings stay, also
+    /// masked and empty ones.
+    pub fn add_missing_credentials(&mut self, stored: &BTreeMap<NodeId, Message>) {
+        for node in self.nodes_mut() {
+            let Some(stored) = stored.get(&node.id) else { continue };
+            let own = node.props.entry("credentials").or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(own) = own {
+                for (name, value) in stored {
+                    own.entry(name).or_insert_with(|| value.clone());
+                }
+            }
+        }
     }
 
     /// Puts the credentials into their nodes, to check and build them. The result must not be shown or

@@ -27,6 +27,7 @@ mod redflow_format;
 mod report;
 mod resolve;
 mod resolved;
+mod shared_key;
 
 pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyProvider, ReadyTool, Verdict, check_bytes,
@@ -39,3 +40,4 @@ pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};
 pub use resolve::resolve_flow;
 pub use resolved::{NodeIx, ResolvedFlow, ResolvedNode, Wire};
+pub use shared_key::key_node_type;

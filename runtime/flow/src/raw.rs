@@ -7,6 +7,8 @@ use redflow_contract::flow::FlowShape;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::json::{JsonLimits, JsonProblem, parse_exact};
 use redflow_contract::limits::FlowLimits;
+use redflow_contract::phrase::Sentence;
+use redflow_contract::phrases;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -236,11 +238,9 @@ fn read_node(item: Value, path: &[&str], index: usize) -> Result<RawNode, Box<Di
     };
     let (id, type_name) = (text("id").unwrap_or_default().to_owned(), type_name.to_owned());
     if id.is_empty() {
-        let message = format!("this `{type_name}` node has no id");
-        let help = "Give every node an `id` of its own: any text that is not empty.".to_owned();
-        let mut problem = Diagnostic::new(DiagnosticCode::DuplicateId, message, help);
-        problem.pointer = Some(pointer + "/id");
-        return Err(Box::new(problem));
+        let (message, help) = (phrases::node_without_id(type_name), phrases::node_without_id_help());
+        let problem = Diagnostic::new(DiagnosticCode::DuplicateId, message, help);
+        return Err(Box::new(Diagnostic { pointer: Some(pointer + "/id"), ..problem }));
     }
     Ok(RawNode { id: NodeId::from(id), type_name, props })
 }
@@ -251,7 +251,7 @@ fn check_nodes(
     limits: &FlowLimits,
 ) -> Result<(), CheckReport> {
     if nodes.len() > limits.max_nodes {
-        return Err(single_problem(limits, too_many("nodes", limits.max_nodes)));
+        return Err(single_problem(limits, too_many(phrases::nodes(), limits.max_nodes)));
     }
     check_ids(nodes, &mut problems);
     if problems.is_empty() { Ok(()) } else { Err(problems.finish()) }
@@ -267,11 +267,8 @@ fn check_ids(nodes: &[RawNode], problems: &mut ReportBuilder) {
             pointer: Some("/id".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::DuplicateId,
-                format!(
-                    "two nodes share the id `{}`: a `{}` and a `{}`",
-                    node.id, first.type_name, node.type_name
-                ),
-                "Give one of them another id, and change the wires to it.".to_owned(),
+                phrases::two_ids(node.id.as_str(), &first.type_name, &node.type_name),
+                phrases::two_ids_help(),
             )
         });
     }
@@ -296,20 +293,20 @@ fn unknown_shape() -> Diagnostic {
 }
 
 fn json_report(problem: JsonProblem, limits: &FlowLimits) -> CheckReport {
-    let diagnostic = |code, message: String, help: &str| Diagnostic::new(code, message, help.to_owned());
-    let report = |code, message, help| single_problem(limits, diagnostic(code, message, help));
+    let report = |code, message, help: Sentence| single_problem(limits, Diagnostic::new(code, message, help));
     match problem {
         JsonProblem::TooLarge { bytes, limit } => {
-            let message = format!("the flow file has {bytes} bytes; the limit is {limit}");
-            report(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files.")
+            let message = phrases::flow_too_large(bytes, limit);
+            report(DiagnosticCode::FlowTooLarge, message, phrases::flow_too_large_help())
         }
         JsonProblem::TooDeep { limit, offset } => {
-            let message = format!("the flow file nests deeper than {limit} levels (at byte {offset})");
-            report(DiagnosticCode::FlowTooDeep, message, "Move deeply nested data out of the flow file.")
+            let message = phrases::flow_too_deep(limit, offset);
+            report(DiagnosticCode::FlowTooDeep, message, phrases::flow_too_deep_help())
         }
         JsonProblem::NotJson { message, line, column } => {
             let message = format!("the flow file is not JSON: {message} (line {line}, column {column})");
-            report(DiagnosticCode::FlowNotJson, message, "Correct the file there, or export the flow again.")
+            let help = "Correct the file there, or export the flow again.";
+            report(DiagnosticCode::FlowNotJson, message.into(), help.into())
         }
         JsonProblem::DuplicateKeys { pointers, total } => {
             let mut problems = ReportBuilder::new(limits);
@@ -318,12 +315,9 @@ fn json_report(problem: JsonProblem, limits: &FlowLimits) -> CheckReport {
                 problems.add(DiagnosticCode::DuplicateKey, || {
                     let key =
                         pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
-                    let message = format!("the key `{key}` appears twice in one object");
-                    let help = "Remove one of the two: it is not clear which one counts.";
-                    Diagnostic {
-                        pointer: Some(pointer),
-                        ..diagnostic(DiagnosticCode::DuplicateKey, message, help)
-                    }
+                    let (message, help) = (phrases::key_twice(key), phrases::key_twice_help());
+                    let problem = Diagnostic::new(DiagnosticCode::DuplicateKey, message, help);
+                    Diagnostic { pointer: Some(pointer), ..problem }
                 });
             }
             problems.finish()

@@ -3,6 +3,9 @@
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::limits::FlowLimits;
+use redflow_contract::phrase::Sentence;
+pub(crate) use redflow_contract::phrase::truncate;
+use redflow_contract::phrases;
 
 /// The longest message, help, pointer or value of a diagnostic, in characters.
 const MAX_TEXT: usize = 600;
@@ -54,15 +57,12 @@ pub(crate) fn single_problem(limits: &FlowLimits, problem: Diagnostic) -> CheckR
     builder.finish()
 }
 
-/// More nodes or wires (`what`) than the limit allows.
-pub(crate) fn too_many(what: &str, limit: usize) -> Diagnostic {
-    let mut problem = Diagnostic::new(
-        DiagnosticCode::FlowTooLarge,
-        format!("the flow has more than {limit} {what} once its subflows are expanded"),
-        "Split the flow, or use fewer instances of large subflows.".to_owned(),
-    );
-    problem.expected = Some(format!("at most {limit} {what}"));
-    problem
+/// More nodes, wires or other parts than the limit allows.
+pub(crate) fn too_many(parts: Sentence, limit: usize) -> Diagnostic {
+    let expected = format!("at most {limit} {}", parts.text);
+    let message = phrases::flow_too_many(limit, parts);
+    let problem = Diagnostic::new(DiagnosticCode::FlowTooLarge, message, phrases::flow_too_many_help());
+    Diagnostic { expected: Some(expected), ..problem }
 }
 
 /// Truncates the texts of a diagnostic, because a hostile flow can contain very long names.
@@ -74,6 +74,9 @@ pub(crate) fn truncate_texts(mut diagnostic: Diagnostic) -> Diagnostic {
     {
         truncate(text, MAX_TEXT);
     }
+    for phrase in [&mut diagnostic.message_phrase, &mut diagnostic.help_phrase].into_iter().flatten() {
+        phrase.truncate(MAX_TEXT);
+    }
     for node in [&mut diagnostic.node, &mut diagnostic.target].into_iter().flatten() {
         if node.id.as_str().len() > MAX_NAME {
             let mut id = node.id.to_string();
@@ -84,15 +87,4 @@ pub(crate) fn truncate_texts(mut diagnostic: Diagnostic) -> Diagnostic {
         truncate(&mut node.name, MAX_NAME);
     }
     diagnostic
-}
-
-/// Truncates a text to a number of characters.
-pub(crate) fn truncate(text: &mut String, chars: usize) {
-    if text.len() > chars
-        && let Some((end, _)) = text.char_indices().nth(chars)
-    {
-        text.truncate(end);
-        text.push('…');
-        text.shrink_to_fit();
-    }
 }

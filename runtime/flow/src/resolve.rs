@@ -13,6 +13,7 @@ use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::edge::Role;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::limits::FlowLimits;
+use redflow_contract::phrases;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -170,11 +171,11 @@ impl<'a> Resolver<'a> {
     /// Adds a node and, if it is a subflow instance, everything inside it. `stack` holds the subflows around
     /// it.
     fn emit(&mut self, raw_ix: usize, scope: usize, stack: &mut Vec<usize>) -> Result<(), Box<Diagnostic>> {
-        let too_many_nodes = || Box::new(too_many("nodes", self.limits.max_nodes));
+        let too_many_nodes = || Box::new(too_many(phrases::nodes(), self.limits.max_nodes));
         self.visits_left = self.visits_left.checked_sub(1).ok_or_else(too_many_nodes)?;
         let node = &self.raw.nodes()[raw_ix];
         let bytes = self.scopes[scope].prefix.len() + node.id.as_str().len();
-        let too_many_bytes = || Box::new(too_many("bytes of ids", self.limits.max_copied_bytes));
+        let too_many_bytes = || Box::new(too_many(phrases::bytes_of_ids(), self.limits.max_copied_bytes));
         self.bytes_left = self.bytes_left.checked_sub(bytes * COPIES_OF_IDS).ok_or_else(too_many_bytes)?;
         let id = NodeId::from(format!("{}{}", self.scopes[scope].prefix, node.id));
         let template = node.type_name.strip_prefix("subflow:").and_then(|id| self.templates.get(id)).cloned();
@@ -206,8 +207,8 @@ impl<'a> Resolver<'a> {
         if stack.len() >= MAX_SUBFLOW_DEPTH {
             return Err(Box::new(Diagnostic::new(
                 DiagnosticCode::FlowTooDeep,
-                format!("subflows are nested deeper than {MAX_SUBFLOW_DEPTH} levels"),
-                "Flatten the subflows.".to_owned(),
+                phrases::subflows_too_deep(MAX_SUBFLOW_DEPTH),
+                phrases::subflows_too_deep_help(),
             )));
         }
         let template_node = &self.raw.nodes()[template];
@@ -257,13 +258,13 @@ impl<'a> Resolver<'a> {
     fn push(&mut self, node: ResolvedNode) -> Result<NodeIx, Box<Diagnostic>> {
         let ix = self.nodes.len();
         if ix >= self.limits.max_nodes {
-            return Err(Box::new(too_many("nodes", self.limits.max_nodes)));
+            return Err(Box::new(too_many(phrases::nodes(), self.limits.max_nodes)));
         }
         if self.by_id.insert(node.id.clone(), ix).is_some() {
             return Err(Box::new(Diagnostic::new(
                 DiagnosticCode::DuplicateId,
-                format!("the id `{}` is also the id of a node inside a subflow instance", node.id),
-                "Give one of them another id.".to_owned(),
+                phrases::id_in_subflow(node.id.as_str()),
+                phrases::id_in_subflow_help(),
             )));
         }
         self.nodes.push(node);
@@ -274,8 +275,8 @@ impl<'a> Resolver<'a> {
 fn cycle_problem(node: &RawNode, id: NodeId, template: &RawNode) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::SubflowCycle,
-        format!("the subflow `{}` contains itself; this instance is left out", template.summary().name),
-        "Remove the instance of the subflow from inside the subflow.".to_owned(),
+        phrases::subflow_cycle(template.summary().name),
+        phrases::subflow_cycle_help(),
     );
     problem.node = Some(NodeSummary { id, ..node.summary() });
     problem.target = Some(template.summary());

@@ -3,7 +3,7 @@
 //! Owns how journal, summary and damage become one object. Trusts nothing in a journal: gives the valid part,
 //! then the first difference.
 
-use crate::replay::{Replay, resume, run_replay};
+use crate::replay::{Observe, Replay, resume, run_replay};
 use crate::strategy::Strategies;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
@@ -11,7 +11,9 @@ use redflow_contract::effect::Effect;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::CallId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
-use redflow_contract::replay::{DifferenceKind, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::replay::{
+    DifferenceKind, IterationText, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem,
+};
 use redflow_contract::run::{RunStatus, RunSummary};
 
 /// Reads the details of a run. `problem` tells why the journal is not complete.
@@ -22,7 +24,7 @@ pub fn run_detail(
     problem: Option<StoreProblem>,
     strategies: &Strategies,
 ) -> RunDetail {
-    let Replay { events, calls, report } = run_replay(journal, strategies, true);
+    let Replay { events, calls, report, .. } = run_replay(journal, strategies, Observe::Events);
     // A journal that was cut off has no end, but `problem` already reports that.
     let open = problem.is_some() || is_unfinished(journal, &report, summary.status, strategies);
     let difference = report.difference.filter(|_| !open);
@@ -32,10 +34,17 @@ pub fn run_detail(
     RunDetail { summary, events, calls, result, refused_answer, difference, problem }
 }
 
+/// Reads the texts of an iteration; none if the valid part of the journal does not have it.
+#[must_use]
+pub fn iteration_text(journal: &[u8], iteration: u32, strategies: &Strategies) -> Option<IterationText> {
+    let Replay { texts, calls, .. } = run_replay(journal, strategies, Observe::Iteration(iteration));
+    Some(texts?.with_calls(iteration, calls))
+}
+
 /// The result of a tool call that a journal has recorded; none if it has none.
 #[must_use]
 pub fn recorded_result(journal: &[u8], call: &CallId, strategies: &Strategies) -> Option<ToolResult> {
-    let calls = run_replay(journal, strategies, true).calls;
+    let calls = run_replay(journal, strategies, Observe::Events).calls;
     calls.into_iter().find(|record| record.call_id == *call)?.result
 }
 

@@ -3,6 +3,7 @@
 //! Owns the comparison. Never does an effect and never trusts a line: a wrong line is a difference, not a
 //! panic.
 
+use crate::iteration_text::ModelTexts;
 use crate::journal::{Recorder, effect_records};
 use crate::journal_reader::{Journal, JournalReader, open_journal, unwritable};
 use crate::machine::Machine;
@@ -25,13 +26,13 @@ use std::sync::Arc;
 /// Replays a journal file.
 #[must_use]
 pub fn replay(bytes: &[u8], strategies: &Strategies) -> ReplayReport {
-    run_replay(bytes, strategies, false).report
+    run_replay(bytes, strategies, Observe::Nothing).report
 }
 
 /// Replays a journal file. Also returns the events up to the first difference.
 #[must_use]
 pub fn replay_events(bytes: &[u8], strategies: &Strategies) -> (Vec<RunEvent>, ReplayReport) {
-    let Replay { events, report, .. } = run_replay(bytes, strategies, true);
+    let Replay { events, report, .. } = run_replay(bytes, strategies, Observe::Events);
     (events, report)
 }
 
@@ -41,12 +42,24 @@ pub(crate) struct Replay {
     pub(crate) events: Vec<RunEvent>,
     /// The tool calls up to the first difference.
     pub(crate) calls: Vec<CallRecord>,
+    /// The texts of the observed iteration, if the journal has it.
+    pub(crate) texts: Option<ModelTexts>,
     pub(crate) report: ReplayReport,
 }
 
-pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observed: bool) -> Replay {
+/// What a replay collects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Observe {
+    Nothing,
+    /// The events and the tool calls.
+    Events,
+    /// The events, the tool calls, and the texts of the model in this iteration.
+    Iteration(u32),
+}
+
+pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observe: Observe) -> Replay {
     let mut compile = |spec: &Arc<AgentSpec>, version| strategies.compile_version(spec, version);
-    let mut replayer = Replayer::new(strategies, &mut compile, observed);
+    let mut replayer = Replayer::new(strategies, &mut compile, observe);
     let (run_id, difference) = match open_journal(bytes, strategies) {
         Ok((journal, mut reader)) => {
             let difference =
@@ -65,7 +78,8 @@ pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observed: bool) 
         difference,
     };
     let events = replayer.machine.as_mut().map(|machine| machine.take_events()).unwrap_or_default();
-    Replay { events, calls: replayer.calls.into_iter().map(|(_, call)| call).collect(), report }
+    let calls = replayer.calls.into_iter().map(|(_, call)| call).collect();
+    Replay { events, calls, texts: replayer.texts, report }
 }
 
 /// A run at the end of its journal, ready to continue.
@@ -91,7 +105,7 @@ pub type Compile<'a> = &'a mut dyn FnMut(&Arc<AgentSpec>, u32) -> Result<Arc<dyn
 /// The first difference.
 pub fn resume(bytes: &[u8], strategies: &Strategies, compile: Compile<'_>) -> Result<ResumedRun, Difference> {
     let (journal, mut reader) = open_journal(bytes, strategies)?;
-    let mut replayer = Replayer::new(strategies, compile, false);
+    let mut replayer = Replayer::new(strategies, compile, Observe::Nothing);
     replayer.run(&journal, &mut reader)?;
     if !replayer.expected.is_empty() {
         return Err(replayer.incomplete(reader.line() + 1));
@@ -111,8 +125,7 @@ fn fact_refused(line: usize, why: &dyn std::error::Error) -> Difference {
 struct Replayer<'a> {
     strategies: &'a Strategies,
     compile: Compile<'a>,
-    /// Whether to collect events and calls.
-    observed: bool,
+    observe: Observe,
     agent: Option<Arc<dyn Agent>>,
     machine: Option<Box<dyn Machine>>,
     /// The records that must come next.
@@ -121,6 +134,7 @@ struct Replayer<'a> {
     /// The effects of the last fact that need no answer.
     unanswerable: Vec<Effect>,
     calls: Vec<(EffectId, CallRecord)>,
+    texts: Option<ModelTexts>,
     /// The time of the last fact.
     at: Millis,
     facts: usize,
@@ -129,22 +143,27 @@ struct Replayer<'a> {
 }
 
 impl<'a> Replayer<'a> {
-    fn new(strategies: &'a Strategies, compile: Compile<'a>, observed: bool) -> Self {
+    fn new(strategies: &'a Strategies, compile: Compile<'a>, observe: Observe) -> Self {
         Self {
             strategies,
             compile,
-            observed,
+            observe,
             agent: None,
             machine: None,
             expected: VecDeque::new(),
             open: OpenEffects::default(),
             unanswerable: Vec::new(),
             calls: Vec::new(),
+            texts: None,
             at: 0,
             facts: 0,
             effects: 0,
             outcome: None,
         }
+    }
+
+    fn is_observed(&self) -> bool {
+        self.observe != Observe::Nothing
     }
 
     fn run(&mut self, journal: &Journal, reader: &mut JournalReader<'_>) -> Result<(), Difference> {
@@ -187,7 +206,10 @@ impl<'a> Replayer<'a> {
             return Err(Difference::new(2, DifferenceKind::Plan, message));
         }
         self.at = fact.at();
-        let answered = if self.observed { answered_call(&fact) } else { None };
+        let answered = if self.is_observed() { answered_call(&fact) } else { None };
+        if let Some(texts) = &mut self.texts {
+            texts.add_fact(&fact);
+        }
         let answers = fact.effect();
         let machine = self.machine_for(journal.machine, line, &fact)?;
         machine.feed(fact).map_err(|error| fact_refused(line, &error))?;
@@ -205,6 +227,9 @@ impl<'a> Replayer<'a> {
         }
         self.unanswerable.clear();
         for effect in effects {
+            if let Observe::Iteration(wanted) = self.observe {
+                ModelTexts::add_effect(&mut self.texts, wanted, &effect);
+            }
             self.expected.extend(effect_records(&effect, None).map_err(|_| unwritable(line))?);
             if effect.needs_answer() { self.open.open(effect) } else { self.unanswerable.push(effect) }
         }
@@ -223,7 +248,7 @@ impl<'a> Replayer<'a> {
         {
             let agent = (self.compile)(spec, version).map_err(|error| fact_refused(line, &error))?;
             let mut machine = Arc::clone(&agent).start();
-            machine.set_observed(self.observed);
+            machine.set_observed(self.is_observed());
             (self.agent, self.machine) = (Some(agent), Some(machine));
         }
         match &mut self.machine {
@@ -287,9 +312,10 @@ impl<'a> Replayer<'a> {
 
     /// Notes the recorded class of an open effect, and its call.
     fn add_recorded(&mut self, id: EffectId, class: Option<EffectClass>) {
+        let is_observed = self.is_observed();
         let Some(open) = self.open.find_mut(id) else { return };
         open.class = class;
-        if let (true, Effect::CallTool { call, .. }) = (self.observed, &open.effect) {
+        if let (true, Effect::CallTool { call, .. }) = (is_observed, &open.effect) {
             let tools = self.agent.as_ref().map(|agent| &agent.spec().tools);
             let record = CallRecord {
                 iteration: call.iteration,

@@ -468,12 +468,13 @@ impl RunRecord {
         let iterations = self.iteration();
         let completed = ending == Ending::Completed;
         self.add_prompt();
-        let duration_ms = self.duration_ms(at);
+        let (duration_ms, tally) = (self.duration_ms(at), self.tally());
         self.emit(at, || RunEventKind::RunFinished {
             completed,
             stop_reason,
             iterations,
             duration_ms,
+            tally: Some(tally),
             error: error.cloned(),
         });
         let result = AgentResult {

@@ -197,6 +197,13 @@ impl Memory for RedisMemory {
     fn clear<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move { self.run_script(&scripts::CLEAR, &self.keys(session), &[]).await.map(|_| ()) })
     }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let script = scripts::CHECK.prepare_invoke();
+            self.connection.run_script(&script, self.timeout).await.map(|_| ())
+        })
+    }
 }
 
 fn value_too_large(key: &str, bytes: impl Display, limit: impl Display) -> Failure {

@@ -7,6 +7,9 @@
 use redis::Script;
 use std::sync::LazyLock;
 
+/// Replies `done`. It needs the permission that every other script needs too.
+pub(crate) static CHECK: LazyLock<Script> = LazyLock::new(|| Script::new("return {'done'}"));
+
 /// Replies `turns` and the newest turns within the limits, newest first; or `legacy` and its bytes; or an
 /// error: `type KEY`, `junk`, `large KEY BYTES LIMIT`.
 ///

@@ -1,4 +1,4 @@
-//! Builds the addresses of requests from the base address of a server.
+//! The addresses of requests, made of the address of a server.
 
 use url::Url;
 

@@ -39,7 +39,7 @@ fn format_of(body: &Value) -> String {
     found.next().unwrap_or("text").to_owned()
 }
 
-fn asked(type_name: &'static str, props: Value, answer_kind: &AnswerKind) -> String {
+fn requested_format(type_name: &'static str, props: Value, answer_kind: &AnswerKind) -> String {
     format_of(&Node::new(type_name, props).request_for(answer_kind).body)
 }
 
@@ -60,8 +60,12 @@ fn each_server_gets_the_schema_that_it_takes() {
         ("anthropic-model", json!({"model": "claude-sonnet-4-5"}), "object", "text"),
         ("ollama-model", json!({}), "branches", "branches"),
     ] {
-        assert_eq!(asked(type_name, props.clone(), &action()), expected, "{type_name} {props}");
-        assert_eq!(asked(type_name, props.clone(), &wide_action()), expected_wide, "{type_name} {props}");
+        assert_eq!(requested_format(type_name, props.clone(), &action()), expected, "{type_name} {props}");
+        assert_eq!(
+            requested_format(type_name, props.clone(), &wide_action()),
+            expected_wide,
+            "{type_name} {props}"
+        );
     }
 }
 
@@ -69,9 +73,9 @@ fn each_server_gets_the_schema_that_it_takes() {
 fn a_reply_by_a_whole_schema_needs_a_server_that_takes_it() {
     let format = ReplyFormat::WholeSchema(text("whole").unwrap());
     let reply = AnswerKind::Reply(redflow_ports::Reply { format, ..Default::default() });
-    assert_eq!(asked("openai-model", json!({"baseURL": LOCAL}), &reply), "whole");
-    assert_eq!(asked("openai-model", json!({"model": "gpt-4o"}), &reply), "json_object");
-    assert_eq!(asked("ollama-model", json!({}), &reply), "whole");
+    assert_eq!(requested_format("openai-model", json!({"baseURL": LOCAL}), &reply), "whole");
+    assert_eq!(requested_format("openai-model", json!({"model": "gpt-4o"}), &reply), "json_object");
+    assert_eq!(requested_format("ollama-model", json!({}), &reply), "whole");
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn a_node_says_how_it_asks_for_json() {
         [("auto", "branches"), ("schema", "branches"), ("json", "json_object"), ("none", "text")]
     {
         let props = json!({"baseURL": LOCAL, "responseFormat": format});
-        assert_eq!(asked("openai-model", props, &action()), expected);
+        assert_eq!(requested_format("openai-model", props, &action()), expected);
     }
     for (format, older, expected) in [
         (json!(""), "json_object", "json_object"),
@@ -89,7 +93,7 @@ fn a_node_says_how_it_asks_for_json() {
         (json!("none"), "json_schema", "text"),
     ] {
         let props = json!({"baseURL": LOCAL, "responseFormat": format, "structuredOutput": older});
-        assert_eq!(asked("openai-model", props.clone(), &action()), expected, "{props}");
+        assert_eq!(requested_format("openai-model", props.clone(), &action()), expected, "{props}");
     }
 }
 

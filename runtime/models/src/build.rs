@@ -3,7 +3,6 @@
 //! Owns the defaults, the sources of keys, and which settings a model does not get. Parses once: later code
 //! checks nothing again.
 
-pub(crate) use crate::address::{join, strip_path_suffix};
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::live_model::{LiveModel, RequestOptions};
@@ -238,11 +237,12 @@ pub(crate) fn find_key(config: &NodeConfig<'_>, variables: &[&str]) -> Option<Se
     (!key.is_empty()).then(|| SecretString::from(key.to_owned()))
 }
 
-fn require_key(config: &NodeConfig<'_>, variable: &str) -> Result<SecretString, BuildError> {
+fn require_key(config: &NodeConfig<'_>, variable: &'static str) -> Result<SecretString, BuildError> {
     let missing = || {
-        config.error(format!(
+        let reason = format!(
             "it has no key; put `apiKey` into the node's credentials or set the environment variable {variable}"
-        ))
+        );
+        BuildError { missing_key: Some(variable), ..config.error(reason) }
     };
     find_key(config, &[variable]).ok_or_else(missing)
 }
@@ -259,7 +259,7 @@ pub(crate) fn key_for(
     config: &NodeConfig<'_>,
     base: &Url,
     at_provider: bool,
-    variable: &str,
+    variable: &'static str,
 ) -> Result<Option<SecretString>, BuildError> {
     if at_provider {
         return require_key(config, variable).map(Some);

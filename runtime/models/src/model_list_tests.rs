@@ -38,7 +38,7 @@ fn compatible(replies: &[Value]) -> (ModelList, Vec<String>) {
 /// A list as a row: its server, its default model, and its models with their windows.
 type Row<'a> = (Option<ModelServer>, Option<&'a str>, Vec<(&'a str, Option<u32>)>);
 
-fn to_row(list: &ModelList) -> Row<'_> {
+fn row_of(list: &ModelList) -> Row<'_> {
     let models = list.models.iter().map(|model| (model.id.as_str(), model.context_window));
     (list.server, list.default_model.as_deref(), models.collect())
 }
@@ -51,13 +51,13 @@ fn recognises_llama_cpp_and_takes_the_window_of_a_slot() {
     let props = json!({"default_generation_settings": {"n_ctx": 2048}, "total_slots": 2});
     let (list, asked) = compatible(&[json!({"data": [model]}), props]);
     let expected = (Some(ModelServer::LlamaCpp), Some("/m/tiny.gguf"), vec![("/m/tiny.gguf", Some(2048))]);
-    assert_eq!(to_row(&list), expected);
+    assert_eq!(row_of(&list), expected);
     assert_eq!(asked, [format!("{LOCAL}/models"), "http://127.0.0.1:8080/props".to_owned()]);
     // Without `/props`, and by its header alone.
     let bare = Reply::new(200, &[("server", "llama.cpp")], r#"{"data":[{"id":"a","meta":{"n_ctx":4096}}]}"#);
     let (list, _) =
         self::list("openai-model", json!({"baseURL": LOCAL}), vec![bare, Reply::new(404, &[], "")]);
-    assert_eq!(to_row(&list.unwrap()), (Some(ModelServer::LlamaCpp), Some("a"), vec![("a", Some(4096))]));
+    assert_eq!(row_of(&list.unwrap()), (Some(ModelServer::LlamaCpp), Some("a"), vec![("a", Some(4096))]));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn recognises_vllm_lm_studio_and_ollama() {
     let models = json!({"data": [{"id": "base", "owned_by": "vllm", "max_model_len": 32768}, {"id": "lora", "owned_by": "vllm"}]});
     let (list, asked) = compatible(&[models]);
     let all = vec![("base", Some(32_768)), ("lora", None)];
-    assert_eq!((to_row(&list), asked.len()), ((Some(ModelServer::Vllm), Some("base"), all), 1));
+    assert_eq!((row_of(&list), asked.len()), ((Some(ModelServer::Vllm), Some("base"), all), 1));
 
     let models =
         json!({"data": [{"id": "embed", "owned_by": "organization_owner"}, {"id": "a"}, {"id": "b"}]});
@@ -76,7 +76,7 @@ fn recognises_vllm_lm_studio_and_ollama() {
     ]});
     let (list, asked) = compatible(&[models, own]);
     let all = vec![("embed", Some(2048)), ("a", Some(131_072)), ("b", Some(4096))];
-    assert_eq!(to_row(&list), (Some(ModelServer::LmStudio), Some("b"), all));
+    assert_eq!(row_of(&list), (Some(ModelServer::LmStudio), Some("b"), all));
     assert_eq!(asked[1], "http://127.0.0.1:8080/api/v0/models");
 
     let models =
@@ -84,11 +84,11 @@ fn recognises_vllm_lm_studio_and_ollama() {
     let loaded = json!({"models": [{"name": "x:1b", "context_length": 8192}]});
     let (list, asked) = compatible(&[models, loaded.clone()]);
     let all = vec![("qwen3:8b", None), ("x:1b", Some(8192))];
-    assert_eq!(to_row(&list), (Some(ModelServer::Ollama), Some("x:1b"), all.clone()));
+    assert_eq!(row_of(&list), (Some(ModelServer::Ollama), Some("x:1b"), all.clone()));
     assert_eq!(asked[1], "http://127.0.0.1:8080/api/ps");
     let tags = json!({"models": [{"name": "qwen3:8b"}, {"name": "x:1b"}]});
     let (list, asked) = self::list("ollama-model", json!({}), vec![json_reply(&tags), json_reply(&loaded)]);
-    assert_eq!(to_row(&list.unwrap()), (Some(ModelServer::Ollama), Some("x:1b"), all));
+    assert_eq!(row_of(&list.unwrap()), (Some(ModelServer::Ollama), Some("x:1b"), all));
     assert_eq!(asked[0], "http://127.0.0.1:11434/api/tags");
 }
 
@@ -97,12 +97,12 @@ fn lists_the_models_of_the_providers() {
     let models = json_reply(&json!({"data": [{"id": "gpt-a", "owned_by": "openai"}, {"id": "gpt-b"}]}));
     let (list, asked) = self::list("openai-model", json!({}), vec![models]);
     let all = vec![("gpt-a", None), ("gpt-b", None)];
-    assert_eq!(to_row(&list.unwrap()), (Some(ModelServer::Openai), None, all));
+    assert_eq!(row_of(&list.unwrap()), (Some(ModelServer::Openai), None, all));
     assert_eq!(asked, ["https://api.openai.com/v1/models"]);
     let models = json_reply(&json!({"data": [{"id": "claude-x", "max_input_tokens": 200000}]}));
     let (list, asked) = self::list("anthropic-model", json!({}), vec![models]);
     let all = vec![("claude-x", Some(200_000))];
-    assert_eq!(to_row(&list.unwrap()), (Some(ModelServer::Anthropic), Some("claude-x"), all));
+    assert_eq!(row_of(&list.unwrap()), (Some(ModelServer::Anthropic), Some("claude-x"), all));
     assert_eq!(asked, ["https://api.anthropic.com/v1/models"]);
     let azure = json!({"endpoint": "https://x.openai.azure.com", "deployment": "d"});
     let (list, asked) = self::list("model.azure.openai", azure, vec![]);
@@ -114,7 +114,7 @@ fn lists_the_models_of_the_providers() {
 fn an_unknown_server_is_named_by_no_product() {
     let (list, asked) =
         compatible(&[json!({"data": [{"id": "only", "owned_by": "someone", "context_window": 1000}]})]);
-    assert_eq!((to_row(&list), asked.len()), ((None, Some("only"), vec![("only", Some(1000))]), 1));
+    assert_eq!((row_of(&list), asked.len()), ((None, Some("only"), vec![("only", Some(1000))]), 1));
     let (list, _) = compatible(&[json!({"data": [{"id": "a"}, {"id": "b"}]})]);
     assert_eq!(list.default_model, None);
     for nonsense in

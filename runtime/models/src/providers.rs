@@ -1,5 +1,6 @@
 //! The four model nodes: builds the wire and the endpoint from the properties of each.
 
+use crate::address::{join, strip_path_suffix};
 use crate::anthropic::AnthropicMessages;
 use crate::build::{self, ModelBuilder, ModelContext};
 use crate::capability::{self, Capabilities};
@@ -14,7 +15,7 @@ use redflow_contract::node::{
     AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiApi, OpenaiModelConfig, ReasoningEffort,
     ResponseFormat,
 };
-use redflow_ports::{BuildError, ChatModel, NodeConfig};
+use redflow_ports::{AZURE_PROVIDER, BuildError, ChatModel, NodeConfig};
 use std::sync::Arc;
 
 /// The default models, which exist on the day of this release. Any other name is sent unchanged.
@@ -56,7 +57,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
     let settings: OpenaiModelConfig = config.typed_with_options()?;
     let base = build::parse_address(&config, "baseURL", &build::or_default(settings.base_url, OPENAI_URL))?;
     // Users often paste the whole address of a request.
-    let base = build::strip_path_suffix(&base, &["/chat/completions", "/responses"]);
+    let base = strip_path_suffix(&base, &["/chat/completions", "/responses"]);
     let at_openai = build::is_at_provider(&base, &["api.openai.com"]);
     let (model, is_named) = build::model_or_default(settings.model, OPENAI_MODEL);
     let api = settings.api.unwrap_or_default();
@@ -69,8 +70,8 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
     let capabilities = known.with_overrides(settings.capabilities.as_ref());
     let key = build::key_for(&config, &base, at_openai, "OPENAI_API_KEY")?;
     let url = match api {
-        OpenaiApi::Chat => build::join(&base, &["chat", "completions"]),
-        OpenaiApi::Responses => build::join(&base, &["responses"]),
+        OpenaiApi::Chat => join(&base, &["chat", "completions"]),
+        OpenaiApi::Responses => join(&base, &["responses"]),
     };
     let mut endpoint = Endpoint::new(url);
     if let Some(key) = &key {
@@ -194,7 +195,7 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
     let at_anthropic = build::is_at_provider(&base, &["api.anthropic.com"]);
     let key = build::key_for(&config, &base, at_anthropic, "ANTHROPIC_API_KEY")?;
     let invalid = |_| config.error("`anthropicVersion` must be a date such as 2026-10-21");
-    let mut endpoint = Endpoint::new(build::join(&base, &["v1", "messages"]))
+    let mut endpoint = Endpoint::new(join(&base, &["v1", "messages"]))
         .header("anthropic-version", &version)
         .map_err(invalid)?;
     if let Some(key) = &key {
@@ -251,11 +252,11 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
     let at_azure = base.scheme() == "https" && is_azure_host(base.host_str().unwrap_or_default());
     let key = build::key_for(&config, &base, at_azure, "AZURE_OPENAI_API_KEY")?;
     // Users often paste the address with the path of the API.
-    let base = build::strip_path_suffix(&base, &["/openai/v1", "/openai"]);
+    let base = strip_path_suffix(&base, &["/openai/v1", "/openai"]);
     let url = if is_v1 {
-        build::join(&base, &["openai", "v1", "chat", "completions"])
+        join(&base, &["openai", "v1", "chat", "completions"])
     } else {
-        let mut url = build::join(&base, &["openai", "deployments", &deployment, "chat", "completions"]);
+        let mut url = join(&base, &["openai", "deployments", &deployment, "chat", "completions"]);
         url.query_pairs_mut().append_pair("api-version", &version);
         url
     };
@@ -281,7 +282,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         ..OpenaiChat::default()
     });
     ModelBuilder {
-        provider: "azure.ai.openai",
+        provider: AZURE_PROVIDER,
         name: "Azure OpenAI",
         model: deployment,
         capabilities,
@@ -303,7 +304,7 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
     let base = build::parse_address(&config, "baseURL", &build::or_default(settings.base_url, OLLAMA_URL))?;
     let (model, is_named) = build::model_or_default(settings.model, OLLAMA_MODEL);
     let capabilities = capability::ollama().with_overrides(settings.capabilities.as_ref());
-    let mut endpoint = Endpoint::new(build::join(&base, &["api", "chat"]));
+    let mut endpoint = Endpoint::new(join(&base, &["api", "chat"]));
     if let Some(key) = build::find_key(&config, &[]) {
         endpoint = build::add_key_header(&config, endpoint, "authorization", "Bearer ", &key)?;
     }

@@ -4,7 +4,7 @@ use crate::flow_node::FlowNode;
 use crate::memory::Memory;
 use crate::model::ChatModel;
 use crate::tool::{Tool, ToolProvider};
-use redflow_contract::editor_values::without_blanks;
+use redflow_contract::editor_values::{text_of, without_blanks};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::json::read_typed;
 use redflow_contract::manifest::ManifestTool;
@@ -38,17 +38,34 @@ pub struct ManifestToolConfig<'a> {
     pub on_secret: &'a dyn Fn(&str),
 }
 
+/// The most characters of a node's label in an error.
+const MAX_LABEL_CHARS: usize = 80;
+
 /// The node type that binds tools of the registry.
 pub const REGISTRY_TOOL: &str = "registry-tool";
 
 /// A node could not be built from its properties.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{node}` cannot be built: {reason}")]
+#[error("`{label}` cannot be built: {reason}")]
 pub struct BuildError {
-    /// The id of the node.
-    pub node: String,
-    /// What is wrong, without the values of properties.
+    /// The id, type and name of the node. Boxed, because builders return this error everywhere.
+    pub node: Box<NodeSummary>,
+    /// How people know the node: its name, else its model, else its id.
+    pub label: String,
+    /// What is wrong, without the values of other properties.
     pub reason: String,
+    /// The environment variable for the key that a model lacks; none if something else is wrong.
+    pub missing_key: Option<&'static str>,
+}
+
+impl BuildError {
+    /// An error about a node of which nothing but the summary is known.
+    #[must_use]
+    pub fn new(node: &NodeSummary, reason: impl Into<String>) -> Self {
+        let label = if node.name.is_empty() { node.id.as_str() } else { &node.name };
+        let label = label.chars().take(MAX_LABEL_CHARS).collect();
+        Self { node: Box::new(node.clone()), label, reason: reason.into(), missing_key: None }
+    }
 }
 
 impl NodeConfig<'_> {
@@ -100,7 +117,12 @@ impl NodeConfig<'_> {
     /// Makes an error about this node.
     #[must_use]
     pub fn error(&self, reason: impl Into<String>) -> BuildError {
-        BuildError { node: self.node.id.to_string(), reason: reason.into() }
+        let error = BuildError::new(self.node, reason);
+        let model = ["model", "deployment"].iter().find_map(|name| text_of(self.props, name));
+        match model.filter(|_| self.node.name.is_empty()) {
+            Some(model) => BuildError { label: model.chars().take(MAX_LABEL_CHARS).collect(), ..error },
+            None => error,
+        }
     }
 }
 
@@ -160,10 +182,12 @@ pub struct Adapters {
 }
 
 impl Adapters {
-    /// Whether this build can run a type: an agent with a strategy, or a type with a builder.
+    /// Whether this build can run a type: an agent with a strategy, a config node, or a type with a builder.
     #[must_use]
     pub fn can_run(&self, type_name: &str) -> bool {
-        node::find(type_name).strategy.is_some()
+        let declaration = node::find(type_name);
+        declaration.strategy.is_some()
+            || declaration.config
             || self.models.contains_key(type_name)
             || self.tools.contains_key(type_name)
             || self.tool_providers.contains_key(type_name)

@@ -26,6 +26,10 @@ use redflow_contract::id::NodeId;
 ///     fn items<'a>(&'a self, _node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>> {
 ///         Box::pin(ready(Ok(self.0.lock().unwrap().clone())))
 ///     }
+///     fn latest(&self, _limit: usize) -> BoxFuture<'_, Result<Vec<(NodeId, ChatItem)>, StoreError>> {
+///         let last = self.0.lock().unwrap().last().cloned();
+///         Box::pin(ready(Ok(last.map(|item| (NodeId::from("chat"), item)).into_iter().collect())))
+///     }
 ///     fn clear<'a>(&'a self, _node: &'a NodeId) -> BoxFuture<'a, Result<(), StoreError>> {
 ///         Box::pin(ready(Ok(self.0.lock().unwrap().clear())))
 ///     }
@@ -46,6 +50,9 @@ pub trait ChatStore: Send + Sync {
 
     /// Reads the messages of a chat, oldest first.
     fn items<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>>;
+
+    /// Reads the newest message of each chat, for at most this many chats. The chat that was used last comes first.
+    fn latest(&self, limit: usize) -> BoxFuture<'_, Result<Vec<(NodeId, ChatItem)>, StoreError>>;
 
     /// Deletes the messages of a chat. The deletion is on the disk when this returns.
     fn clear<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<(), StoreError>>;

@@ -6,6 +6,7 @@ use redflow_contract::fact::{ModelAnswer, ToolResult};
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
+use serde_json::Value;
 
 /// Identifies a start within one engine. All steps of its cascade carry this id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +37,8 @@ pub enum FlowStep<'a> {
         message: &'a Message,
         /// The failure that this message reports; none if the node succeeded.
         error: Option<&'a Failure>,
+        /// Whether this is an answer of an agent that a chat behind the port shows.
+        in_chat: bool,
     },
     /// A node finished with its input and sends nothing more.
     Done {
@@ -83,6 +86,8 @@ pub enum FlowStep<'a> {
 pub enum StepOutcome<'a> {
     /// It succeeded.
     Completed,
+    /// It succeeded: it is a debug node that shows this value.
+    Shown(&'a Value),
     /// It failed with this error.
     Failed(&'a Failure),
     /// It waits: for a person's answer, or until the runtime is available again.
@@ -102,4 +107,6 @@ pub struct ServiceCall<'a> {
     pub service: &'a NodeSummary,
     /// The names of the tools that the model may call.
     pub tools: &'a [String],
+    /// The deployment that is called; none if it is not a model at Azure.
+    pub deployment: Option<&'a str>,
 }

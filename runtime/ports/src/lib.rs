@@ -53,7 +53,7 @@ pub use host::{AgentMessage, Host};
 pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredTool};
 pub use memory::Memory;
 pub use meter::{Measurement, MemoryAction, Meter, NoMeter};
-pub use model::{ChatModel, DeltaObserver, ModelInfo, ModelRequest, ModelWait, WaitObserver};
+pub use model::{AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ModelWait, WaitObserver};
 pub use redflow_contract::answer_kind::{
     ActionSchemas, AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice,
 };

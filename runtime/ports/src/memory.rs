@@ -53,4 +53,9 @@ pub trait Memory: Send + Sync {
 
     /// Deletes the conversation.
     fn clear<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// Whether the memory can be used now. A memory in the process always can.
+    fn check(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }

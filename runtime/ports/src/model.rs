@@ -150,6 +150,9 @@ pub enum ModelWait {
     Busy,
 }
 
+/// The provider of models at Azure.
+pub const AZURE_PROVIDER: &str = "azure.ai.openai";
+
 /// A model, and what it can do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelInfo {

@@ -4,9 +4,10 @@ use crate::future::BoxFuture;
 use redflow_contract::Millis;
 use redflow_contract::code::StoreCode;
 use redflow_contract::event::RunEvent;
-use redflow_contract::id::{NodeRef, RunId};
+use redflow_contract::id::{NodeRef, Principal, RunId};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run::{RunRequest, RunState, RunSummary};
+use redflow_contract::tally::RunTally;
 use std::sync::Arc;
 
 /// Stores runs. Only one process at a time works on the runs of a store.
@@ -84,7 +85,7 @@ pub trait RunStore: Send + Sync {
 ///
 /// ```
 /// use futures::FutureExt as _;
-/// use redflow_contract::run::RunState;
+/// use redflow_contract::{run::RunState, tally::RunTally};
 /// use redflow_ports::{Batch, BoxFuture, Durability, Journal, StoreError};
 ///
 /// /// Keeps the lines in memory.
@@ -101,7 +102,8 @@ pub trait RunStore: Send + Sync {
 /// let mut journal = Lines::default();
 /// let lines = vec!["the header".to_owned(), "the plan".to_owned()];
 /// let (state, durability) = (RunState::Running, Durability::Synced);
-/// let batch = Batch { lines, state, active_ms: 0, durability, events: Vec::new() };
+/// let tally = RunTally::default();
+/// let batch = Batch { lines, state, active_ms: 0, tally, durability, events: Vec::new() };
 /// assert_eq!(journal.append(batch).now_or_never(), Some(Ok(())));
 /// assert_eq!(journal.0, ["the header", "the plan"]);
 /// ```
@@ -120,6 +122,8 @@ pub struct Batch {
     pub state: RunState,
     /// How long the run has been active so far, in milliseconds.
     pub active_ms: u64,
+    /// What the run has used so far.
+    pub tally: RunTally,
     /// When `append` may return.
     pub durability: Durability,
     /// The events of these lines, for the event log. Empty if the store keeps no events.
@@ -150,6 +154,8 @@ pub struct NewRun {
     pub cause: Option<String>,
     /// The flow file; none if the flow did not come from a file.
     pub source: Option<Arc<str>>,
+    /// Who starts it; none if it is unknown.
+    pub by: Option<Principal>,
     /// The plan of the run. The store keeps equal plans once.
     pub plan: EncodedPlan,
 }

@@ -15,16 +15,17 @@ const ABOUT_MESSAGE: &str = "The answer for the user.";
 
 /// The schemas of the actions with these tools.
 pub(crate) fn action_schemas(tools: &[ToolSpec]) -> ActionSchemas {
-    let object = |confidence| action_object(tools, confidence).and_then(|it| SchemaText::from_value(&it));
+    let object =
+        |confidence: &Value| action_object(tools, confidence).and_then(|it| SchemaText::from_value(&it));
     ActionSchemas {
-        object: object(confidence_values()),
-        object_with_range: object(confidence_range()),
+        object: object(&confidence_values()),
+        object_with_range: object(&confidence_range()),
         branches: SchemaText::from_value(&action_branches(tools)),
     }
 }
 
 /// One object with all keys, in the subset that every provider takes; none if a tool's schema is outside it.
-fn action_object(tools: &[ToolSpec], confidence: Value) -> Option<Value> {
+fn action_object(tools: &[ToolSpec], confidence: &Value) -> Option<Value> {
     let inputs: Option<Vec<Value>> =
         tools.iter().map(|tool| strict_object(tool.input_schema.as_ref()?)).collect();
     let (inputs, null) = (inputs?, json!({"type": "null"}));
@@ -58,7 +59,7 @@ fn action_object(tools: &[ToolSpec], confidence: Value) -> Option<Value> {
 fn action_branches(tools: &[ToolSpec]) -> Value {
     let mut definitions = Map::new();
     let mut branches: Vec<Value> = tools.iter().map(|tool| tool_branch(tool, &mut definitions)).collect();
-    branches.push(branch(json!({
+    branches.push(branch(&json!({
         "action": {"type": "string", "enum": ["final"], "description": "Answers the user."},
         "confidence": confidence_values(),
         "message": {"type": "string", "description": ABOUT_MESSAGE},
@@ -78,7 +79,7 @@ fn tool_branch(tool: &ToolSpec, definitions: &mut Map<String, Value>) -> Value {
         definitions.insert(tool.name.clone(), input);
         input = json!({ "$ref": root });
     }
-    branch(json!({
+    branch(&json!({
         "action": {"type": "string", "enum": ["tool"], "description": "Calls a tool."},
         "tool": {"type": "string", "enum": [tool.name], "description": tool.description},
         "input": input,
@@ -87,7 +88,7 @@ fn tool_branch(tool: &ToolSpec, definitions: &mut Map<String, Value>) -> Value {
 }
 
 /// An object with exactly these keys, in this order.
-fn branch(properties: Value) -> Value {
+fn branch(properties: &Value) -> Value {
     let keys: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     json!({"type": "object", "required": keys, "properties": properties, "additionalProperties": false})
 }
@@ -111,7 +112,13 @@ fn move_references(schema: &mut Value, root: &str) -> bool {
                     (
                         "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
                         Value::Object(named),
-                    ) => named.values_mut().fold(false, |found, one| move_references(one, root) || found),
+                    ) => {
+                        let mut has_any = false;
+                        for one in named.values_mut() {
+                            has_any |= move_references(one, root);
+                        }
+                        has_any
+                    }
                     (_, value) => move_references(value, root),
                 };
             }

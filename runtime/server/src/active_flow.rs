@@ -7,17 +7,17 @@ use crate::redflow_ui::stored_items::StoredItems;
 use crate::settings::Settings;
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
 use redflow_contract::catalogue::lookup;
-use redflow_contract::code::DiagnosticCode;
+use redflow_contract::code::{DiagnosticCode, Severity};
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::digest::Digest;
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
-use redflow_contract::id::{InstanceId, NodeId};
-use redflow_contract::run_error::RunError;
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
+use redflow_contract::phrases;
 use redflow_contract::scrub::Scrubber;
 use redflow_engine::{BuiltAgent, BuiltFlow, FlowTool, Registry, build_flow};
 use redflow_flow::{CheckOptions, CheckedAgent, CheckedFlow, RawFlow, ResolvedFlow, Verdict, check_flow};
-use redflow_ports::{Adapters, Credentials, StoredFlow};
+use redflow_ports::{Adapters, BuildError, Credentials, StoredFlow};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -118,6 +118,28 @@ impl FlowBuilder {
         check_flow(raw, &options)
     }
 
+    /// Reports the problems that a deploy of this flow would have, also what cannot be built. `stored` holds
+    /// the credentials of nodes that bring none.
+    pub(crate) fn report(&self, mut raw: RawFlow, profile: Profile, stored: &Credentials) -> CheckReport {
+        let merged =
+            (self.instance == InstanceId::local()).then(|| self.stored_items.merge_credentials(&raw, stored));
+        raw.add_missing_credentials(merged.as_ref().unwrap_or(stored));
+        let checked = match self.check(raw, profile) {
+            Ok(checked) => checked,
+            Err(report) => return report,
+        };
+        let mut report = checked.report.clone();
+        // A deploy logs what builders have to say. A check of every change in an editor does not.
+        let silent = tracing::subscriber::NoSubscriber::new();
+        let built = tracing::subscriber::with_default(silent, || self.build(checked));
+        add_build_problems(&mut report, built.build_errors(), self.settings.flow_limits.max_diagnostics);
+        report
+    }
+
+    fn build(&self, checked: CheckedFlow) -> BuiltFlow {
+        build_flow(checked, &self.adapters, redflow_strategies::strategies(), &self.env)
+    }
+
     /// Checks and builds a flow. `before` holds the credentials that its nodes already have. An agent with
     /// errors is refused, the rest runs.
     ///
@@ -147,15 +169,14 @@ impl FlowBuilder {
         let injects = Arc::new(inject_nodes(&checked.flow));
         let keyed_models = Arc::new(keyed_models(&checked.flow, &self.env));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
-        let built = build_flow(checked, &self.adapters, redflow_strategies::strategies(), &self.env);
+        let built = self.build(checked);
+        let build_errors: HashMap<&NodeId, &BuildError> =
+            built.build_errors().iter().map(|(agent, error)| (&agent.id, error)).collect();
         let mut tab_index: HashMap<String, usize> =
             flows.iter().enumerate().map(|(index, flow)| (flow.id.to_string(), index)).collect();
         for (tab, mut state) in agents {
-            if let Some(error) = built.refusal(&state.node.id) {
-                state.ready = false;
-                if state.problems.is_empty() {
-                    state.problems = vec![build_problem(&state, error)];
-                }
+            if let Some(error) = build_errors.get(&state.node.id) {
+                (state.ready, state.problems) = (false, vec![build_problem(&state.node, error)]);
             }
             let index = *tab_index.entry(tab).or_insert_with_key(|tab| {
                 // The agent is on no tab and names none.
@@ -180,12 +201,38 @@ impl FlowBuilder {
 }
 
 /// The problem of an agent that passes the checker, but whose model, memory or tool cannot be built.
-fn build_problem(state: &AgentState, error: &RunError) -> Diagnostic {
-    let help = "Correct the node that the message names, and deploy again.".to_owned();
-    let message = error.message.clone();
-    Diagnostic {
-        node: Some(state.node.clone()),
-        ..Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help)
+fn build_problem(agent: &NodeSummary, error: &BuildError) -> Diagnostic {
+    let problem = match error.missing_key {
+        Some(variable) => Diagnostic::new(
+            DiagnosticCode::ModelKeyMissing,
+            phrases::model_key_missing(&error.label),
+            phrases::model_key_missing_help(variable),
+        ),
+        None => {
+            let message = phrases::build_failed(&error.label, &error.reason);
+            Diagnostic::new(DiagnosticCode::ConfigInvalid, message, phrases::build_failed_help())
+        }
+    };
+    let target = (error.node.id != agent.id).then(|| agent.clone());
+    Diagnostic { node: Some(NodeSummary::clone(&error.node)), target, ..problem }
+}
+
+/// Adds what cannot be built to the errors of a report, up to its limit.
+pub(crate) fn add_build_problems(
+    report: &mut CheckReport,
+    errors: &[(NodeSummary, BuildError)],
+    limit: usize,
+) {
+    let place = report.diagnostics.partition_point(|problem| problem.severity == Severity::Error);
+    let problems = errors.iter().map(|(agent, error)| build_problem(agent, error));
+    let mut problems: Vec<Diagnostic> = problems.take(limit).collect();
+    report.ok &= problems.is_empty();
+    problems.append(&mut report.diagnostics.split_off(place));
+    report.diagnostics.append(&mut problems);
+    let rest = report.diagnostics.split_off(report.diagnostics.len().min(limit));
+    let unbuilt = errors.iter().skip(limit).map(|(agent, error)| build_problem(agent, error).code);
+    for code in rest.iter().map(|problem| problem.code).chain(unbuilt) {
+        *report.omitted.entry(code.to_string()).or_default() += 1;
     }
 }
 
@@ -235,4 +282,41 @@ fn agent_states(checked: &CheckedFlow) -> Vec<(String, AgentState)> {
         (tab, AgentState { node: agent.node.clone(), ready, problems, memory })
     };
     checked.agents.iter().map(state).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{add_build_problems, build_problem};
+    use redflow_contract::code::DiagnosticCode;
+    use redflow_contract::diagnostic::{CheckReport, Diagnostic};
+    use redflow_contract::id::{NodeId, NodeSummary};
+    use redflow_ports::BuildError;
+
+    fn node(id: &str) -> NodeSummary {
+        NodeSummary { id: NodeId::from(id), type_name: "t".to_owned(), name: String::new() }
+    }
+
+    #[test]
+    fn build_problems_follow_the_errors_up_to_the_limit() {
+        let problem = |code| Diagnostic::new(code, String::new(), String::new());
+        let known = [DiagnosticCode::EdgeSelf, DiagnosticCode::SessionShared].map(problem);
+        let no_key = BuildError { missing_key: Some("KEY"), ..BuildError::new(&node("m"), "") };
+        let errors = vec![
+            (node("a"), no_key.clone()),
+            (node("b"), no_key),
+            (node("c"), BuildError::new(&node("c"), "")),
+        ];
+        let codes = |limit: usize| {
+            let mut report = CheckReport { ok: true, diagnostics: known.to_vec(), ..CheckReport::default() };
+            add_build_problems(&mut report, &errors, limit);
+            assert!(!report.ok);
+            let codes: Vec<&str> = report.diagnostics.iter().map(|problem| problem.code.as_str()).collect();
+            (codes.join(" "), report.omitted.values().sum::<u32>())
+        };
+        let all = "EDGE_SELF MODEL_KEY_MISSING MODEL_KEY_MISSING CONFIG_INVALID SESSION_SHARED";
+        assert_eq!(codes(10), (all.to_owned(), 0));
+        assert_eq!(codes(2), ("EDGE_SELF MODEL_KEY_MISSING".to_owned(), 3));
+        // An agent that cannot be built itself is one end, not two.
+        assert_eq!(build_problem(&errors[2].0, &errors[2].1).target, None);
+    }
 }

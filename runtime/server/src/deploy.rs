@@ -14,6 +14,7 @@ use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::limits::FlowLimits;
+use redflow_contract::phrases;
 use redflow_engine::BuiltFlow;
 use redflow_flow::RawFlow;
 use redflow_ports::{Credentials, FlowStore};
@@ -154,7 +155,13 @@ pub(crate) fn report_changed_agents(app: &App, before: &ActiveFlow, active: &Act
 fn report_ready_agents(app: &App, before: &ActiveFlow, active: &ActiveFlow) {
     let ready = ready_agents(active);
     let were_refused = before.agents().filter(|agent| !agent.ready).map(|agent| &agent.node);
-    for node in were_refused.filter(|node| ready.contains(&node.id)).take(MAX_LISTED) {
+    let were_warned = warnings(before).map(|(node, ..)| node).filter(|node| {
+        // One event is enough for an agent, however many warnings it had.
+        !warnings(active).any(|(warned, ..)| warned.id == node.id)
+    });
+    let mut reported = HashSet::new();
+    let all = were_refused.chain(were_warned).filter(|node| ready.contains(&node.id));
+    for node in all.filter(|node| reported.insert(&node.id)).take(MAX_LISTED) {
         app.frames.report_ready(node);
     }
 }
@@ -165,6 +172,10 @@ fn report_refused_agents(app: &App, before: &ActiveFlow, active: &ActiveFlow) {
     for (node, code, message) in refusals(active) {
         tracing::warn!(agent = node.id.as_str(), code, "refused an agent; see /api/flows for the reason");
         app.frames.report_refused(node, code, &message);
+    }
+    for (node, code, message) in warnings(active) {
+        tracing::warn!(agent = node.id.as_str(), code, "an agent has a tool that its model may not call");
+        app.frames.report_warning(node, code, &message);
     }
     let rest = active.agents().filter(|agent| !agent.ready).count().saturating_sub(MAX_LISTED);
     if rest > 0 {
@@ -183,6 +194,16 @@ pub(crate) fn refusals(active: &ActiveFlow) -> impl Iterator<Item = (&NodeSummar
         let worst = worst_problem(agent)?;
         Some((&agent.node, worst.code.as_str(), sentence(worst)))
     })
+}
+
+/// The first connected tools that an agent may not call, each with its agent, the code and the text. The page of the UI
+/// cannot show them otherwise.
+fn warnings(active: &ActiveFlow) -> impl Iterator<Item = (&NodeSummary, &str, String)> {
+    let code = DiagnosticCode::ToolConnectedNotAllowed;
+    let found = active.report.diagnostics.iter().filter(move |problem| problem.code == code);
+    found
+        .filter_map(|problem| Some((problem.node.as_ref()?, problem.code.as_str(), sentence(problem))))
+        .take(MAX_LISTED)
 }
 
 /// The first error of an agent, or else its first problem.
@@ -228,9 +249,7 @@ fn refuse_invalid_credentials(raw: &RawFlow) -> Result<(), CheckReport> {
         .into_iter()
         .take(MAX_LISTED)
         .map(|node| {
-            let message = "`credentials` must be an object of names and values".to_owned();
-            let help = "Send {\"name\": \"value\"}, or leave `credentials` out to keep those of the node."
-                .to_owned();
+            let (message, help) = (phrases::credentials_wrong(), phrases::credentials_wrong_help());
             let pointer = Some("/credentials".to_owned());
             let found = Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help);
             Diagnostic { node: Some(node), pointer, ..found }

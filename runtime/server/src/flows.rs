@@ -63,10 +63,10 @@ pub(crate) async fn check(
     let (request, slot) = body::read_flow(&headers, body, &app).await?;
     let CheckRequest { flows, profile } = request;
     let (flow_builder, profile) = (app.flow_builder.clone(), profile.unwrap_or(app.settings.profile));
+    let stored = app.active_flow().credentials;
     let check = move || {
-        let raw = RawFlow::from_value(flows, &flow_builder.settings.flow_limits);
-        let report = match raw.and_then(|raw| flow_builder.check(raw, profile)) {
-            Ok(checked) => checked.report,
+        let report = match RawFlow::from_value(flows, &flow_builder.settings.flow_limits) {
+            Ok(raw) => flow_builder.report(raw, profile, &stored),
             Err(report) => report,
         };
         json(200, &report)

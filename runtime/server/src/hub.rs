@@ -100,8 +100,8 @@ impl EventSink for EngineObserver {
     fn run_event(&self, _event: &RunEvent) {}
 
     fn model_waiting(&self, _: &RunId, agent: &NodeRef, iteration: u32, reason: Option<ModelWait>) {
-        let AgentStatus { phase, text } = waiting_status(iteration, reason);
-        self.editor_notices.send_run_status(&agent.node_id, &NodeStatus::new(phase, &text));
+        let AgentStatus { phase, sentence } = waiting_status(iteration, reason);
+        self.editor_notices.send_run_status(&agent.node_id, &NodeStatus::new(phase, &sentence.text));
     }
 
     fn flow_event(&self, event: &FlowEvent) {

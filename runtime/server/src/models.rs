@@ -6,7 +6,7 @@
 use crate::active_flow::FlowBuilder;
 use crate::app::App;
 use crate::body::{self, RequestBody};
-use crate::keyed_models::KeyedModels;
+use crate::keyed_models::{KeyedModels, StoredKeys};
 use crate::model_test::ModelTester;
 use crate::response::{ApiResult, Problem, json, printable};
 use axum::extract::State;
@@ -79,10 +79,9 @@ fn tester(app: &App, request: ModelTestRequest) -> Result<ModelTester, Problem> 
             .map_err(|reason| problem(RunErrorCode::ConfigInvalid, reason))
     };
     let models = node.as_ref().and_then(|_| models_of(app, instance.as_ref()));
-    let Some(stored) = node.and_then(|node| Some((models?, node))) else { return build(&own, &props) };
-    let Some(stored) = stored.0.get(&stored.1) else { return build(&own, &props) };
-    let keys = stored.props.get("credentials").and_then(Value::as_object).into_iter().flatten();
-    let mut keys: Map<String, Value> = keys.map(|(name, key)| (name.clone(), key.clone())).collect();
+    let stored = node.and_then(|node| models.as_ref()?.get(&node));
+    let Some(StoredKeys { keys, models }) = stored else { return build(&own, &props) };
+    let mut keys = keys.clone();
     keys.retain(|name, _| !typed.contains_key(name));
     if keys.is_empty() {
         return build(&own, &props);
@@ -92,13 +91,14 @@ fn tester(app: &App, request: ModelTestRequest) -> Result<ModelTester, Problem> 
         all.extend(keys);
     }
     let tester = build(&own, &props)?;
-    let deployed = build(&stored.node, &stored.props).ok().filter(|_| stored.node.type_name == own.type_name);
     let origin = |tester: &ModelTester| -> Option<Origin> {
         Some(Url::parse(&tester.address()?).ok()?.origin()).filter(Origin::is_tuple)
     };
-    let allowed = deployed.as_ref().and_then(origin);
-    if allowed.is_none() || origin(&tester) != allowed {
-        return Err(key_not_sent(allowed));
+    let deployed = models.iter().filter(|model| model.node.type_name == own.type_name);
+    let mut allowed = deployed.filter_map(|model| origin(&build(&model.node, &model.props).ok()?)).peekable();
+    let first = allowed.peek().cloned();
+    if !allowed.any(|allowed| Some(allowed) == origin(&tester)) {
+        return Err(key_not_sent(first));
     }
     Ok(tester)
 }
@@ -110,7 +110,7 @@ fn with_keys(mut config: Message, keys: Map<String, Value>) -> Message {
     config
 }
 
-/// The keyed models of a Node-RED, or of the sidecar's own flow.
+/// The keys of a Node-RED, or of the sidecar's own flow.
 fn models_of(app: &App, instance: Option<&InstanceId>) -> Option<Arc<KeyedModels>> {
     match instance.filter(|id| **id != InstanceId::local()) {
         None => Some(app.active_flow().keyed_models),

@@ -9,7 +9,7 @@ use axum::extract::{Extension, RawQuery, State};
 use axum::http::HeaderMap;
 use redflow_access::Caller;
 use redflow_contract::api::{CancelRequest, ResolveRequest, RunList};
-use redflow_contract::code::StoreCode;
+use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::replay::StoreProblem;
 use redflow_contract::run::RunStatus;
@@ -75,6 +75,30 @@ pub(crate) async fn one(
     let problem = problem.map(|StoreError { code, message }| StoreProblem { code, message });
     let detail = move || json(200, &redflow_strategies::run_detail(summary, &journal, problem));
     Ok(slot.run_blocking(detail).await?.0)
+}
+
+pub(crate) async fn texts(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path,
+    RawQuery(query): RawQuery,
+) -> ApiResult {
+    let mut iteration: Option<u32> = None;
+    for (name, value) in query_pairs(query.as_deref()) {
+        match name.as_str() {
+            "iteration" => iteration = value.parse().ok().filter(|iteration| *iteration > 0),
+            other => return Err(unknown_parameter(other)),
+        }
+    }
+    let iteration = iteration.ok_or_else(|| invalid("`iteration` must be a number from 1."))?;
+    let slot = app.work_slots.computation(&caller.name).await?;
+    let RunRecord { journal, .. } = find_run(&app, &RunId::from(run)).await?;
+    let read = move || redflow_strategies::iteration_text(&journal, iteration);
+    let (texts, _) = slot.run_blocking(read).await?;
+    texts.map(|texts| json(200, &texts)).ok_or_else(|| {
+        let text = format!("The run has no iteration {iteration}. Its events name its iterations.");
+        Problem::new(ApiCode::NotFound, text)
+    })
 }
 
 pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {

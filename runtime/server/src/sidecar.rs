@@ -12,6 +12,7 @@ use crate::deploy;
 use crate::hub::{EngineObserver, Hub};
 use crate::loop_delay::measure_loop_delay;
 use crate::redflow_ui::frames::Frames;
+use crate::redflow_ui::missed::remember_interrupted;
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::refused_origins::RefusedOrigins;
 use crate::response::Problem;
@@ -203,6 +204,7 @@ impl Sidecar {
         let app = Arc::clone(&self.app);
         tokio::spawn(async move {
             let never_cancelled = CancellationToken::new();
+            remember_interrupted(&app).await;
             // The order of the two requests matters: interrupted runs come before new ones.
             let begin = async {
                 app.engine.begin_schedules().await;

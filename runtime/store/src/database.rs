@@ -96,10 +96,16 @@ const MIGRATIONS: &[&str] = &[
     // The tool whose call an event ended, for the log of each tool. It is null in older events.
     "ALTER TABLE events ADD COLUMN tool TEXT;
      CREATE INDEX events_by_tool ON events(tool, id) WHERE tool IS NOT NULL;",
+    // Who started a run, and what it had used when it last stopped, for lists. Both are null in older runs.
+    "ALTER TABLE runs ADD COLUMN started_by TEXT;
+     ALTER TABLE runs ADD COLUMN tally TEXT;",
 ];
 
 /// The first version whose events have a tool.
 const EVENTS_HAVE_TOOLS: usize = 5;
+
+/// The first version whose runs have a tally and the one who started them.
+const RUNS_HAVE_TALLIES: i64 = 6;
 
 /// Opens the driver's connection. Creates the tables if there are none, and migrates older versions.
 pub(crate) fn open_driver(directory: &Directory) -> Result<Connection, StoreError> {
@@ -224,6 +230,12 @@ fn version(connection: &Connection, directory: &Directory) -> Result<usize, Stor
 /// Whether the events of this file name the tools whose calls they ended.
 pub(crate) fn events_have_tools(connection: &Connection, directory: &Directory) -> Result<bool, StoreError> {
     Ok(version(connection, directory)? >= EVENTS_HAVE_TOOLS)
+}
+
+/// Whether the runs of this file have the columns `started_by` and `tally`.
+pub(crate) fn runs_have_tallies(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(version >= RUNS_HAVE_TALLIES)
 }
 
 /// Migrates a database to the newest version, each step in one transaction.

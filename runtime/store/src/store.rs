@@ -305,9 +305,16 @@ impl ChatStore for Store {
         Box::pin(self.query(move |queries| {
             let items = chat_rows::items(queries.connection(), &node);
             let items = items.map_err(|error| queries.error(&error))?;
-            let items: Result<_, _> = items.iter().map(|json| serde_json::from_str(json)).collect();
-            // The message of the JSON library is left out, because it may quote the chat.
-            items.map_err(|_| error::damaged(queries.dir(), &"an item of a chat is unreadable"))
+            items.iter().map(|json| read_chat_item(queries, json)).collect()
+        }))
+    }
+
+    fn latest(&self, limit: usize) -> BoxFuture<'_, Result<Vec<(NodeId, ChatItem)>, StoreError>> {
+        Box::pin(self.query(move |queries| {
+            let latest = chat_rows::latest(queries.connection(), limit);
+            let latest = latest.map_err(|error| queries.error(&error))?;
+            let read = |(node, json): (String, String)| Ok((node.into(), read_chat_item(queries, &json)?));
+            latest.into_iter().map(read).collect()
         }))
     }
 
@@ -319,6 +326,11 @@ impl ChatStore for Store {
             cleared.await.unwrap_or_else(|_| Err(error::store_closed()))
         })
     }
+}
+
+fn read_chat_item(queries: &RunQueries<'_>, json: &str) -> Result<ChatItem, StoreError> {
+    // The message of the JSON library is left out, because it may quote the chat.
+    serde_json::from_str(json).map_err(|_| error::damaged(queries.dir(), &"an item of a chat is unreadable"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::CallId;
-use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::replay::{IterationText, ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_converse::Converse;
 use redflow_machine::{Difference, Journal, Strategies};
@@ -46,6 +46,12 @@ pub fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
 #[must_use]
 pub fn run_detail(summary: RunSummary, journal: &[u8], problem: Option<StoreProblem>) -> RunDetail {
     redflow_machine::run_detail(summary, journal, problem, strategies())
+}
+
+/// Reads the texts of an iteration; none if the valid part of the journal does not have it.
+#[must_use]
+pub fn iteration_text(journal: &[u8], iteration: u32) -> Option<IterationText> {
+    redflow_machine::iteration_text(journal, iteration, strategies())
 }
 
 /// The result of a tool call that a journal has recorded; none if it has none.

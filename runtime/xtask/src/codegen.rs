@@ -12,6 +12,8 @@ const OPENAPI: &str = "schemas/openapi.json";
 const NODES: &str = "schemas/nodes.json";
 const SCHEMA_LIST: &str = "runtime/contract/src/schemas/list.rs";
 const SIDECAR_TYPES: &str = "node-red-bridge/src/sidecar-types.ts";
+const PHRASES: &str = "node-red-bridge/src/editor/locales/en-US/phrases.json";
+const HTTP_STATUSES: &str = "node-red-bridge/src/http-statuses.ts";
 const DOCS: &str = "docs/nodes.md";
 /// A person writes it, except the list of nodes.
 const MANIFEST: &str = "node-red-bridge/package.json";
@@ -87,6 +89,8 @@ fn expected(root: &Path) -> Result<Files, String> {
         (NODES, codegen::nodes()),
         (SCHEMA_LIST, codegen::schema_list(&names)),
         (SIDECAR_TYPES, codegen::sidecar_types()),
+        (PHRASES, codegen::phrases()),
+        (HTTP_STATUSES, codegen::http_statuses()),
         (DOCS, codegen::docs()),
     ];
     let schemas = schemas.into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
@@ -118,7 +122,7 @@ fn on_disk(root: &Path) -> Result<Files, String> {
         BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
     let schemas = crate::files::list(root, "schemas");
     let ours = schemas.into_iter().filter(|path| path.ends_with(SCHEMA_END) && !by_hand.contains(path));
-    let others = [TYPES, OPENAPI, NODES, SCHEMA_LIST, SIDECAR_TYPES, DOCS, MANIFEST];
+    let others = [TYPES, OPENAPI, NODES, SCHEMA_LIST, SIDECAR_TYPES, PHRASES, HTTP_STATUSES, DOCS, MANIFEST];
     let others = others.map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
     ours.chain(others).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
 }

@@ -10,13 +10,15 @@ use crate::{Failure, process, tools};
 use platform::Platform;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use toolchain::Build;
 
 const HELP: &str = "\
 Usage: cargo xtask package [OPTIONS]
 
-Builds redflow for release and packs it, with the palette module for Node-RED.
+Builds redflow for release and packs it, with the palette module for Node-RED. Without --target it packs the
+release build of this machine, and builds only what is not current.
 
-  --target TRIPLE      the platform to build for; can be repeated; the default is this machine's
+  --target TRIPLE      a platform to build for, for others: without the paths of this machine; can be repeated
   --program FILE       pack this program instead of building it; for one target
   --no-bridge          leave the palette module out
   --no-program         make only the palette module
@@ -50,18 +52,17 @@ struct Options {
 /// # Errors
 /// If a toolchain is missing, or a build or packing fails.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
-    let mut options = parse(args)?;
+    let options = parse(args)?;
     if options.help {
         print!("{HELP}{}", platform::list());
         return Ok(ExitCode::SUCCESS);
     }
     let host = process::host(root)?;
-    if options.targets.is_empty() && !options.no_program {
-        options.targets.push(platform::by_triple(&host).map_err(Failure::Usage)?);
-    }
+    let builds = builds(&options, &host)?;
     if options.program.is_none() {
+        let platforms = builds.iter().map(Build::platform);
         let problems: Vec<String> =
-            options.targets.iter().filter_map(|target| toolchain::missing(root, target, &host)).collect();
+            platforms.filter_map(|platform| toolchain::missing(root, platform, &host)).collect();
         if !problems.is_empty() {
             return Err(Failure::Failed(problems.join("\n")));
         }
@@ -71,12 +72,12 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let out = std::path::absolute(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let release = contents::Release { root, out: &out, repository: options.repository.as_deref() };
     let mut tarballs = Vec::new();
-    for target in &options.targets {
+    for build in &builds {
         let program = match &options.program {
             Some(program) => program.clone(),
-            None => toolchain::build(root, target, &host)?,
+            None => build.run(root)?,
         };
-        tarballs.push(release.pack_program(target, &program)?);
+        tarballs.push(release.pack_program(build.platform(), &program)?);
     }
     if !options.no_bridge {
         tools::install(&root.join("node-red-bridge"))?;
@@ -90,6 +91,17 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         println!("install these, but do not publish them: the flow library's rule P03 needs --repository");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The builds that the options ask for. Without a target, the machine's own.
+fn builds<'a>(options: &Options, host: &'a str) -> Result<Vec<Build<'a>>, Failure> {
+    if options.no_program {
+        return Ok(Vec::new());
+    }
+    if options.targets.is_empty() {
+        return Ok(vec![Build::Own(platform::by_triple(host).map_err(Failure::Usage)?)]);
+    }
+    Ok(options.targets.iter().map(|platform| Build::ForOthers { platform, host }).collect())
 }
 
 fn parse(args: &[String]) -> Result<Options, Failure> {
@@ -140,7 +152,7 @@ fn npm_pack(folder: &Path, out: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::platform::PLATFORMS;
-    use super::{Options, parse, platform, run};
+    use super::{Build, Options, builds, parse, platform, run};
     use crate::{Failure, root};
     use pretty_assertions::assert_eq;
 
@@ -162,6 +174,17 @@ mod tests {
                     --target aarch64-unknown-linux-gnu --repository https://example.org/x";
         assert_eq!(read(line), Ok(wanted));
         assert_eq!(read(""), Ok(Options::default()));
+    }
+
+    #[test]
+    fn without_a_target_packs_the_build_of_this_machine() {
+        let host = "x86_64-unknown-linux-gnu";
+        let choice = |line: &str| builds(&read(line).unwrap(), host).unwrap();
+        assert!(matches!(choice("")[..], [Build::Own(platform)] if platform.triple == host));
+        assert!(choice("--no-program").is_empty());
+        let named = choice("--target x86_64-unknown-linux-gnu");
+        assert!(matches!(named[..], [Build::ForOthers { .. }]), "a release has no path of this machine");
+        assert!(matches!(builds(&Options::default(), "m68k-unknown-none"), Err(Failure::Usage(_))));
     }
 
     #[test]

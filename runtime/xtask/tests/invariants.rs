@@ -34,6 +34,7 @@ invariants! {
     no_private_paths: repository::private_paths;
     examples_are_described: repository::examples;
     codes_are_tested: repository::codes;
+    phrases_are_used: repository::phrases;
     words_are_spelled_right: spelling::check;
     no_forbidden_names: words::forbidden_names;
     generated_files_are_current: tidy::generated_files;

@@ -52,6 +52,52 @@ export async function fourTabs(fixture, t) {
   assert.equal(await editor.value("agent", "strategy"), "react");
 }
 
+/** Wiring a tool allows it, and taking that back takes both back. */
+export async function wiringAllows(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, desk(fixture, { wires: [["model"], [], [], ["answer"], []], allowedTools: [] }));
+  const { page } = editor;
+  const allowed = (expected) =>
+    editor.until(`allowed: ${expected}`, (expected) => JSON.stringify(RED.nodes.node("agent").allowedTools) === expected, JSON.stringify(expected));
+  const remove = async (target) => {
+    await page.evaluate((target) => {
+      const link = RED.nodes.getNodeLinks("agent", 0).find((link) => link.target.id === target);
+      RED.view.select({ links: [link] });
+      RED.actions.invoke("core:delete-selection");
+    }, target);
+  };
+  await editor.wire("agent", 1, "calc");
+  await allowed(["calculator"]);
+  await editor.wire("agent", 1, "mail");
+  await allowed(["calculator", "send_mail"]);
+  assert.deepEqual(await editor.value("agent", "validationErrors") ?? [], []);
+  await editor.undo();
+  await allowed(["calculator"]);
+  assert.equal(await page.evaluate(() => RED.nodes.getNodeLinks("agent", 0).some(({ target }) => target.id === "mail")), false);
+  await editor.redo();
+  await allowed(["calculator", "send_mail"]);
+  // Unticking is the user's act: it stays when another wire goes.
+  const tray = await editor.open("agent");
+  await tray.getByRole("tab", { name: "Tools" }).click();
+  await tray.getByRole("checkbox", { name: "send_mail" }).uncheck();
+  await editor.done();
+  await allowed(["calculator"]);
+  await remove("calc");
+  await allowed([]);
+  // A renamed tool stays allowed.
+  await editor.wire("agent", 1, "calc");
+  await allowed(["calculator"]);
+  await editor.open("calc");
+  await editor.type(editor.tray.locator("#node-input-toolName"), "sums");
+  await editor.done();
+  await allowed(["sums"]);
+  // An imported flow is left as its author saved it.
+  await editor.deploy();
+  await editor.load();
+  await editor.until("the flow is loaded", () => RED.nodes.node("agent"));
+  assert.deepEqual(await editor.value("agent", "allowedTools"), ["sums"]);
+  assert.equal(await page.evaluate(() => RED.nodes.dirty()), false);
+}
+
 /** The desk flow with a function node as a tool, which has no schema and no effect class. */
 function withPlain(fixture) {
   const wires = [["model"], ["calc", "mail", "plain"], [], ["answer"], []];
@@ -127,4 +173,14 @@ export async function withoutMouse(fixture, t) {
   await page.keyboard.press("Control+Escape");
   await editor.waitForDialogClosed();
   assert.equal(await page.evaluate(() => RED.nodes.dirty()), false);
+  // The shortcut opens the sidebar and moves the focus there.
+  await page.evaluate(() => {
+    RED.sidebar.show("info");
+    RED.view.focus();
+  });
+  await page.keyboard.press("Control+g");
+  await page.keyboard.press("r");
+  await editor.until("the sidebar has the focus", () => document.activeElement?.classList.contains("redflow-sidebar"));
+  await page.keyboard.press("Tab");
+  await editor.until("the tab key goes on inside", () => document.activeElement?.closest(".redflow-sidebar"));
 }

@@ -60,6 +60,22 @@ export async function dialog(fixture, t) {
   await tray.getByRole("tabpanel").getByRole("combobox", { name: "Add …" }).selectOption({ label: "temperature" });
   await editor.done();
   assert.deepEqual(await editor.value("rf07-agent", "tools"), ["plain", "rf07-weather"]);
+
+  // It needs no tools.
+  await editor.page.evaluate(() => {
+    const agent = RED.nodes.node("rf07-agent");
+    agent.tools = [];
+    RED.nodes.getNodeLinks(agent, 1).filter(({ source }) => source.type.includes("tool")).forEach((link) => RED.nodes.removeLink(link));
+    RED.nodes.dirty(true);
+    RED.editor.validateNode(agent);
+  });
+  assert.deepEqual(await editor.value("rf07-agent", "validationErrors") ?? [], []);
+  await editor.openById("rf07-agent");
+  await tray.getByRole("tab", { name: "Tools" }).click();
+  await editor.waitForText(tray.getByRole("tabpanel"), /also works without tools/);
+  await editor.done();
+  await editor.deploy();
+  assert.equal(await editor.value("rf07-agent", "valid"), true);
 }
 
 export async function parallelCalls(fixture, t) {
@@ -78,6 +94,12 @@ export async function parallelCalls(fixture, t) {
   await editor.waitForText(calls.nth(1), /calculator returned/);
   const [first, second] = [await calls.nth(0).boundingBox(), await calls.nth(1).boundingBox()];
   assert.ok(first.y === second.y && first.x < second.x, "the calls stand side by side");
+  // The texts and the tokens need no debug; the scripted model gives no tokens, so they are estimated.
+  await editor.openText(step, "Answer of the model", /temperature\(.*Oslo.*\)\s+calculator\(/s);
+  await editor.openText(calls.nth(0), "Input of the tool", "Oslo");
+  await editor.openText(calls.nth(1), "Result of the tool", "269.7");
+  await editor.openText(tray.getByRole("tabpanel"), "Answer of the agent", answer);
+  await editor.waitForText(tray.getByRole("tabpanel"), /Tokens, estimated: \d+ read, \d+ written/);
   await editor.screenshot("ai-agent-run");
 }
 
@@ -122,6 +144,8 @@ export async function severalQuestions(fixture, t) {
   await editor.waitForText(forms.nth(0), "kitchen");
   await editor.waitForText(forms.nth(1), "hall");
   await editor.screenshot("ai-agent-questions");
+  const notice = editor.notices.filter({ hasText: "waits for your answer" });
+  await notice.waitFor();
   const answer = (form) => form.getByRole("button", { name: "Answer and continue the run" }).click();
   // The input of one form does not change the other.
   await forms.nth(1).getByLabel("It did not happen").check();
@@ -133,4 +157,6 @@ export async function severalQuestions(fixture, t) {
   await answer(forms);
   await editor.waitForText(sidebar, /Answered · iterations: 2/);
   assert.equal(await forms.count(), 0);
+  // The run goes on, so its notice closes.
+  await notice.waitFor({ state: "detached" });
 }

@@ -10,10 +10,11 @@ import { UNTRANSLATED } from "./languages.mjs";
 /** The language and theme for each version of Node-RED. Only version 5 has a dark theme; other scenarios use English. */
 const LOOKS = { 4.1: ["es-ES", "light"], 5: ["de-DE", "dark"] };
 
-/** The declared node types of the palette. Agents have scenarios of their own. */
-const TYPES = JSON.parse(readFileSync(new URL("../../../schemas/nodes.json", import.meta.url), "utf8"))
-  .filter(({ role }) => role !== "agent")
-  .map(({ type }) => type);
+/** The declared node types of the palette. */
+const DECLARED = JSON.parse(readFileSync(new URL("../../../schemas/nodes.json", import.meta.url), "utf8"));
+
+/** Agents have scenarios of their own. */
+const TYPES = DECLARED.filter(({ role }) => role !== "agent").map(({ type }) => type);
 
 /** A field and an invalid value, for the types that have one. */
 const INVALID_VALUES = {
@@ -43,7 +44,10 @@ export function withRuntime(fixture, ...names) {
   return [...bound, runtime];
 }
 
-const prefix = (type) => (type === "redflow-runtime" ? "node-config-input" : "node-input");
+/** The config nodes of the palette. */
+const CONFIGS = new Set(DECLARED.filter(({ config }) => config).map(({ type }) => type));
+
+const prefix = (type) => (CONFIGS.has(type) ? "node-config-input" : "node-input");
 
 async function openType(editor, type) {
   await editor.page.evaluate((type) => {
@@ -119,6 +123,116 @@ export async function partsByChoice(fixture, t) {
     }
   }
   await close(editor);
+}
+
+/** The table writes the schema, and a schema beyond the table is never lost. */
+export async function parameters(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, withRuntime(fixture, "02-flow-tool"));
+  const { page } = editor;
+  const id = await page.evaluate(() => RED.nodes.filterNodes({ type: "flow-tool" })[0].id);
+  const before = await editor.value(id, "inputSchema");
+  const fields = (row) => editor.tray.locator(".redflow-parameter:not(.redflow-parameter-head)").nth(row).locator("input, select");
+  await editor.openById(id);
+  await editor.tray.getByRole("tab", { name: "Parameters" }).waitFor();
+  const known = await editor.tray.locator(".redflow-parameter:not(.redflow-parameter-head)").count();
+  assert.equal(known, Object.keys(before.properties).length);
+  await editor.tray.getByRole("button", { name: "Add a parameter" }).click();
+  await page.keyboard.type("digits");
+  await fields(known).nth(1).selectOption("integer");
+  await fields(known).nth(2).fill("Digits after the point");
+  await editor.screenshot("parameters");
+  await fields(known).nth(2).fill("Digits <b>");
+  await editor.tray.getByRole("tab", { name: "JSON Schema" }).click();
+  assert.match(await editor.tray.locator("#node-input-redflow-inputSchema").inputValue(), /"digits": \{/);
+  await editor.screenshot("parameters-schema");
+  await editor.done();
+  const after = { ...before, properties: { ...before.properties, digits: { type: "integer", description: "Digits <b>" } }, required: [...(before.required ?? []), "digits"] };
+  assert.deepEqual(await editor.value(id, "inputSchema"), after);
+  // Opening and closing the dialog changes nothing.
+  await editor.deploy();
+  await editor.openById(id);
+  await editor.tray.getByRole("tab", { name: "Parameters" }).click();
+  await editor.done();
+  assert.equal(await page.evaluate(() => RED.nodes.dirty()), false);
+  // A nested schema opens as a schema, and the table says why it stays away.
+  const nested = { type: "object", properties: { at: { type: "object", properties: { x: { type: "number" } } } } };
+  await page.evaluate(([id, nested]) => (RED.nodes.node(id).inputSchema = nested), [id, nested]);
+  await editor.openById(id);
+  await editor.tray.locator("#node-input-redflow-inputSchema").waitFor();
+  await editor.waitForText(editor.tray, /The table cannot show this schema/);
+  await editor.tray.getByRole("tab", { name: "Parameters" }).click();
+  await editor.tray.locator("#node-input-redflow-inputSchema").waitFor();
+  await editor.done();
+  assert.deepEqual(await editor.value(id, "inputSchema"), nested);
+}
+
+/** A config node has the key of several models. Node-RED keeps it, and the sidecar gets it. */
+export async function sharedKey(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, withRuntime(fixture, "05-live-models"));
+  const { page } = editor;
+  await editor.openById("rf05-openai");
+  await editor.waitForText(editor.tray, "Empty: the model uses the shared key.");
+  await editor.screenshot("shared-key");
+  await editor.tray.locator("#node-input-keyNode").selectOption("_ADD_");
+  await editor.waitForText(editor.tray, /OPENAI_API_KEY/);
+  await editor.tray.locator("#node-input-keyNode").selectOption("rf05-openai-key");
+  await editor.done();
+  // A missing key node is a problem of the model.
+  const problems = () => page.evaluate(() => RED.nodes.node("rf05-openai").validationErrors ?? []);
+  await page.evaluate(() => {
+    RED.nodes.node("rf05-openai").keyNode = "gone";
+    RED.editor.validateNode(RED.nodes.node("rf05-openai"));
+  });
+  assert.match(JSON.stringify(await problems()), /Shared key: choose another one/);
+  await page.evaluate(() => {
+    RED.nodes.node("rf05-openai").keyNode = "rf05-openai-key";
+    RED.editor.validateNode(RED.nodes.node("rf05-openai"));
+    RED.editor.editConfig("", "openai-key", "rf05-openai-key", "node-config-input");
+  });
+  await editor.waitForDialog();
+  await editor.type(editor.tray.locator("#node-config-input-apiKey"), "sk-shared-of-the-browser");
+  await editor.screenshot("key-node");
+  await page.locator("#node-config-dialog-ok").click();
+  await editor.waitForDialogClosed();
+  await editor.deploy();
+  // No browser gets the key back.
+  assert.ok(!JSON.stringify(await fixture.nodeRed.flows()).includes("sk-shared-of-the-browser"));
+  await page.evaluate(() => RED.editor.editConfig("", "openai-key", "rf05-openai-key", "node-config-input"));
+  await editor.waitForDialog();
+  assert.equal(await editor.tray.locator("#node-config-input-apiKey").inputValue(), "__PWRD__");
+  await close(editor);
+}
+
+/** The buttons of a model use what the dialog has now, and a stored key only for the address that is deployed. */
+export async function modelTest(fixture, t) {
+  const flow = withRuntime(fixture, "05-live-models").map((node) => (node.id === "rf05-openai" ? { ...node, baseURL: fixture.model.url } : node));
+  const key = { id: "rf05-openai-key", type: "openai-key", name: "", credentials: { apiKey: "sk-shared-of-the-test" } };
+  const editor = await fixture.deployAndOpen(t, [...flow.filter(({ id }) => id !== key.id), key]);
+  fixture.model.setAnswers({ action: "final", message: "ok", confidence: 1 });
+  await editor.openById("rf05-openai");
+  const { tray } = editor;
+  const answer = tray.locator(".redflow-test-answer");
+  await tray.getByRole("button", { name: "Test", exact: true }).click();
+  await editor.waitForText(answer, /The model answered in \d+\.\d s\./);
+  await editor.waitForText(answer, /11 read, 7 written/);
+  await editor.waitForText(answer, /JSON Schema: followed/);
+  await editor.screenshot("model-test");
+  await tray.getByRole("button", { name: "List the models" }).click();
+  await tray.getByLabel("Models").selectOption("small <b>");
+  assert.equal(await tray.locator("#node-input-model").inputValue(), "small <b>");
+  assert.deepEqual(new Set(fixture.model.keys), new Set(["Bearer sk-shared-of-the-test"]));
+  await editor.screenshot("model-list");
+  // A changed address does not carry the key away.
+  await editor.type(tray.locator("#node-input-baseURL"), "http://127.0.0.1:9/v1");
+  await tray.getByRole("button", { name: "Test", exact: true }).click();
+  await editor.waitForText(answer, /KEY_NOT_SENT/);
+  assert.ok(!(await answer.innerText()).includes("sk-shared"));
+  // A key that the user types may go there.
+  await editor.type(tray.locator("#node-input-apiKey"), "sk-typed");
+  await tray.getByRole("button", { name: "Test", exact: true }).click();
+  await editor.waitForText(answer, /PROVIDER_UNAVAILABLE/);
+  await editor.cancel();
+  assert.equal(await editor.page.evaluate(() => RED.nodes.dirty()), false);
 }
 
 export async function chat(fixture, t) {

@@ -3,23 +3,42 @@
 import assert from "node:assert/strict";
 
 import { measureContrasts, assertReadable } from "../kit/contrast.mjs";
-import { desk } from "./flows.mjs";
+import { desk, finalAnswer } from "./flows.mjs";
 
 const TABS = {
-  "es-ES": { tab: "es", strategy: "Estrategia" },
-  "de-DE": { tab: "de", strategy: "Strategie" },
+  "es-ES": {
+    ...{ tab: "es", strategy: "Estrategia", failed: "INVALID_JSON tras 1 iteración", done: "listo tras 1 iteración" },
+    wrongWire: "el puerto 2 (memory) es para una memoria, pero `Answer` es un nodo corriente",
+    help: "Mueva el cable al puerto 3 (result), por donde sale la respuesta.",
+  },
+  "de-DE": {
+    ...{ tab: "de", strategy: "Strategie", failed: "INVALID_JSON nach 1 Iteration", done: "fertig nach 1 Iteration" },
+    wrongWire: "Ausgang 2 (memory) ist für ein Gedächtnis, aber `Answer` ist ein gewöhnlicher Node",
+    help: "Verlegen Sie die Leitung an Ausgang 3 (result): Dort kommt die Antwort heraus.",
+  },
 };
 
 /** Keys and placeholders that were not translated. */
-export const UNTRANSLATED = /\b(runs|agent|checks|fields|nodes)\.[a-z]+(\.[a-zA-Z_]+)*\b|__[a-z]+__/;
+export const UNTRANSLATED = /\b(runs|agent|checks|fields|nodes|phrases)\.[a-z]+(\.[a-zA-Z_]+)*\b|__[a-z]+__/;
 
 export async function translations(fixture, t) {
   const english = await fixture.deployAndOpen(t, desk(fixture));
   await english.open("agent");
   const labels = async (editor) => editor.tray.getByRole("tab").allInnerTexts();
   const seen = new Set([String(await labels(english))]);
-  for (const [locale, { tab, strategy }] of Object.entries(TABS)) {
+  await english.cancel();
+  const waitForStatus = (editor, status) => editor.waitForText(editor.node("agent").locator(".red-ui-flow-node-status-label"), status);
+  const ask = (editor, answer) => (fixture.model.setAnswers(answer), editor.press("ask"));
+  await ask(english, "This is no JSON.");
+  await waitForStatus(english, "INVALID_JSON after 1 iteration");
+  for (const [locale, { tab, strategy, failed, done, wrongWire, help }] of Object.entries(TABS)) {
     const editor = await fixture.open(t, locale);
+    // The status from before, and those of new runs.
+    await waitForStatus(editor, failed);
+    await ask(editor, finalAnswer("42"));
+    await waitForStatus(editor, done);
+    await ask(editor, "This is no JSON.");
+    await waitForStatus(editor, failed);
     const tray = await editor.open("agent");
     seen.add(String(await labels(editor)));
     assert.equal((await labels(editor)).length, 4);
@@ -37,6 +56,17 @@ export async function translations(fixture, t) {
     await editor.until("the sidebar is filled", () => document.querySelector(".redflow-sidebar button"));
     assert.doesNotMatch(await sidebar.innerText(), UNTRANSLATED, locale);
     await editor.screenshot(`language-${tab}-sidebar`);
+    await editor.wire("agent", 2, "answer");
+    await editor.triangle("agent").waitFor();
+    const refusal = [wrongWire, help].join(" ");
+    const shown = [await editor.tooltip(editor.triangle("agent")), await editor.page.locator(".redflow-wire-refused > title").textContent()];
+    shown.forEach((text) => assert.ok(text.replace(/\s+/g, " ").includes(refusal), text));
+    await editor.screenshot(`language-${tab}-wrong-wire`);
+    await (await editor.open("agent")).getByRole("tab").nth(3).click();
+    await editor.waitForText(editor.tray, wrongWire);
+    await editor.waitForText(editor.tray, help.split(" (")[0]);
+    await editor.screenshot(`language-${tab}-errors`);
+    await editor.cancel();
   }
   assert.equal(seen.size, 3, `three languages: ${[...seen].join(" | ")}`);
 }

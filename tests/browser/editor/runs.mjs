@@ -12,7 +12,8 @@ const modelCalled = (fixture) => eventually("the model is called", () => fixture
 const step = (locator, iteration) => locator.getByRole("listitem", { name: `Iteration ${iteration}`, exact: true });
 
 export async function slowRun(fixture, t) {
-  const editor = await fixture.deployAndOpen(t, desk(fixture));
+  // The texts need no debug.
+  const editor = await fixture.deployAndOpen(t, desk(fixture, { debug: false }));
   const sums = [toolCall("calculator", { expression: "6 * 7" }, 0.35), toolCall("calculator", { expression: "42 / 2" }, 0.7)];
   fixture.model.setAnswers(...sums, finalAnswer("It is 21.", 0.95));
   fixture.model.hold();
@@ -30,13 +31,19 @@ export async function slowRun(fixture, t) {
   await editor.waitForText(step(tray, 1), /calculator\s+returned its result/);
   await editor.waitForText(step(tray, 2), "Calling the model");
   // Opened details stay open when the timeline grows.
-  await step(tray, 1).getByText(/Observation/).click();
-  await editor.waitForText(step(tray, 1), "42");
+  const result = step(tray, 1).getByText("Result of the tool");
+  assert.equal(await step(tray, 1).locator("details[open]").count(), 0, "texts are folded");
+  await result.click();
+  await editor.waitForText(step(tray, 1).locator("details[open]"), "42");
+  // A text that is read during the call is read again after it.
+  await step(tray, 2).getByText("Question").click();
+  await editor.waitForText(step(tray, 2).locator("details[open]"), "42");
   fixture.model.releaseSome(1);
   await modelCalled(fixture);
   await editor.waitForText(step(tray, 3), "Calling the model");
   await editor.waitForText(tray.getByRole("status"), "Iteration 3: calling the model");
-  assert.equal(await step(tray, 1).getByText(/Observation/).locator("..").evaluate((one) => one.open), true);
+  assert.equal(await result.locator("..").evaluate((one) => one.open), true);
+  await editor.waitForText(tray.getByRole("tabpanel"), "Tokens: 22 read, 14 written · Cost: 0.162");
   await editor.screenshot("run-continues");
   fixture.model.releaseSome(1);
   await editor.waitForText(tray.getByRole("tabpanel"), /Answered · iterations: 3/);
@@ -44,8 +51,11 @@ export async function slowRun(fixture, t) {
   assert.match(await chart.locator("title").first().textContent(), /1: 0.35, 2: 0.70, 3: 0.95/);
   assert.equal(await chart.locator("rect").count(), 3);
   await editor.waitForText(tray.getByRole("tabpanel"), "Iteration 3: the model has answered");
-  await step(tray, 1).getByText("Prompt").click();
-  await editor.waitForText(step(tray, 1), "What is 6 times 7?");
+  await editor.openText(step(tray, 1), "Question", "What is 6 times 7?");
+  await editor.openText(step(tray, 1), "Answer of the model", '"expression":"6 * 7"');
+  await editor.openText(step(tray, 1), "Input of the tool", '"expression": "6 * 7"');
+  await editor.openText(tray.getByRole("tabpanel"), "Answer of the agent", "It is 21.");
+  await editor.waitForText(tray.getByRole("tabpanel"), "Tokens: 33 read, 21 written · Cost: 0.243");
   await editor.screenshot("run-ends");
   // The tab switches to a newer run.
   fixture.model.setAnswers(finalAnswer("At once."));
@@ -122,12 +132,21 @@ export async function resolve(fixture, t) {
   const editor = await fixture.deployAndOpen(t, desk(fixture));
   fixture.model.setAnswers(toolCall("send_mail", { to: "desk@example.com", text: "Tea is ready." }), finalAnswer("The mail is out."));
   await editor.press("ask");
+  // A notice asks, also after a reload of the page.
+  const notice = editor.notices.filter({ hasText: "waits for your answer" });
+  await editor.waitForText(notice, /Desk waits for your answer: did the call of send_mail happen\?/);
+  await editor.screenshot("notice");
+  assert.equal(await notice.locator(":focus").count(), 0, "a notice does not take the focus");
+  await editor.load();
+  await notice.waitFor();
   const sidebar = await editor.openSidebar();
   await sidebar.getByRole("button", { name: "Waiting", exact: true }).click();
   const runs = sidebar.getByRole("list", { name: "Runs" }).getByRole("listitem");
   await eventually("one run waits", async () => (await runs.count()) === 1);
-  await editor.waitForText(runs, /Desk\s+waits for a person/);
-  await runs.getByRole("button", { name: /Desk/ }).click();
+  await editor.waitForText(runs, /Desk\s+waits for a person.*18 tokens · Cost: 0.081/s);
+  assert.equal(await notice.count(), 1);
+  await notice.getByRole("button", { name: "Show the run" }).click();
+  await notice.waitFor({ state: "detached" });
   // The form shows the whole call.
   await editor.waitForText(sidebar, /Did the call of\s+send_mail\s+happen\?/);
   await editor.waitForText(sidebar, '"text": "Tea is ready."');

@@ -110,10 +110,11 @@ export async function asText(fixture, t) {
   const panel = tray.getByRole("tabpanel");
   await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
   await editor.waitForText(panel, /Answered/);
-  const closed = panel.locator("details:not([open]) > summary");
+  const closed = panel.locator("details:not([open]):not([hidden]) > summary");
   while ((await closed.count()) > 0) {
     await closed.first().click();
   }
+  await eventually("all texts are read", async () => !(await panel.innerText()).includes("Reading…"));
   await assertShownAsText(editor, panel, "the tab Runtime / Debug");
   await editor.screenshot("untrusted-run");
   await tray.getByRole("tab", { name: "Errors" }).click();

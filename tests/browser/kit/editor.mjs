@@ -173,6 +173,13 @@ export class Editor {
     return sidebar;
   }
 
+  /** Opens a folded text of a timeline and waits for its content. */
+  async openText(within, name, expected) {
+    const details = within.locator("details", { hasText: name });
+    await details.locator("summary").click();
+    await this.waitForText(details, expected);
+  }
+
   /** The notifications of Node-RED. */
   get notices() {
     return this.page.locator("#red-ui-notifications .red-ui-notification");

@@ -28,7 +28,8 @@ export function assertFrame(events, trigger) {
       running.add(step.nodeId);
     } else if (step.event === "node:output") {
       assert.ok(Array.isArray(step.data.outputs) && step.data.outputs.length <= 1, summarize(step));
-      assert.notEqual(step.data.sampled, false);
+      const isAnswer = step.data.outputs[0]?.port === 4;
+      assert.ok(step.data.sampled || isAnswer, summarize(step));
       running.delete(step.nodeId);
     }
   }

@@ -10,6 +10,7 @@ export async function fakeModel() {
   let held = null;
   let holdsWords = false;
   const requests = [];
+  const keys = [];
   const untilReleased = async () => {
     if (held) {
       await new Promise((resolve) => held.push(resolve));
@@ -35,13 +36,23 @@ export async function fakeModel() {
     response.end("data: [DONE]\n\n");
   };
   const handle = async (request, response) => {
+    if (request.method === "GET") {
+      const isList = request.url === "/v1/models";
+      keys.push(request.headers.authorization ?? "");
+      response.writeHead(isList ? 200 : 404, { "content-type": "application/json" });
+      const models = [{ id: "gpt-4.1-mini", object: "model", owned_by: "test" }, { id: "small <b>", object: "model", owned_by: "test" }];
+      response.end(JSON.stringify(isList ? { object: "list", data: models } : {}));
+      return;
+    }
     const parts = [];
     for await (const part of request) {
       parts.push(part);
     }
     const body = JSON.parse(Buffer.concat(parts).toString() || "null");
+    // The test of a model asks for a word that only the schema has.
+    const word = body?.response_format?.json_schema?.schema?.properties?.code?.enum?.[0];
     requests.push(body);
-    const answer = answers[Math.min(used++, answers.length - 1)] ?? "";
+    const answer = word !== undefined ? { code: word } : (answers[Math.min(used++, answers.length - 1)] ?? "");
     const content = typeof answer === "string" ? answer : JSON.stringify(answer);
     if (body?.stream) {
       return stream(content, response);
@@ -71,6 +82,8 @@ export async function fakeModel() {
     url: `http://127.0.0.1:${server.address().port}/v1`,
     /** The bodies of its requests. */
     requests,
+    /** The keys of the requests for its list of models. */
+    keys,
     /** Sets the next answers; the last one repeats. A text is sent as it is. */
     setAnswers: (...next) => {
       [answers, used] = [next, 0];

@@ -2,22 +2,27 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { binary } from "./sidecar.mjs";
 import { TIMEOUT_MS } from "./wait.mjs";
 
+/** The price of the fake model, for a million tokens. */
+const CONFIG = '[prices."gpt-4.1-mini*"]\ninput = 1000\noutput = 10000\n';
+
 export const TOKEN = "token-of-the-editor-tests";
 
 /** Starts a sidecar. */
 export async function restartableSidecar() {
   const data = mkdtempSync(join(tmpdir(), "redflow-editor-sidecar-"));
+  const config = join(data, "redflow.toml");
+  writeFileSync(config, CONFIG);
   let [child, listen, log] = [null, "127.0.0.1:0", ""];
   const start = async () => {
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_|_API_KEY$/.test(name)));
-    const args = ["serve", "--listen", listen, "--data", data];
+    const args = ["serve", "--config", config, "--listen", listen, "--data", data];
     const options = { cwd: data, env: { ...env, REDFLOW_TOKEN: TOKEN, NO_COLOR: "1" } };
     child = spawn(binary(), args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
     const logStart = log.length;

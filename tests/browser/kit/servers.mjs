@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 
 const FILES = {
   "/": ["text/html; charset=utf-8", "index.html"],
+  "/canvas.js": ["text/javascript; charset=utf-8", "canvas.js"],
   "/ui.js": ["text/javascript; charset=utf-8", "ui.js"],
 };
 

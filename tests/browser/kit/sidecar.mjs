@@ -34,26 +34,34 @@ export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
   const path = mkdtempSync(join(tmpdir(), "redflow-browser-"));
   const [data, flows] = [join(path, "data"), join(path, "flows.json")];
   copyFileSync(EXAMPLE, flows);
-  const args = ["serve", "--redflow-ui", ui, "--listen", listen, "--data", data, "--flows", flows];
-  const child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
-  const exited = once(child, "exit");
-  t.after(async () => {
+  let [child, exited, log] = [null, Promise.resolve(), ""];
+  /** Starts it at an address, and returns its URL. */
+  const start = async (listen) => {
+    const args = ["serve", "--redflow-ui", ui, "--listen", listen, "--data", data, "--flows", flows];
+    child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
+    exited = once(child, "exit");
+    const logStart = log.length;
+    return new Promise((resolve, reject) => {
+      child.on("error", reject);
+      child.on("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
+      child.stderr.setEncoding("utf8").on("data", (text) => {
+        log += text;
+        const found = /listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(log.slice(logStart));
+        if (found) {
+          resolve(found[1]);
+        }
+      });
+    });
+  };
+  const kill = async () => {
     child.kill("SIGKILL");
     await exited;
+  };
+  t.after(async () => {
+    await kill();
     rmSync(path, { recursive: true, force: true });
   });
-  let log = "";
-  const url = await new Promise((resolve, reject) => {
-    child.on("error", reject);
-    child.on("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
-    child.stderr.setEncoding("utf8").on("data", (text) => {
-      log += text;
-      const found = /listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(log);
-      if (found) {
-        resolve(found[1]);
-      }
-    });
-  });
+  const url = await start(listen);
   const token = execFileSync(binary(), ["token", "--data", data], { env: environment(), encoding: "utf8" }).trim();
   const getText = async (path) => {
     const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
@@ -75,5 +83,9 @@ export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
       return Object.fromEntries(counts.filter(([key]) => !key.startsWith("/metrics ")));
     },
     log: () => log,
+    /** Ends it without a warning. */
+    kill,
+    /** Starts it again with the same address and data. */
+    restart: () => start(new URL(url).host),
   };
 }

@@ -14,15 +14,26 @@ export async function openPage(t, browser, origin, api) {
   const page = await context.newPage();
   const errors = [];
   page.on("pageerror", (error) => errors.push(String(error)));
+  const uiPage = new UiPage(page, errors);
   await page.goto(`${origin}/?api=${encodeURIComponent(api)}`);
-  await page.waitForFunction(() => window.ui);
-  return new UiPage(page, errors);
+  await uiPage.isLoaded();
+  return uiPage;
 }
 
 class UiPage {
   constructor(page, errors) {
     this.page = page;
     this.errors = errors;
+  }
+
+  isLoaded() {
+    return this.page.waitForFunction(() => window.ui);
+  }
+
+  /** Loads the page again. */
+  async reload() {
+    await this.page.reload();
+    await this.isLoaded();
   }
 
   /** Calls a function of `window.ui` in the page. */
@@ -34,6 +45,13 @@ class UiPage {
   /** A value of `window.ui`. */
   read(name) {
     return this.page.evaluate((name) => window.ui[name], name);
+  }
+
+  /** The lines of the chat window, once it waits no more. */
+  async chatLines() {
+    await this.page.waitForFunction(() => !window.ui.chatWindow.isWaiting, undefined, { timeout: TIMEOUT_MS });
+    const { messages } = await this.read("chatWindow");
+    return messages.map(({ type, content }) => `${type}: ${content}`);
   }
 
   /** The messages of the socket from this index on. */

@@ -1,8 +1,20 @@
 // Makes the requests of the Redflow UI in the same form: the same methods and headers, no token. Records everything it
-// receives and what the UI would show. The tests drive it through `window.ui`.
+// receives and what the UI would show: states of nodes, the chat window, the canvas. The tests drive it through
+// `window.ui`.
+
+import { addNode, connectNodes, loadNodes, nodesToSave, removeNode, removeWire } from "./canvas.js";
 
 /** The base address of Node-RED, here of the sidecar. */
 const api = new URL(location.href).searchParams.get("api");
+
+/** The addresses of the socket. After a lost connection the UI tries the other one. */
+const SOCKET_PATHS = ["/observability", "/admin/observability"];
+
+/** The shortest and the longest time before the UI connects again. */
+const [RECONNECT_MS, MAX_RECONNECT_MS] = [2_000, 30_000];
+
+/** The codes of a lost connection. */
+const LOST = [1001, 1006];
 
 /** How long the UI waits for a socket to open before it gives up. */
 const PROBE_MS = 2_000;
@@ -17,9 +29,13 @@ const events = [];
 const receivedTexts = [];
 /** The state of each node as the UI would show it: `running`, `idle`, `warning` or `error`. */
 const states = {};
-/** The bubbles of the open chat window: one for each output of its agent to the chat. */
-const bubbles = [];
-let open;
+/** The open chat window. A page loads no history, so it is empty after a reload. */
+const chatWindow = { messages: [], isWaiting: false };
+/** The frames in which the chat window has seen port 4. */
+const answeredFrames = new Set();
+/** The connections of the permanent socket: `path`, and the code once it is closed. */
+const connections = [];
+let reconnecting;
 
 function draw(list, text, className) {
   const row = document.createElement("li");
@@ -106,9 +122,13 @@ function probe(path = "/observability") {
   });
 }
 
-/** Opens the permanent socket. */
-function connect() {
-  const socket = openSocket("/observability");
+/** Opens the permanent socket, and opens it again when it is closed. */
+function connect(failures = 0) {
+  clearTimeout(reconnecting);
+  const lost = connections.filter(({ code }) => LOST.includes(code)).length;
+  const connection = { path: SOCKET_PATHS[lost % SOCKET_PATHS.length] };
+  connections.push(connection);
+  const socket = openSocket(connection.path);
   socket.onmessage = ({ data }) => {
     receivedTexts.push(data);
     const event = JSON.parse(data);
@@ -118,11 +138,24 @@ function connect() {
     draw("events", `${event.event} ${event.nodeId ?? ""} ${behavior}`, behavior === "terminated" ? "bad" : "");
     void onAgentOutput(event);
   };
+  socket.onclose = ({ code }) => {
+    connection.code = code;
+    draw("calls", `socket ${connection.path}  closed ${code}`, "bad");
+    const delay = Math.min(RECONNECT_MS * 2 ** failures, MAX_RECONNECT_MS);
+    // An attempt that fails is followed by the next one.
+    reconnecting = setTimeout(() => void connect(failures + 1).catch(() => {}), delay);
+  };
   return new Promise((resolve, reject) => {
-    socket.onopen = () => resolve("open");
+    socket.onopen = () => {
+      failures = 0;
+      resolve("open");
+    };
     socket.onerror = () => reject(new Error("the socket did not open"));
   });
 }
+
+/** Keeps the page away until a test calls `connect`. */
+const stayAway = () => clearTimeout(reconnecting);
 
 const flows = () => requestJson("GET", "/flows", { headers: V2 });
 
@@ -151,30 +184,53 @@ async function inject(id) {
   return attempts;
 }
 
-/** Sends a message in a chat. */
+/** Sends a message in a chat. Its window waits for an answer. */
 function sendChat(chat, message) {
   const id = `msg-${Date.now()}-${Math.random().toString(36).slice(2, 11)}`;
   const chatMessage = { id, type: "user", content: message, timestamp: Date.now() };
+  if (chat === chatWindow.chat) {
+    chatWindow.messages.push(chatMessage);
+    chatWindow.isWaiting = true;
+  }
   return requestJson("POST", `/chat-node/${chat}/send`, { body: { message, chatMessage } });
 }
 
 const history = (chat) => requestJson("GET", `/chat-node/${chat}/history`);
 
-/** Opens the window of a chat. It requests the history after each output of its agent. */
+/** Opens the window of a chat. */
 function openChat(chat, agent) {
-  open = { chat, agent };
+  Object.assign(chatWindow, { chat, agent, messages: [], isWaiting: false });
 }
 
-async function onAgentOutput({ event, nodeId, data }) {
-  const output = event === "node:output" && nodeId === open?.agent ? data.outputs[0] : undefined;
-  if (output?.port !== 3 && output?.port !== 4) {
+/** Requests the history after an answer of the agent, and shows its last answer. Ignores what is not sampled. */
+async function onAgentOutput({ event, nodeId, frameId, data }) {
+  if (event !== "node:output" || nodeId !== chatWindow.agent || data.sampled === false) {
     return;
   }
-  const bubble = { port: output.port, action: output.payload.agentResult?.action };
-  bubbles.push(bubble);
-  const response = await history(open.chat);
-  const items = response.body?.history?.filter(({ type }) => type === "agent") ?? [];
-  bubble.content = items.at(-1)?.content ?? "";
+  const ports = data.outputs.map(({ port }) => port);
+  if (ports.includes(4)) {
+    answeredFrames.add(frameId);
+  } else if (!ports.includes(3) || (frameId && answeredFrames.has(frameId))) {
+    return;
+  }
+  const response = await history(chatWindow.chat);
+  const last = response.body?.history?.filter(({ type }) => type === "agent").at(-1);
+  if (last && !chatWindow.messages.some(({ id }) => id === last.id)) {
+    chatWindow.messages.push(last);
+  }
+  chatWindow.isWaiting = false;
+}
+
+/** Loads the canvas from the flow. */
+async function loadCanvas() {
+  loadNodes((await flows()).body.flows);
+}
+
+/** Save & Deploy of the canvas, which the UI then loads again. */
+async function saveCanvas() {
+  const answer = await deploy(nodesToSave());
+  await loadCanvas();
+  return answer;
 }
 
 /** Requests that a page can send without a CORS preflight, and whose response it cannot read. */
@@ -206,7 +262,8 @@ const simpleRequests = {
 };
 
 document.querySelector("h1").textContent = `${location.origin} calls ${api}`;
-const records = { calls, events, receivedTexts, states, bubbles };
-const actions = { request, requestJson, postInject, probe, flows, startUp, deploy, inject };
+const records = { calls, events, receivedTexts, states, chatWindow, connections };
+const actions = { request, requestJson, postInject, probe, flows, startUp, deploy, inject, connect, stayAway };
 const chatActions = { sendChat, openChat, history };
-window.ui = { ...records, ...actions, ...chatActions, simpleRequests };
+const canvasActions = { loadCanvas, saveCanvas, addNode, removeNode, connectNodes, removeWire };
+window.ui = { ...records, ...actions, ...chatActions, ...canvasActions, simpleRequests };

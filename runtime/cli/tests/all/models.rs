@@ -185,6 +185,38 @@ fn a_run_with_a_live_model_its_cost_and_its_metrics() {
 }
 
 #[test]
+fn models_share_the_key_of_a_config_node() {
+    const SHARED: &str = "sk-shared-very-secret";
+    let (address, requests) = provider("200 OK", &ok());
+    let key = json!({"id": "k", "type": "openai-key", "credentials": {"apiKey": SHARED}});
+    let with_key = |more: Value| {
+        let mut nodes = flow(&address, with(json!({"keyNode": "k", "credentials": {}}), more));
+        nodes.as_array_mut().unwrap().push(key.clone());
+        nodes
+    };
+    let folder = Folder::with_flow(&with_key(json!({})));
+    let args = ["run", "flow.json", "--log", "trace", "--journal", "j", "--json"];
+    let output = folder.redflow(args).env("OPENAI_API_KEY", KEY).run();
+    assert_eq!((output.code, &port3(&output)["payload"]), (0, &json!("ok")), "{output:#?}");
+    assert!(requests.recv().unwrap().contains(&format!("authorization: Bearer {SHARED}")));
+    for text in [&folder.read("j"), &output.stdout, &output.stderr] {
+        assert!(!text.contains(SHARED), "{text}");
+    }
+    let journal = folder.read("j");
+    assert!(journal.contains(r#""keyNode":"k""#), "the plan names the key node: {journal}");
+    assert_eq!(folder.redflow(["replay", "j"]).run().code, 0);
+    // The model's own key takes precedence.
+    folder.write("flow.json", with_key(json!({"credentials": {"apiKey": KEY}})).to_string());
+    assert_eq!(folder.redflow(["run", "flow.json", "--ephemeral"]).run().code, 0);
+    assert!(requests.recv().unwrap().contains(&format!("authorization: Bearer {KEY}")));
+    // Without its key node the agent is refused, and no request is made.
+    folder.write("flow.json", with_key(json!({"keyNode": "gone"})).to_string());
+    let output = folder.redflow(["run", "flow.json", "--ephemeral"]).run();
+    assert!(output.code != 0 && output.stderr.contains("EDGE_TARGET_MISSING"), "{output:#?}");
+    assert!(requests.try_recv().is_err());
+}
+
+#[test]
 fn no_key_is_logged_at_any_level() {
     let echo =
         json!({"error": {"message": format!("Bearer {KEY} is wrong"), "type": "authentication_error"}});

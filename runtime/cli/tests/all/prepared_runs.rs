@@ -12,6 +12,7 @@ use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run::RunState;
+use redflow_contract::tally::RunTally;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};
 use redflow_flow::{CheckOptions, check_bytes};
 use redflow_ports::{
@@ -210,12 +211,14 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
         started_at: 0,
         cause: None,
         source: None,
+        by: None,
         plan: EncodedPlan::new(&read.plan).unwrap(),
     };
     let batch = Batch {
         lines: journal.lines().map(str::to_owned).collect(),
         state: RunState::Finished { at: 1, ending: Ending::Completed },
         active_ms: 0,
+        tally: RunTally::default(),
         durability: Durability::Synced,
         events: Vec::new(),
     };

@@ -7,6 +7,7 @@ use crate::node::declaration::{
     SecretRule, Whole,
 };
 use crate::node::{CONFIG_NODES, EffectClass, NODES};
+use crate::phrases::PHRASES;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -51,7 +52,7 @@ fn row(node: &NodeDeclaration, palette: &Palette) -> Value {
     json!({
         "type": node_type.name,
         "role": node_type.role,
-        "config": is_config_node(node),
+        "config": node.config,
         "tool": node_type.tool.map(|tool| tool.name),
         "label": palette.label,
         "summary": palette.summary,
@@ -64,8 +65,12 @@ fn row(node: &NodeDeclaration, palette: &Palette) -> Value {
     })
 }
 
-fn is_config_node(node: &NodeDeclaration) -> bool {
-    CONFIG_NODES.iter().any(|config| config.node_type.name == node.node_type.name)
+/// The text of the palette's English catalogue of phrases.
+#[must_use]
+pub fn phrases() -> String {
+    let texts: serde_json::Map<String, Value> =
+        PHRASES.iter().map(|phrase| (phrase.key.to_owned(), phrase.english.into())).collect();
+    serde_json::to_string_pretty(&texts).unwrap_or_default() + "\n"
 }
 
 /// The text of `node-red-bridge/src/sidecar-types.ts`.
@@ -74,9 +79,10 @@ pub fn sidecar_types() -> String {
     let names = |keep: fn(&&NodeDeclaration) -> bool| -> Vec<&str> {
         NODES.iter().filter(keep).map(|node| node.node_type.name).collect()
     };
-    let mut out =
-        format!("{WRITTEN}\n/** The types, and with `*` the prefixes of types, that the sidecar runs. */\n");
-    out += &list("SIDECAR_TYPES", &names(|node| node.node_type.role != Role::Data));
+    let mut out = format!(
+        "{WRITTEN}\n/** The types, and with `*` the prefixes of types, that the sidecar runs or reads. */\n"
+    );
+    out += &list("SIDECAR_TYPES", &names(|node| node.config || node.node_type.role != Role::Data));
     out += "\n/** The agents. */\n";
     out += &list("AGENT_TYPES", &names(|node| node.node_type.role == Role::Agent));
     out += "\n/** The outputs of each agent. */\n";
@@ -141,7 +147,7 @@ fn native_types() -> String {
 fn section(out: &mut String, node: &NodeDeclaration, palette: Option<&Palette>, properties: &[&Property]) {
     let _ = write!(out, "\n{} `{}`\n\n", if palette.is_some() { "##" } else { "###" }, node.node_type.name);
     if let Some(palette) = palette {
-        let role = if is_config_node(node) { "config node" } else { node.node_type.role.as_str() };
+        let role = if node.config { "config node" } else { node.node_type.role.as_str() };
         let _ = writeln!(out, "*{}*, {role}. {}\n", palette.label, palette.summary);
     }
     if properties.is_empty() {

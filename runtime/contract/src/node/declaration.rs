@@ -1,5 +1,7 @@
 //! How a node type is declared: its role and ports, its properties, and what an editor shows.
 
+pub use super::kind_parts::{Choice, JsonShape, MAX_COUNT, Whole};
+pub(super) use super::kind_parts::{WHOLE, choice};
 pub use super::node_type::{FixedTool, NodeType};
 pub use super::secret_rule::{SecretRule, SecretVariable};
 use super::values::EffectClass;
@@ -17,6 +19,8 @@ pub struct NodeDeclaration {
     pub property_sets: &'static [&'static PropertySet],
     /// Whether the runtime runs such nodes without Node-RED.
     pub native: bool,
+    /// Whether it is a config node, which other nodes name and no wire reaches.
+    pub config: bool,
     /// The strategy of an agent that this build can run; none for other types.
     pub strategy: Option<&'static str>,
     /// Whether such a node provides several tools, which are known as a run begins.
@@ -43,6 +47,7 @@ impl NodeDeclaration {
             node_type,
             property_sets: &[],
             native: false,
+            config: false,
             strategy: None,
             provider: false,
             effect: None,
@@ -69,6 +74,17 @@ impl NodeDeclaration {
 
     pub(super) const fn native(self) -> Self {
         Self { native: true, ..self }
+    }
+
+    pub(super) const fn config(self) -> Self {
+        let node_type = NodeType { inputs: 0, outputs: Some(&[]), ..self.node_type };
+        Self { node_type, config: true, ..self }
+    }
+
+    /// Whether the runtime uses credentials of such nodes.
+    #[must_use]
+    pub fn has_secrets(&self) -> bool {
+        self.config || self.node_type.role.is_service()
     }
 
     /// Use the macro `sets!`, which keeps both lists equal.
@@ -364,23 +380,6 @@ pub enum Kind {
     Other,
 }
 
-/// The limits of a whole number.
-#[derive(Debug, Clone, Copy)]
-#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "camelCase"))]
-pub struct Whole {
-    /// The least value.
-    pub min: Option<i64>,
-    /// The greatest value.
-    pub max: Option<i64>,
-    /// The property that must be greater, if it is set.
-    pub below: Option<&'static str>,
-    /// The limits of the dialog, if it is stricter than the schema.
-    pub dialog: Option<(i64, i64)>,
-}
-
-/// Any whole number.
-pub(super) const WHOLE: Whole = Whole { min: None, max: None, below: None, dialog: None };
-
 /// A whole number from `min`.
 pub(super) const fn from(min: i64) -> Kind {
     Kind::Whole(Whole { min: Some(min), ..WHOLE })
@@ -396,41 +395,10 @@ pub(super) const fn count(min: i64) -> Kind {
     between(min, MAX_COUNT)
 }
 
-/// The largest number of 32 bits.
-pub const MAX_COUNT: i64 = 4_294_967_295;
-
 pub(super) const LINE: Kind = Kind::Line { max: None };
 
 pub(super) const fn line(max: u32) -> Kind {
     Kind::Line { max: Some(max) }
-}
-
-/// One value of a choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize))]
-pub struct Choice {
-    /// The value; empty for the choice of the runtime.
-    pub value: &'static str,
-    /// How the dialog offers it.
-    pub text: &'static str,
-}
-
-pub(super) const fn choice(value: &'static str, text: &'static str) -> Choice {
-    Choice { value, text }
-}
-
-/// What a JSON value must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "codegen", derive(Serialize), serde(rename_all = "camelCase"))]
-pub enum JsonShape {
-    /// An object.
-    Object,
-    /// A list with at least one entry.
-    List,
-    /// A list of ids and patterns of tools, with at least one entry.
-    ToolIds,
-    /// The capabilities of a model.
-    Capabilities,
 }
 
 /// The value of a property in a new node.

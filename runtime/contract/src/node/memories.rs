@@ -15,7 +15,7 @@ const fn palette(
     summary: &'static str,
     properties: &'static [&'static [Property]],
 ) -> Palette {
-    let (color, icon) = ("#8cc98b", "redflow-memory.svg");
+    let (color, icon) = ("#c3a0e6", "redflow-memory.svg");
     let (named_by, input, outputs) = (None, Some(FROM_AGENT), NO_WIRE);
     Palette { label, summary, color, icon, properties, named_by, input, outputs }
 }

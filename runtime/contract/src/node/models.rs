@@ -6,6 +6,7 @@ use super::declaration::{
     Initial, JsonShape, Kind, LINE, MAX_COUNT, NodeDeclaration, Palette, Presence, Property, PropertySet,
     WHOLE, Whole, between, choice, count, line, sets, text,
 };
+use super::key_nodes::key_node;
 use super::model_properties::{
     API_KEY, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, MAX_CONCURRENT, MAX_RETRIES, MAX_TOKENS, MODEL,
     REASONING_EFFORT, RESPONSE_FORMAT, SEED, STOP_4, STOP_64, STREAM, STRUCTURED_OUTPUT, TEMPERATURE,
@@ -38,6 +39,7 @@ config! {
     OpenaiModelConfig = "node.openai-model" {
         model: String = MODEL.default(Initial::Text("gpt-5.4-mini")),
         api_key: String = api_key!("OPENAI_API_KEY", unless Some("baseURL")).example("sk-…"),
+        key_node: String = key_node("openai-key"),
         #[serde(rename = "baseURL", alias = "baseUrl")]
         base_url: String = address(
             "https://api.openai.com/v1",
@@ -106,6 +108,7 @@ config! {
     AnthropicModelConfig = "node.anthropic-model" {
         model: String = MODEL.default(Initial::Text("claude-sonnet-5-5")),
         api_key: String = api_key!("ANTHROPIC_API_KEY", unless Some("baseURL")).example("sk-ant-…"),
+        key_node: String = key_node("anthropic-key"),
         temperature: f64 = temperature(1.0, "0 to 1. Sent only if it is set and the model supports it."),
         max_tokens: u32 = MAX_TOKENS,
         #[serde(rename = "baseURL", alias = "baseUrl")]
@@ -177,6 +180,7 @@ config! {
             .icon("cube")
             .presence(Presence::Required),
         api_key: String = api_key!("AZURE_OPENAI_API_KEY", unless None).hint("resourceKey", "the resource's key"),
+        key_node: String = key_node("azure-openai-key"),
         api_version: String = Property::new(
             "apiVersion",
             line(40),

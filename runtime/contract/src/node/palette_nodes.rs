@@ -9,7 +9,7 @@ pub(super) const CHAT: NodeDeclaration =
     NodeDeclaration::data("chat-node").native().role(Role::Chat, &[PortKind::Chat]).palette(Palette {
         label: "chat",
         summary: "A window in the editor in which a person chats with an agent. The button on the node opens it.",
-        color: "#b39bd3",
+        color: "#8cc98b",
         icon: "redflow-chat.svg",
         properties: &[&[Property::new(
             "maxHistory",
@@ -25,7 +25,7 @@ pub(super) const CHAT: NodeDeclaration =
         outputs: &[text("personSays", "messages of a person")],
     });
 
-pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runtime").palette(Palette {
+pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runtime").config().palette(Palette {
     label: "Redflow runtime",
     summary: "The Redflow sidecar that runs the agents of this flow.",
     color: "",

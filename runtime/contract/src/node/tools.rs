@@ -45,9 +45,10 @@ const DESCRIPTION: Property = Property::new(
 
 const INPUT_SCHEMA: Property = Property::new(
     "inputSchema",
-    Kind::Json { shape: JsonShape::Object, height: Some(160) },
-    "Input (JSON Schema)",
-    "A JSON Schema of type object. The sidecar rejects other inputs.",
+    Kind::Json { shape: JsonShape::Parameters, height: Some(160) },
+    "Input",
+    "The parameters that the model gives to the tool, as a table or as a JSON Schema of type object. The sidecar rejects \
+     other inputs.",
 )
 .icon("code");
 

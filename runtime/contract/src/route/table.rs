@@ -164,6 +164,15 @@ pub const ROUTES: &[Route] = &[
             Answer::Events("RunEvent"),
         )
     },
+    Route {
+        query: &[Query { name: "iteration", about: "The number of the iteration, from 1." }],
+        ..get(
+            RouteId::RunTexts,
+            "/api/runs/{id}/texts",
+            "The texts of one iteration: the question, the answer, the inputs and results of tools. Long ones are cut.",
+            Answer::Json("IterationText"),
+        )
+    },
     get(
         RouteId::RunJournal,
         "/api/runs/{id}/journal",
@@ -357,6 +366,14 @@ pub const ROUTES: &[Route] = &[
         "/observability",
         Scope::Read,
         "Redflow: the socket of the UI. Its messages are ObservabilityEvent.",
+        (101, Answer::Socket),
+    ),
+    redflow(
+        RouteId::AdminObservability,
+        Method::Get,
+        "/admin/observability",
+        Scope::Read,
+        "Redflow: the same socket. The UI tries both addresses in turn.",
         (101, Answer::Socket),
     ),
     Route {

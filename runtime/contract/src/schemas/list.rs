@@ -55,6 +55,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("node.group", include_str!("../../../../schemas/node.group.schema.json")),
     ("node.http-request-tool", include_str!("../../../../schemas/node.http-request-tool.schema.json")),
     ("node.inject", include_str!("../../../../schemas/node.inject.schema.json")),
+    ("node.key", include_str!("../../../../schemas/node.key.schema.json")),
     ("node.link", include_str!("../../../../schemas/node.link.schema.json")),
     ("node.memory", include_str!("../../../../schemas/node.memory.schema.json")),
     ("node.ollama-model", include_str!("../../../../schemas/node.ollama-model.schema.json")),

@@ -7,6 +7,7 @@ mod budgets;
 mod calls;
 mod endings;
 mod golden;
+mod iteration_texts;
 mod kit;
 mod memory;
 mod output;

@@ -38,6 +38,14 @@ pub struct BuiltAgent {
     pub(crate) providers: Option<Box<ProviderBindings>>,
 }
 
+impl BuiltAgent {
+    /// The memory of its conversations, if it has one.
+    #[must_use]
+    pub fn memory(&self) -> Option<&Arc<dyn Memory>> {
+        self.memory.as_ref()
+    }
+}
+
 /// A tool of an agent.
 #[derive(Clone)]
 pub(crate) struct BuiltTool {
@@ -118,6 +126,13 @@ impl BuiltAgent {
             type_name: spec.type_name.clone(),
             name: spec.name.clone(),
         }
+    }
+
+    /// The agent, its model and its tools.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeSummary> {
+        let own = [self.summary(), self.model_node.clone()];
+        own.into_iter().chain(self.tool_nodes.iter().cloned()).collect()
     }
 
     /// The n-th model: 0 is the agent's own, then the fallback models follow.

@@ -48,6 +48,7 @@ pub fn build_flow(
     let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
     let mut ready_agents = Vec::new();
     let mut with_injects = Vec::new();
+    let mut build_errors = Vec::new();
     for agent in agents {
         with_injects.push((agent.ix, agent.injects));
         let node = match agent.verdict {
@@ -58,7 +59,9 @@ pub fn build_flow(
                 }
                 Err(error) => {
                     let tools = ready.tools.iter().map(|tool| tool.name.clone()).collect();
-                    BuiltNode::Refused { error: config_error(&error), tools }
+                    let refused = BuiltNode::Refused { error: config_error(&error), tools };
+                    build_errors.push((agent.node, error));
+                    refused
                 }
             },
             Verdict::Refused { error, tools, .. } => BuiltNode::Refused { error, tools },
@@ -81,7 +84,7 @@ pub fn build_flow(
     let catches = CatchIndex::new(&flow);
     let schedules = read_schedules(&flow, &nodes, env);
     let reply_only = reply_only_nodes(&flow, &nodes);
-    BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents: with_injects, schedules }
+    BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents: with_injects, build_errors, schedules }
 }
 
 fn read_schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>) -> Vec<(NodeId, Schedule)> {
@@ -101,7 +104,11 @@ fn read_schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>)
 type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 fn config_error(error: &BuildError) -> RunError {
-    error_outside_run(RunErrorCode::ConfigInvalid, error.to_string())
+    let code = match error.missing_key {
+        Some(_) => RunErrorCode::ModelKeyMissing,
+        None => RunErrorCode::ConfigInvalid,
+    };
+    error_outside_run(code, error.to_string())
 }
 
 struct FlowBuilder<'a> {
@@ -125,7 +132,7 @@ impl FlowBuilder<'_> {
         node: &NodeSummary,
         ready: &ReadyAgent,
     ) -> Result<BuiltAgent, BuildError> {
-        let error = |reason: String| BuildError { node: node.id.to_string(), reason };
+        let error = |reason: String| BuildError::new(node, reason);
         let compiled = self.strategies.compile(&ready.spec).map_err(|why| error(why.to_string()))?;
         let plan = EncodedPlan::new(&ready.plan).map_err(|why| error(why.to_string()))?;
         let (flow, env, adapters) = (self.flow, self.env, self.adapters);
@@ -276,8 +283,9 @@ fn build_once<T: ?Sized>(
     builders: &BTreeMap<&'static str, Builder<Arc<T>>>,
 ) -> Result<Arc<T>, BuildError> {
     let build = || {
-        let (node, props) =
-            (flow.summary(ix), flow.resolved_props(ix, env, ProcessSecrets::InSecretProperties));
+        let node = flow.summary(ix);
+        let mut props = flow.resolved_props(ix, env, ProcessSecrets::InSecretProperties);
+        flow.add_shared_key(ix, &node.type_name, &mut props, env);
         secrets.borrow_mut().add_properties(&props);
         let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
         let config = NodeConfig { node: &node, props: &props, env, on_secret: &add_secret };

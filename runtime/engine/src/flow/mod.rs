@@ -10,12 +10,12 @@ pub(crate) mod schedule;
 use agent::BuiltAgent;
 use catches::CatchIndex;
 use redflow_contract::edge::{PortKind, Role};
-use redflow_contract::id::NodeId;
+use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::ToolEntry;
 use redflow_flow::{NodeIx, ResolvedFlow};
-use redflow_ports::{FlowNode, Tool};
+use redflow_ports::{BuildError, FlowNode, Tool};
 use schedule::Schedule;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct BuiltFlow {
     pub(crate) scrubber: Arc<Scrubber>,
     /// The agents in the order of the file, each with the inject nodes that are wired to it.
     pub(crate) agents: Vec<(NodeIx, Vec<NodeIx>)>,
+    /// The agents with a service that cannot be built.
+    pub(crate) build_errors: Vec<(NodeSummary, BuildError)>,
     /// The inject nodes with a schedule.
     pub(crate) schedules: Vec<(NodeId, Schedule)>,
 }
@@ -76,13 +78,10 @@ impl BuiltFlow {
         &self.scrubber
     }
 
-    /// The reason why an agent may not run; none if it may run, or if the flow does not have it.
+    /// The agents that pass the checker and are refused, because a service of theirs cannot be built.
     #[must_use]
-    pub fn refusal(&self, id: &NodeId) -> Option<&RunError> {
-        match self.nodes.get(self.flow.find(id.as_str())?) {
-            Some(BuiltNode::Refused { error, .. }) => Some(error),
-            _ => None,
-        }
+    pub fn build_errors(&self) -> &[(NodeSummary, BuildError)] {
+        &self.build_errors
     }
 
     /// The chat nodes that this build runs, in the order of the flow.

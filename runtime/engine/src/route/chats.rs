@@ -73,7 +73,7 @@ impl EngineState {
         }
         let observer = &origin.cascade.observer;
         if !chats.is_empty() {
-            observer.node_sent(flow, agent, port, message, error);
+            observer.agent_sent(flow, (agent, port), message, error, true);
         }
         for chat in chats {
             observer.node_received(flow, chat, message);
@@ -81,10 +81,27 @@ impl EngineState {
         }
     }
 
+    /// Whether a chat behind a port shows a message.
+    pub(super) fn is_shown_in_chat(
+        &self,
+        flow: &BuiltFlow,
+        from: NodeIx,
+        port: usize,
+        message: &Arc<Message>,
+    ) -> bool {
+        flow.chats_behind(from, port).into_iter().any(|chat| self.chat_item(flow, chat, message).is_some())
+    }
+
     /// Shows what a chat node makes of a message, without sending it on.
     fn show_message(&self, flow: &BuiltFlow, chat: NodeIx, message: &Arc<Message>) {
-        if let BuiltNode::Native(node) = &flow.nodes[chat] {
-            self.show_in_chat(flow, chat, self.call_native(flow, chat, &**node, message, None).chat);
+        self.show_in_chat(flow, chat, self.chat_item(flow, chat, message));
+    }
+
+    /// What a chat node makes of a message.
+    fn chat_item(&self, flow: &BuiltFlow, chat: NodeIx, message: &Arc<Message>) -> Option<(ChatItem, u32)> {
+        match &flow.nodes[chat] {
+            BuiltNode::Native(node) => self.call_native(flow, chat, &**node, message, None).chat,
+            _ => None,
         }
     }
 }

@@ -36,7 +36,7 @@ impl EngineState {
                 match flow.flow.nodes[to].output_of {
                     None => origin.cascade.observer.node_received(&flow, to, &message),
                     Some((instance, port)) => {
-                        origin.cascade.observer.node_sent(&flow, instance, port, &message, None);
+                        origin.cascade.observer.node_sent(&flow, instance, port, &message);
                     }
                 }
                 self.send_on_wires(&flow, to, 0, &message, &origin);

@@ -42,7 +42,7 @@ impl EngineState {
         let id = self.ports.clock.message_id();
         let message = Arc::new(call_message(&id, &call));
         if let Some(port) = flow.output_port(from, PortKind::Tool) {
-            cascade.observer.node_sent(&flow, from, port, &message, None);
+            cascade.observer.node_sent(&flow, from, port, &message);
         }
         if cascade.is_cut() {
             return fail(reply, LIMIT_REACHED);

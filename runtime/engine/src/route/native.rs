@@ -43,16 +43,23 @@ impl EngineState {
                 return;
             }
         }
-        if let Some((property, value)) = debug {
+        let mut outcome = StepOutcome::Completed;
+        let debug = debug.map(|(property, value)| {
             let node = flow.flow.summary(from);
-            self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
+            FlowEvent::Debug { node, property, value }
+        });
+        if let Some(event) = &debug {
+            self.ports.events.flow_event(event);
+            if let FlowEvent::Debug { value, .. } = event {
+                outcome = StepOutcome::Shown(value);
+            }
         }
         self.show_in_chat(flow, from, chat);
         if messages.is_empty() && error.is_none() {
-            observer.node_done(flow, from, StepOutcome::Completed);
+            observer.node_done(flow, from, outcome);
         }
         for (port, message) in &messages {
-            observer.node_sent(flow, from, *port, message, None);
+            observer.node_sent(flow, from, *port, message);
             self.send_on_wires(flow, from, *port, message, origin);
         }
         if let Some(Failure { code, message: text }) = error {

@@ -43,7 +43,9 @@ impl EngineState {
         origin: &Origin,
     ) {
         if let Some(port) = flow.output_port(agent, kind) {
-            origin.cascade.observer.node_sent(flow, agent, port, message, error);
+            let observer = &origin.cascade.observer;
+            let in_chat = observer.is_watched() && self.is_shown_in_chat(flow, agent, port, message);
+            observer.agent_sent(flow, (agent, port), message, error, in_chat);
             match self.ports.host.clone() {
                 Some(host) => self.send_to_host(&host, flow, agent, (port, kind), message, origin),
                 None => self.send_on_wires(flow, agent, port, message, origin),

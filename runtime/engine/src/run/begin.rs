@@ -59,6 +59,7 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
         started_at: at,
         cause: cause.clone(),
         source: ports.source.clone(),
+        by: by.clone(),
         plan: agent.plan.clone(),
     });
     let mut recorder = Recorder::new(Arc::clone(&agent.compiled)).observed(ports.observes_runs());

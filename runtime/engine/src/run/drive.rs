@@ -152,7 +152,8 @@ impl RunDriver {
         let stage = stage.with_effects(&step.effects, &self.agent);
         let (state, active_ms) = (self.state(), self.active.total_ms());
         let events = if self.ports.store.keeps_events() { step.events.clone() } else { Vec::new() };
-        let batch = Batch { lines: step.lines, state, active_ms, durability: stage.durability(), events };
+        let (tally, durability) = (self.recorder.machine().tally(), stage.durability());
+        let batch = Batch { lines: step.lines, state, active_ms, tally, durability, events };
         failpoint(stage.failpoint_before());
         self.journal.append(batch).await?;
         failpoint(stage.failpoint_after());
@@ -297,8 +298,8 @@ impl RunDriver {
     /// again after each stop.
     async fn store_active_time(&mut self) {
         let (state, active_ms) = (self.state(), self.active.total_ms());
-        let (lines, events) = (Vec::new(), Vec::new());
-        let batch = Batch { lines, state, active_ms, durability: Durability::Buffered, events };
+        let (lines, events, tally) = (Vec::new(), Vec::new(), self.recorder.machine().tally());
+        let batch = Batch { lines, state, active_ms, tally, durability: Durability::Buffered, events };
         // If this fails, the run has stopped anyway.
         let _ = self.journal.append(batch).await;
     }

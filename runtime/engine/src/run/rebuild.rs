@@ -13,7 +13,7 @@ use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::edge::Role;
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::id::NodeId;
+use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSpec};
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
@@ -164,12 +164,15 @@ fn build_agent(
     let models: Vec<Arc<dyn ChatModel>> = models.collect::<Result<_, _>>()?;
     let fallback_models = fallback_infos(&models);
     let model = join_models(models, adapters, compiled.spec())
-        .map_err(|reason| BuildError { node: plan.agent.node.id.to_string(), reason })?;
+        .map_err(|reason| BuildError::new(&plan.agent.node, reason))?;
     let memory = plan.memory.as_ref();
     let memory = memory.map(|node| service(flow, node, &adapters.memories, ports, &secrets)).transpose()?;
     let planned = |id: &NodeId| {
         let node = plan.tools.iter().find(|tool| tool.node.id == *id);
-        let missing = || BuildError { node: id.to_string(), reason: "the plan does not have it".to_owned() };
+        let missing = || {
+            let node = NodeSummary { id: id.clone(), type_name: String::new(), name: String::new() };
+            BuildError::new(&node, "the plan does not have it")
+        };
         node.ok_or_else(missing)
     };
     let planned = compiled.spec().tools.iter().map(|spec| planned(&spec.node));
@@ -236,10 +239,14 @@ fn service<T: ?Sized>(
     let current = current.map(|(flow, ix)| &flow.raw(ix).props);
     if let Some(name) = restore_secrets(&mut props, current) {
         let reason = format!("the secret in `{name}` is not recorded, and the flow does not have it");
-        return Err(BuildError { node: node.id.to_string(), reason });
+        return Err(BuildError::new(node, reason));
     }
     let props = match position {
-        Some((flow, ix)) => flow.resolve_at(ix, &props, &ports.env),
+        Some((flow, ix)) => {
+            let mut props = flow.resolve_at(ix, &props, &ports.env);
+            flow.add_shared_key(ix, &node.type_name, &mut props, &ports.env);
+            props
+        }
         None => resolve_process_env(&props, &ports.env),
     };
     secrets.borrow_mut().add_properties(&props);

@@ -87,7 +87,9 @@ impl Tool for CountingTool {
 }
 
 pub(crate) fn register(adapters: &mut Adapters) {
-    adapters.models.insert("model.double", Arc::new(|config| Ok(Arc::new(ModelDouble::build(config)?))));
+    for name in ["model.double", "openai-model"] {
+        adapters.models.insert(name, Arc::new(|config| Ok(Arc::new(ModelDouble::build(config)?))));
+    }
     adapters
         .models
         .insert("model.streaming", Arc::new(|config| Ok(Arc::new(StreamingModel::build(config)?))));
@@ -195,7 +197,7 @@ impl Double {
     fn build(config: NodeConfig<'_>) -> Self {
         let recorder = RECORDER.with_borrow(|recorder| Arc::clone(recorder.as_ref().unwrap()));
         let id = config.node.id.to_string();
-        let secret = config.props.get("apiKey").map(|key| format!(" with {key}")).unwrap_or_default();
+        let secret = config.secret("apiKey", &[]).map(|key| format!(" with {key:?}")).unwrap_or_default();
         recorder.record(format!("built {id}{secret}"));
         Self { recorder, id, props: config.props.clone(), calls: AtomicU64::new(0) }
     }

@@ -144,12 +144,12 @@ fn step_line(step: FlowStep<'_>) -> String {
     match step {
         FlowStep::Started { trigger } => format!("started {}", trigger.id),
         FlowStep::Received { node, message } => format!("{} <- {}", node.id, payload(message)),
-        FlowStep::Sent { node, port, message, error } => {
+        FlowStep::Sent { node, port, message, error, .. } => {
             let failed = error.map(|error| format!(" {}", error.code)).unwrap_or_default();
             format!("{}.{port} -> {}{failed}", node.id, payload(message))
         }
         FlowStep::Done { node, outcome } => match outcome {
-            StepOutcome::Completed => format!("{} done", node.id),
+            StepOutcome::Completed | StepOutcome::Shown(_) => format!("{} done", node.id),
             StepOutcome::Failed(error) => format!("{} failed {}", node.id, error.code),
             StepOutcome::Waiting => format!("{} waits", node.id),
         },

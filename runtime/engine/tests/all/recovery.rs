@@ -277,6 +277,29 @@ async fn takes_secrets_from_the_current_flow() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn takes_a_shared_key_from_the_current_flow() {
+    let flow = |key: &str| {
+        let model = model_double("m", json!([final_answer("hi")]), json!({"hangs": "model", "keyNode": "k"}));
+        json!([
+            inject(&["a"]),
+            agent("a", "m", &[]),
+            with(model, json!({"type": "openai-model"})),
+            calculator(),
+            {"id": "k", "type": "openai-key", "credentials": {"apiKey": key}},
+        ])
+    };
+    let store = crashed_store(&flow("sk-1")).await;
+    assert!(!store.runs()[0].1.contains("sk-1"));
+    let mut now = flow("sk-2");
+    // Another plan, so that the services are built from the recorded one.
+    now[2]["replies"] = json!([final_answer("another")]);
+    let test = EngineTest::restart(&now, &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
+    assert_eq!(test.recorder.calls()[0], "built m with \"sk-2\"");
+    assert_eq!(test.recorder.calls()[1], "built m with \"sk-2\"");
+}
+
+#[tokio::test(start_paused = true)]
 async fn puts_a_secret_back_only_where_it_was() {
     let flow = |props: Value, type_name: &str| {
         let mut flow = json!([

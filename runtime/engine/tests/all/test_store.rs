@@ -217,6 +217,8 @@ impl TestRun {
             delivered: self.delivered,
             source: self.new.source.as_deref().map(str::to_owned),
             hung: self.hung,
+            by: self.new.by.clone(),
+            tally: Some(self.batches.last().unwrap().tally),
         };
         if let RunState::Waiting(calls) = state {
             summary.set_questions(calls.clone());

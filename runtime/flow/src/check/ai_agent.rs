@@ -9,6 +9,7 @@ use redflow_contract::json::{JsonLimits, parse_exact};
 use redflow_contract::node::{
     AiAgentConfig, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS, DEFAULT_SYSTEM_PROMPT,
 };
+use redflow_contract::phrases;
 use redflow_contract::plan::ConverseSpec;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -82,9 +83,9 @@ impl Checker<'_> {
     /// Checks the schema of the answer: a JSON Schema of an object.
     fn output_schema(&mut self, ix: NodeIx, schema: &Value) -> Option<Value> {
         let problem = if !schema.is_object() {
-            Some("it is not a JSON object".to_owned())
+            Some(phrases::not_a_json_object())
         } else if schema.get("type").and_then(Value::as_str) != Some("object") {
-            Some("its `type` is not `object`".to_owned())
+            Some(phrases::type_not_object())
         } else {
             self.schemas.check_tool_schema(schema).err()
         };
@@ -92,9 +93,8 @@ impl Checker<'_> {
         let violation = Violation {
             pointer: "/outputSchema".to_owned(),
             rule: "schema".to_owned(),
-            expected: "a JSON Schema of an object that refers only to itself and is quick to check"
-                .to_owned(),
-            found: format!("none: {problem}"),
+            expected: phrases::quick_object_schema(),
+            found: phrases::none_because(problem),
         };
         self.config_invalid(ix, violation, None);
         None

@@ -2,15 +2,22 @@
 //! service, or by a property.
 
 use super::config::AgentConfig;
-use super::texts::{agent_port, agent_port_number, with_article};
+use super::texts::{agent_port, agent_port_number, role_text, with_article};
 use super::wires::{BoundService, Edges};
-use super::{Checker, label};
+use super::{Checker, LABEL_CHARS, label};
 use crate::resolved::{NodeIx, Wire};
+use redflow_contract::catalogue::lookup;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role, binding_rule, find_rule};
 use redflow_contract::editor_values::text_of;
+use redflow_contract::id::NodeSummary;
+use redflow_contract::phrases;
+use serde_json::Value;
 use std::collections::HashSet;
+
+/// The wires of a port that are searched for a disabled service.
+const MAX_WIRES_SEARCHED: usize = 100;
 
 /// The services of an agent: each once, in the order of its wires, then of its properties.
 #[derive(Debug, Clone, Default)]
@@ -127,8 +134,8 @@ impl Checker<'_> {
                     expected: Some(role.as_str().to_owned()),
                     ..Diagnostic::new(
                         DiagnosticCode::EdgeTargetMissing,
-                        format!("`{key}` names `{id}`, which is not in the flow"),
-                        format!("Name a {} node by its id, or remove the property.", role.as_str()),
+                        phrases::property_target_missing(key, id),
+                        phrases::property_target_missing_help(role_text(role)),
                     )
                 });
                 None
@@ -145,8 +152,8 @@ impl Checker<'_> {
                     found: Some(found.as_str().to_owned()),
                     ..Diagnostic::new(
                         DiagnosticCode::EdgeKindMismatch,
-                        format!("`{key}` names {label}, {} node", with_article(found)),
-                        format!("Name a {} node there.", role.as_str()),
+                        phrases::property_mismatch(key, label, with_article(found)),
+                        phrases::property_mismatch_help(role_text(role)),
                     )
                 });
                 None
@@ -161,12 +168,8 @@ impl Checker<'_> {
             found: Some(id.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeDuplicate,
-                if is_model {
-                    format!("`fallbackModels` names `{id}`, which the agent uses already")
-                } else {
-                    format!("`tools` names `{id}` twice")
-                },
-                if is_model { "Name every model once." } else { "Name every tool once." }.to_owned(),
+                if is_model { phrases::fallback_model_used(id) } else { phrases::tool_named_twice(id) },
+                if is_model { phrases::fallback_model_used_help() } else { phrases::tool_named_twice_help() },
             )
         });
     }
@@ -183,11 +186,11 @@ impl Checker<'_> {
             found: Some(role.as_str().to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeForeignReply,
-                format!("{service} replies to {label}, which uses another {}", role.as_str()),
+                phrases::foreign_reply(service, label, role_text(role)),
                 if has_ports {
-                    format!("Wire the agent's {} to it, or remove this wire.", agent_port(role))
+                    phrases::foreign_reply_port_help(agent_port(role))
                 } else {
-                    "Name it in the agent's properties, or remove this wire.".to_owned()
+                    phrases::foreign_reply_help()
                 },
             )
         });
@@ -199,18 +202,22 @@ impl Checker<'_> {
         let port = self.flow.nodes[agent].kind.binds_by_ports().then(|| agent_port_number(role));
         let (name, flow) = (role.as_str(), self.flow);
         if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
+            if let Some(disabled) = self.disabled_service(agent, role) {
+                self.report_disabled(code, agent, role, &disabled);
+                return;
+            }
             self.diagnostics.push(code, agent, None, || Diagnostic {
                 port,
                 expected: Some(format!("exactly 1 {name}")),
                 found: Some("none".to_owned()),
                 ..Diagnostic::new(
                     code,
-                    format!("{} has no {name}", label(flow, agent)),
+                    phrases::service_missing(label(flow, agent), role_text(role)),
                     match port {
                         Some(_) => {
-                            format!("Wire {} to a {name} node, or name one in `{name}`.", agent_port(role))
+                            phrases::service_missing_port_help(agent_port(role), role_text(role), name)
                         }
-                        None => format!("Wire a {name} node to the agent's input, or name one in `{name}`."),
+                        None => phrases::service_missing_help(role_text(role), name),
                     },
                 )
             });
@@ -223,16 +230,56 @@ impl Checker<'_> {
                 found: Some(count.to_string()),
                 ..Diagnostic::new(
                     code,
-                    format!(
-                        "{} has {count} {}: {}",
+                    phrases::too_many_services(
                         label(flow, agent),
-                        if role == Role::Memory { "memories".to_owned() } else { format!("{name}s") },
-                        names.join(", ")
+                        count,
+                        if role == Role::Memory { phrases::memories() } else { phrases::models() },
+                        names.join(", "),
                     ),
-                    format!("Keep one {name} and remove the wires or properties that bind the others."),
+                    phrases::too_many_services_help(role_text(role)),
                 )
             });
         }
+    }
+
+    /// A disabled service of this role that the agent would bind by a wire or a property.
+    fn disabled_service(&self, agent: NodeIx, role: Role) -> Option<NodeSummary> {
+        let (flow, props) = (self.flow, self.props(agent));
+        let named = text_of(props, role.as_str());
+        let ports = flow.nodes[agent].kind.binds_by_ports().then(|| props.get("wires")).flatten();
+        let port = ports.and_then(|ports| ports.get(usize::try_from(agent_port_number(role)).ok()?));
+        let agent_id = flow.raw(agent).id.as_str();
+        let leads_to = |wires: Option<&Value>, id: &str| {
+            let wires = wires.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            wires.iter().take(MAX_WIRES_SEARCHED).any(|wire| wire.as_str() == Some(id))
+        };
+        let services = self.disabled_services.iter().map(|place| &flow.raw.nodes()[*place]);
+        let mut services = services.filter(|node| lookup(&node.type_name).role == role);
+        let found = services.find(|node| {
+            let own = node.props.get("wires").and_then(|wires| wires.get(0));
+            let id = node.id.as_str();
+            named == Some(id) || leads_to(port, id) || leads_to(own, agent_id)
+        })?;
+        Some(found.summary())
+    }
+
+    fn report_disabled(&mut self, code: DiagnosticCode, agent: NodeIx, role: Role, service: &NodeSummary) {
+        let (name, own) = (role.as_str(), self.label(agent));
+        let port = self.flow.nodes[agent].kind.binds_by_ports().then(|| agent_port_number(role));
+        self.diagnostics.push(code, agent, None, || {
+            let label = if service.name.is_empty() { service.id.as_str() } else { &service.name };
+            let label = label.chars().take(LABEL_CHARS).collect::<String>();
+            Diagnostic {
+                port,
+                expected: Some(format!("exactly 1 {name}")),
+                found: Some("a disabled one".to_owned()),
+                ..Diagnostic::new(
+                    code,
+                    phrases::service_disabled(&label, role_text(role), own),
+                    phrases::service_disabled_help(label, role_text(role)),
+                )
+            }
+        });
     }
 
     /// Warns if all users share one conversation, because neither the agent nor the memory names a session.
@@ -247,8 +294,8 @@ impl Checker<'_> {
             pointer: Some("/sessionId".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::SessionShared,
-                format!("messages without `msg.sessionId` all share one conversation in {label}"),
-                "Set `sessionId` on the agent, such as `{{msg.userId}}`, or send `msg.sessionId`.".to_owned(),
+                phrases::session_shared(label),
+                phrases::session_shared_help(),
             )
         });
     }

@@ -18,6 +18,8 @@ use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node::{
     self, AgentBindingConfig, Budget, CONVERSE_STRATEGY, DEFAULT_STRATEGY, StopCondition, ToolConfig,
 };
+use redflow_contract::phrase::Sentence;
+use redflow_contract::phrases;
 use redflow_contract::plan::ConverseSpec;
 use redflow_contract::secret::{
     REDACTED, is_secret_name, is_secret_value, is_secret_variable, redact_property,
@@ -77,7 +79,8 @@ impl Checker<'_> {
             if role.is_checked() || !schemas.is_empty() {
                 self.check_wires_shape(ix);
             }
-            if role.is_service() {
+            let has_secrets = node::find(&self.flow.raw(ix).type_name).has_secrets();
+            if has_secrets {
                 self.check_secrets(ix);
             }
             match role {
@@ -98,9 +101,9 @@ impl Checker<'_> {
                     if schemas.peek().is_some() {
                         let config = self.resolved(ix, &[], SecretReferences::Keep)?;
                         let type_name = &self.flow.raw(ix).type_name;
-                        let config =
-                            if role.is_service() { without_blanks(type_name, &config) } else { config };
+                        let config = if has_secrets { without_blanks(type_name, &config) } else { config };
                         self.check_http_request(ix, &config);
+                        self.check_key_node(ix, &config);
                         let config = Value::Object(config);
                         for schema in schemas {
                             self.report_violations(ix, schema, &config, SecretReferences::Keep);
@@ -126,9 +129,8 @@ impl Checker<'_> {
             pointer: Some(pointer.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::SecretInFlow,
-                format!("a secret is written in the flow file, at `{pointer}`"),
-                "Put it into the node's credentials, or write `${NAME}` and set that environment variable."
-                    .to_owned(),
+                phrases::secret_in_flow(pointer),
+                phrases::secret_in_flow_help(),
             )
         });
     }
@@ -174,8 +176,8 @@ impl Checker<'_> {
             let violation = Violation {
                 pointer: "/wires".to_owned(),
                 rule: "type".to_owned(),
-                expected: "a list of lists of node ids".to_owned(),
-                found: kind_of(wires).to_owned(),
+                expected: phrases::lists_of_ids(),
+                found: kind_of(wires),
             };
             self.config_invalid(ix, violation, None);
         }
@@ -213,7 +215,7 @@ impl Checker<'_> {
         is_secret_variable(name, (self.options.env)(name).as_deref())
     }
 
-    pub(super) fn config_invalid(&mut self, ix: NodeIx, violation: Violation, help: Option<String>) {
+    pub(super) fn config_invalid(&mut self, ix: NodeIx, violation: Violation, help: Option<Sentence>) {
         let type_name = &self.flow.raw(ix).type_name;
         let profile = self.options.profile;
         self.diagnostics.push(DiagnosticCode::ConfigInvalid, ix, None, || {
@@ -293,8 +295,8 @@ impl Checker<'_> {
                     expected: Some("a variable that holds no secret".to_owned()),
                     ..Diagnostic::new(
                         DiagnosticCode::ConfigInvalid,
-                        format!("`${{{name}}}` looks like a secret, and this property can reach prompts and journals"),
-                        "Use a variable of another name, or put the value into the flow's own environment.".to_owned(),
+                        phrases::secret_variable(name),
+                        phrases::secret_variable_help(),
                     )
                 }
             });
@@ -309,24 +311,24 @@ impl Checker<'_> {
                 pointer: Some("/modelPromptTemplate".to_owned()),
                 ..Diagnostic::new(
                     DiagnosticCode::PromptTemplateIgnored,
-                    "`modelPromptTemplate` is set, but Agent Core's prompt is fixed".to_owned(),
-                    "Empty it. Tell the agent what to do in the message that you send to it.".to_owned(),
+                    phrases::prompt_template_ignored(),
+                    phrases::prompt_template_ignored_help(),
                 )
             });
         }
         // Agent Core's schema does not have the keys that bind services or belong to the runtime.
         let binding_keys: Vec<&str> = AgentBindingConfig::SET.names().collect();
         let mut props = without_keys(props, &binding_keys);
-        let mut no_tools = false;
+        let mut all_tools = false;
         if self.options.profile == Profile::Redflow {
-            no_tools = self.assume_defaults(ix, &mut props);
+            all_tools = self.assume_defaults(ix, &mut props);
         }
         let config = Value::Object(props);
         let (violations, more) = self.schemas.violations("agent-core.react", &config);
         self.diagnostics.omit(DiagnosticCode::ConfigInvalid, more);
         let mut valid = true;
         for violation in violations {
-            if no_tools && violation.pointer == "/allowedTools" && violation.rule == "minItems" {
+            if all_tools && violation.pointer == "/allowedTools" && violation.rule == "minItems" {
                 continue;
             }
             valid = false;
@@ -335,7 +337,8 @@ impl Checker<'_> {
             self.config_invalid(ix, violation, unset);
         }
         let stop_conditions = self.stop_conditions(ix, config.get("stopConditions"));
-        agent.allowed_tools = config.get("allowedTools").and_then(Value::as_array).map(|tools| {
+        let allowed_tools = config.get("allowedTools").filter(|_| !all_tools);
+        agent.allowed_tools = allowed_tools.and_then(Value::as_array).map(|tools| {
             let mut known = HashSet::new();
             let names = tools.iter().enumerate().filter_map(|(place, name)| Some((place, name.as_str()?)));
             names
@@ -352,29 +355,30 @@ impl Checker<'_> {
         }
     }
 
-    /// Profile `redflow`: sets the defaults that a fresh Redflow node lacks. Returns whether the agent has no
-    /// tools.
+    /// Profile `redflow`: sets the defaults that a fresh Redflow node lacks. Returns whether the agent may call all
+    /// tools that are wired to it, because the UI cannot edit the list.
     fn assume_defaults(&mut self, ix: NodeIx, props: &mut Map<String, Value>) -> bool {
         for (key, default) in
             [("strategy", json!("react")), ("maxIterations", json!(5)), ("allowedTools", json!([]))]
         {
-            let empty_list = key == "allowedTools" && props.get(key) == Some(&json!([]));
-            if props.contains_key(key) && !empty_list {
+            let is_list = key == "allowedTools";
+            if props.get(key).is_some_and(|value| !(is_list && value == &default)) {
                 continue;
             }
-            let message = if empty_list {
-                "`allowedTools` is empty: the agent has no tools".to_owned()
+            let (message, expected) = if is_list {
+                let message = if props.contains_key(key) {
+                    phrases::wired_tools_assumed_for_empty()
+                } else {
+                    phrases::wired_tools_assumed()
+                };
+                (message, "the names of the tools that the model may call".to_owned())
             } else {
-                format!("`{key}` is missing: {default} is assumed")
+                (phrases::default_assumed(key, default.to_string()), default.to_string())
             };
             self.diagnostics.push(DiagnosticCode::DefaultAssumed, ix, None, || Diagnostic {
                 pointer: Some(format!("/{key}")),
-                expected: Some(default.to_string()),
-                ..Diagnostic::new(
-                    DiagnosticCode::DefaultAssumed,
-                    message,
-                    format!("Set `{key}` on the node; the profile `strict` asks for it."),
-                )
+                expected: Some(expected),
+                ..Diagnostic::new(DiagnosticCode::DefaultAssumed, message, phrases::default_assumed_help(key))
             });
             props.insert(key.to_owned(), default);
         }
@@ -387,16 +391,19 @@ impl Checker<'_> {
         for (place, item) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
             let value = item.get("value").filter(|value| !value.is_null());
             let (condition, expected) = match item.get("type").and_then(Value::as_str) {
-                Some("final_answer") => (Some(StopCondition::FinalAnswer {}), ""),
+                Some("final_answer") => (Some(StopCondition::FinalAnswer {}), phrases::nothing()),
                 Some("confidence_threshold") => {
                     let value = value.and_then(Value::as_f64).filter(|value| (0.0..=1.0).contains(value));
                     let condition = value.map(|value| StopCondition::ConfidenceThreshold { value });
-                    (condition, "a number from 0 to 1")
+                    (condition, phrases::number_up_to_1())
                 }
                 Some("iteration_limit") => {
                     let value = value.and_then(whole_number).and_then(|value| u32::try_from(value).ok());
                     let condition = value.filter(|value| *value >= 1);
-                    (condition.map(|value| StopCondition::IterationLimit { value }), "a whole number from 1")
+                    (
+                        condition.map(|value| StopCondition::IterationLimit { value }),
+                        phrases::whole_number_from_1(),
+                    )
                 }
                 // The schema has already reported it.
                 _ => continue,
@@ -417,10 +424,10 @@ impl Checker<'_> {
                             Some(_) => "type",
                         }
                         .to_owned(),
-                        expected: expected.to_owned(),
-                        found: value.map_or("nothing".to_owned(), display_value),
+                        expected: expected.clone(),
+                        found: value.map_or_else(phrases::nothing, display_value),
                     };
-                    let help = format!("Set `value` to {expected}, as a number and not as text.");
+                    let help = phrases::stop_value_help(expected);
                     self.config_invalid(ix, violation, Some(help));
                 }
             }

@@ -10,6 +10,7 @@ use crate::resolved::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role};
+use redflow_contract::phrases;
 use std::collections::{HashMap, HashSet};
 
 /// Where the messages of a node come from.
@@ -100,8 +101,8 @@ impl Checker<'_> {
             found: Some("data".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeForeignReply,
-                format!("this node belongs to the tool of {owner}, but replies to {other}"),
-                "Wire it back to the agent that calls the tool.".to_owned(),
+                phrases::foreign_tool_reply(owner, other),
+                phrases::foreign_tool_reply_help(),
             )
         });
     }

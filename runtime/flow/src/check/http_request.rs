@@ -12,6 +12,8 @@ use redflow_contract::http_rules::{
 };
 use redflow_contract::json::push_pointer;
 use redflow_contract::manifest::HttpMethod;
+use redflow_contract::phrase::Sentence;
+use redflow_contract::phrases;
 use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -54,8 +56,13 @@ impl Located<'_> {
     }
 }
 
-fn violation(pointer: String, rule: &str, expected: &str, found: String) -> Violation {
-    Violation { pointer, rule: rule.to_owned(), expected: expected.to_owned(), found }
+fn violation(
+    pointer: String,
+    rule: &str,
+    expected: impl Into<Sentence>,
+    found: impl Into<Sentence>,
+) -> Violation {
+    Violation { pointer, rule: rule.to_owned(), expected: expected.into(), found: found.into() }
 }
 
 impl Checker<'_> {
@@ -68,20 +75,20 @@ impl Checker<'_> {
         let hosts = locate(config, "hosts");
         let hosts = hosts.as_ref().map(Located::texts).unwrap_or_default();
         if let Some((pointer, _)) = hosts.get(MAX_HOSTS) {
-            let expected = format!("a list of at most {MAX_HOSTS} hosts");
-            problems.push(violation(pointer.clone(), "maxItems", &expected, hosts.len().to_string()));
+            let expected = phrases::list_of_hosts(MAX_HOSTS);
+            problems.push(violation(pointer.clone(), "maxItems", expected, hosts.len()));
         }
         for (pointer, host) in &hosts {
             if let Err(reason) = check_host_pattern(host) {
-                let expected = "a host such as `api.example.org`, `*.example.org` or `nas.lan:8123`";
-                let found = format!("{}: {reason}", display_value(&Value::from(*host)));
-                problems.push(violation(pointer.clone(), "host", expected, found));
+                let found = phrases::value_because(display_value(&Value::from(*host)), reason);
+                problems.push(violation(pointer.clone(), "host", phrases::a_host(), found));
             }
         }
         for (pointer, method) in locate(config, "methods").iter().flat_map(Located::texts) {
             if HttpMethod::parse(method).is_none() {
                 let found = display_value(&Value::from(method));
-                problems.push(violation(pointer, "enum", "GET, POST, PUT or DELETE", found));
+                let expected = phrases::one_or_other("GET, POST, PUT", "DELETE");
+                problems.push(violation(pointer, "enum", expected, found));
             }
         }
         let credential = credential_header(config);
@@ -89,7 +96,7 @@ impl Checker<'_> {
         if let Some((pointer, name)) = &credential
             && let Err(found) = check_header_name(name)
         {
-            problems.push(violation(pointer.clone(), "header", HEADER_NAME, found));
+            problems.push(violation(pointer.clone(), "header", phrases::header_name(), found));
         }
         let headers = locate(config, "headers");
         let headers = headers.iter().filter_map(|found| Some((&found.pointer, found.value.as_object()?)));
@@ -100,28 +107,18 @@ impl Checker<'_> {
                 push_pointer(&mut pointer, name);
                 let mut earlier = headers.keys().take(at).map(String::as_str).chain(own);
                 if let Err(found) = check_header_name(name) {
-                    problems.push(violation(pointer, "header", HEADER_NAME, found));
+                    problems.push(violation(pointer, "header", phrases::header_name(), found));
                 } else if earlier.any(|earlier| is_same_header(earlier, name)) {
-                    problems.push(violation(
-                        pointer,
-                        "header",
-                        "a header that is set once",
-                        "a second one".to_owned(),
-                    ));
+                    let (expected, found) = (phrases::header_once(), phrases::second_one());
+                    problems.push(violation(pointer, "header", expected, found));
                 } else if value.as_str().is_some_and(|value| !is_header_value(value)) {
-                    let expected = "a text of printable ASCII in one line";
-                    problems.push(violation(pointer, "header", expected, "other characters".to_owned()));
+                    let (expected, found) = (phrases::header_text(), phrases::other_characters());
+                    problems.push(violation(pointer, "header", expected, found));
                 } else if value.as_str().is_some_and(has_reference)
                     && !(is_secret_name(name) && self.is_set_reference(value))
                 {
-                    let expected = "a value without `${NAME}`, or `${NAME}` alone and a variable that is set; a \
-                                    secret variable needs a header whose name is one of a secret";
-                    problems.push(violation(
-                        pointer,
-                        "header",
-                        expected,
-                        "a `${NAME}` that stays".to_owned(),
-                    ));
+                    let (expected, found) = (phrases::header_reference(), phrases::reference_stays());
+                    problems.push(violation(pointer, "header", expected, found));
                 } else if is_secret_name(name) {
                     if redact_property(name, value) == REDACTED {
                         self.secret_in_flow(ix, &pointer);
@@ -159,22 +156,19 @@ impl Checker<'_> {
             found: Some("no host".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::CredentialUnbound,
-                "the model chooses the address, so the tool could send its credentials to any host"
-                    .to_owned(),
-                "Name the hosts that may get them in `hosts`, such as [\"api.example.org\"].".to_owned(),
+                phrases::credential_unbound(),
+                phrases::credential_unbound_help(),
             )
         });
     }
 }
 
-const HEADER_NAME: &str = "the name of a header that the HTTP client does not set itself";
-
-fn check_header_name(name: &str) -> Result<(), String> {
+fn check_header_name(name: &str) -> Result<(), Sentence> {
     if !is_header_name(name) {
-        return Err(format!("{}, which is no name", display_value(&Value::from(name))));
+        return Err(phrases::no_header_name(display_value(&Value::from(name))));
     }
     if is_transport_header(name) {
-        return Err(format!("`{name}`"));
+        return Err(format!("`{name}`").into());
     }
     Ok(())
 }

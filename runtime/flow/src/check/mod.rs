@@ -7,6 +7,7 @@ mod config;
 mod config_texts;
 mod flow_tools;
 mod http_request;
+mod key_node;
 pub(crate) mod schema;
 
 mod spec;
@@ -20,6 +21,7 @@ use crate::report::single_problem;
 use crate::resolve::resolve_flow;
 use crate::resolved::{NodeIx, ResolvedFlow};
 use collector::DiagnosticCollector;
+use redflow_contract::catalogue::lookup;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
@@ -27,6 +29,7 @@ use redflow_contract::id::{InstanceId, NodeSummary};
 use redflow_contract::json::size_of;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::{Budget, OnUnknown};
+use redflow_contract::phrases;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run_error::RunError;
 use schema::SchemaStore;
@@ -188,6 +191,7 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
         configs: Vec::new(),
         sizes: flow.raw.nodes().iter().map(|node| node.props.values().map(size_of).sum()).collect(),
         bytes_left: options.limits.max_copied_bytes,
+        disabled_services: disabled_services(&flow),
     };
     for problem in problems {
         checker.diagnostics.add(problem, 0);
@@ -217,6 +221,8 @@ struct Checker<'a> {
     /// The bytes of a copy of the properties of each node of the file.
     sizes: Vec<usize>,
     bytes_left: usize,
+    /// The places of disabled models, memories and tools in the file; the first [`MAX_DISABLED_SERVICES`].
+    disabled_services: Vec<usize>,
 }
 
 impl Checker<'_> {
@@ -276,11 +282,10 @@ impl Checker<'_> {
             }
             self.diagnostics.push(DiagnosticCode::NeedsNodeRed, ix, None, || {
                 let message = match type_name.strip_prefix("subflow:") {
-                    Some(id) => format!("the subflow `{id}` is not in this flow"),
-                    None => format!("this build cannot run the type `{type_name}`"),
+                    Some(id) => phrases::subflow_missing(id),
+                    None => phrases::type_not_run(type_name),
                 };
-                let help = "Run this flow in Node-RED; without Node-RED, messages stop at this node.";
-                Diagnostic::new(DiagnosticCode::NeedsNodeRed, message, help.to_owned())
+                Diagnostic::new(DiagnosticCode::NeedsNodeRed, message, phrases::type_not_run_help())
             });
         }
     }
@@ -288,14 +293,28 @@ impl Checker<'_> {
 
 fn label(flow: &ResolvedFlow, ix: NodeIx) -> String {
     let name = flow.raw(ix).text("name").unwrap_or(flow.nodes[ix].id.as_str());
-    format!("`{}`", name.chars().take(80).collect::<String>())
+    format!("`{}`", name.chars().take(LABEL_CHARS).collect::<String>())
+}
+
+/// The most characters of a node's name in a sentence.
+const LABEL_CHARS: usize = 80;
+
+/// The most disabled services that agents without a service are compared with.
+const MAX_DISABLED_SERVICES: usize = 1_000;
+
+fn disabled_services(flow: &ResolvedFlow) -> Vec<usize> {
+    let nodes = flow.raw.nodes().iter().enumerate();
+    let disabled = nodes.filter(|(_, node)| {
+        flow.disabled.contains(node.id.as_str()) && lookup(&node.type_name).role.is_service()
+    });
+    disabled.map(|(place, _)| place).take(MAX_DISABLED_SERVICES).collect()
 }
 
 fn copies_too_large(limits: &FlowLimits) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::FlowTooLarge,
-        "subflows, variables or shared services of this flow multiply large properties".to_owned(),
-        "Use smaller properties in what is used many times.".to_owned(),
+        phrases::copies_too_large(),
+        phrases::copies_too_large_help(),
     );
     problem.expected = Some(format!("at most {} bytes of copies", limits.max_copied_bytes));
     problem
@@ -304,8 +323,8 @@ fn copies_too_large(limits: &FlowLimits) -> Diagnostic {
 fn hub_too_large(limits: &FlowLimits) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::FlowTooLarge,
-        "junctions, links and flow tools of this flow join too many nodes to too many others".to_owned(),
-        "Wire agents and services directly, or split the flow.".to_owned(),
+        phrases::hub_too_large(),
+        phrases::hub_too_large_help(),
     );
     problem.expected = Some(format!("at most {} steps", limits.max_steps));
     problem

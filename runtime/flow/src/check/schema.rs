@@ -1,5 +1,7 @@
 //! JSON Schemas of a check: compiles each once, and describes violations in our own words.
 
+use redflow_contract::phrase::Sentence;
+use redflow_contract::phrases::{self, one_or_other};
 use redflow_json_schema::{
     JsonType, Schema, SchemaProblem, SchemaRules, TypeKind, UntrustedSchema, ValidationError,
     ValidationErrorKind,
@@ -14,7 +16,7 @@ const MAX_VIOLATIONS: usize = 1_000;
 #[derive(Default)]
 pub(super) struct SchemaStore {
     embedded: HashMap<&'static str, Option<Schema>>,
-    tools: HashMap<String, Result<(), String>>,
+    tools: HashMap<String, Result<(), Sentence>>,
 }
 
 /// A rule of a schema that a value breaks.
@@ -23,9 +25,9 @@ pub(super) struct Violation {
     pub(super) pointer: String,
     pub(super) rule: String,
     /// What the rule expects.
-    pub(super) expected: String,
+    pub(super) expected: Sentence,
     /// The kind of the value, or the value itself where it cannot be a secret.
-    pub(super) found: String,
+    pub(super) found: Sentence,
 }
 
 impl SchemaStore {
@@ -46,113 +48,109 @@ impl SchemaStore {
     }
 
     /// Checks that a tool's own schema is valid. Compiles the same schema once.
-    pub(super) fn check_tool_schema(&mut self, schema: &Value) -> Result<(), String> {
+    pub(super) fn check_tool_schema(&mut self, schema: &Value) -> Result<(), Sentence> {
         let known = self.tools.entry(schema.to_string());
         known.or_insert_with(|| compile(schema)).clone()
     }
 }
 
 /// Checks that a tool's own schema is valid and costs little.
-pub(crate) fn compile(schema: &Value) -> Result<(), String> {
+pub(crate) fn compile(schema: &Value) -> Result<(), Sentence> {
     UntrustedSchema::compile(schema, SchemaRules::Current).map(drop).map_err(|problem| match problem {
-        SchemaProblem::Cost(reason) => reason.to_owned(),
-        SchemaProblem::Invalid(error) => format!("it is not valid at `{}`", error.schema_path().as_str()),
+        SchemaProblem::Cost(reason) => reason.into(),
+        SchemaProblem::Invalid(error) => phrases::schema_not_valid(error.schema_path().as_str()),
     })
 }
 
 fn read_violation(error: &ValidationError<'_>) -> Violation {
     let mut pointer = error.instance_path().as_str().to_owned();
-    let (expected, mut found) = match error.kind() {
+    let (expected, found) = match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
             redflow_contract::json::push_pointer(&mut pointer, name);
-            (format!("a property `{name}`"), "nothing".to_owned())
+            (phrases::a_property(name), phrases::nothing())
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let name = unexpected.first().map(String::as_str).unwrap_or_default();
             redflow_contract::json::push_pointer(&mut pointer, name);
-            ("no such property".to_owned(), "one".to_owned())
+            (phrases::no_such_property(), phrases::one())
         }
-        ValidationErrorKind::Type { kind } => (type_names(kind), String::new()),
+        ValidationErrorKind::Type { kind } => (type_names(kind), kind_of(error.instance())),
         ValidationErrorKind::Constant { expected_value } => {
-            (expected_value.to_string(), display_value(error.instance()))
+            (expected_value.to_string().into(), display_value(error.instance()))
         }
         ValidationErrorKind::Enum { options } => {
             let list = options.as_array().map(Vec::as_slice).unwrap_or_default();
             let words: Vec<String> = list.iter().map(Value::to_string).collect();
-            (format!("one of {}", words.join(", ")), display_value(error.instance()))
+            (phrases::one_of(words.join(", ")), display_value(error.instance()))
         }
         ValidationErrorKind::Minimum { limit } => {
-            (format!("at least {limit}"), display_value(error.instance()))
+            (phrases::at_least(limit.to_string()), display_value(error.instance()))
         }
         ValidationErrorKind::Maximum { limit } => {
-            (format!("at most {limit}"), display_value(error.instance()))
+            (phrases::at_most(limit.to_string()), display_value(error.instance()))
         }
         ValidationErrorKind::MinItems { limit } => {
-            (format!("a list of at least {limit}"), "a shorter list".to_owned())
+            (phrases::list_of_at_least(*limit), phrases::a_shorter_list())
         }
-        _ => (known_alternatives(&pointer).to_owned(), display_value(error.instance())),
+        _ => (known_alternatives(&pointer), display_value(error.instance())),
     };
-    if found.is_empty() {
-        found = kind_of(error.instance()).to_owned();
-    }
     Violation { pointer, rule: error.kind().keyword().to_owned(), expected, found }
 }
 
-pub(crate) fn type_names(kind: &TypeKind) -> String {
+pub(crate) fn type_names(kind: &TypeKind) -> Sentence {
     let word = |t: JsonType| match t {
-        JsonType::Array => "an array",
-        JsonType::Boolean => "true or false",
-        JsonType::Integer => "a whole number",
-        JsonType::Null => "null",
-        JsonType::Number => "a number",
-        JsonType::Object => "an object",
-        JsonType::String => "a string",
+        JsonType::Array => phrases::an_array(),
+        JsonType::Boolean => phrases::true_or_false(),
+        JsonType::Integer => phrases::a_whole_number(),
+        JsonType::Null => "null".into(),
+        JsonType::Number => phrases::a_number(),
+        JsonType::Object => phrases::an_object(),
+        JsonType::String => phrases::a_string(),
     };
     match kind {
-        TypeKind::Single(one) => word(*one).to_owned(),
+        TypeKind::Single(one) => word(*one),
         // Editors write null for "not set", so it is not worth a mention.
         TypeKind::Multiple(many) => {
-            let words: Vec<&str> = many.iter().filter(|t| *t != JsonType::Null).map(word).collect();
-            words.join(" or ")
+            let words = many.iter().filter(|t| *t != JsonType::Null).map(word);
+            words.reduce(phrases::one_or_other).unwrap_or_else(|| "null".into())
         }
     }
 }
 
 /// Describes the alternatives of the generated `anyOf` rules.
-fn known_alternatives(pointer: &str) -> &'static str {
+fn known_alternatives(pointer: &str) -> Sentence {
     match pointer.strip_prefix("/options").unwrap_or(pointer) {
-        "/authentication" => "\"none\", \"basic\", \"header\", \"bearer\" or \"apiKey\"",
-        "/apiKeyIn" => "\"header\" or \"query\"",
-        "/hosts" | "/methods" => "a list of texts, or a text with commas",
-        "/effect" => "\"read\", \"idempotent\" or \"at_most_once\"",
-        "/toolChoice" => "\"auto\", \"required\" or \"none\"",
-        "/outputFormat" => "\"text\", \"json\" or \"full\"",
-        "/outputSchema" => "a JSON Schema object, or its text",
-        "/onUnknown" => "\"wait\" or \"fail\"",
-        "/inputSchema" => "a JSON Schema object, or its text",
-        "/scope" => "a list of node ids, \"group\" or null",
-        _ => "another form",
+        "/authentication" => one_or_other("\"none\", \"basic\", \"header\", \"bearer\"", "\"apiKey\""),
+        "/apiKeyIn" => one_or_other("\"header\"", "\"query\""),
+        "/hosts" | "/methods" => phrases::list_of_texts(),
+        "/effect" => one_or_other("\"read\", \"idempotent\"", "\"at_most_once\""),
+        "/toolChoice" => one_or_other("\"auto\", \"required\"", "\"none\""),
+        "/outputFormat" => one_or_other("\"text\", \"json\"", "\"full\""),
+        "/onUnknown" => one_or_other("\"wait\"", "\"fail\""),
+        "/inputSchema" | "/outputSchema" => phrases::schema_or_text(),
+        "/scope" => phrases::list_of_ids(),
+        _ => phrases::another_form(),
     }
 }
 
 /// A short plain value as JSON, or else the kind of the value.
-pub(crate) fn display_value(value: &Value) -> String {
+pub(crate) fn display_value(value: &Value) -> Sentence {
     match value {
-        Value::String(text) if text.chars().count() <= 40 => value.to_string(),
-        Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
-        other => kind_of(other).to_owned(),
+        Value::String(text) if text.chars().count() <= 40 => value.to_string().into(),
+        Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string().into(),
+        other => kind_of(other),
     }
 }
 
-pub(crate) fn kind_of(value: &Value) -> &'static str {
+pub(crate) fn kind_of(value: &Value) -> Sentence {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(number) if number.is_f64() => "a number",
-        Value::Number(_) => "a whole number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+        Value::Null => "null".into(),
+        Value::Bool(_) => phrases::true_or_false(),
+        Value::Number(number) if number.is_f64() => phrases::a_number(),
+        Value::Number(_) => phrases::a_whole_number(),
+        Value::String(_) => phrases::a_string(),
+        Value::Array(_) => phrases::an_array(),
+        Value::Object(_) => phrases::an_object(),
     }
 }

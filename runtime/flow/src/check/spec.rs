@@ -12,6 +12,7 @@ use redflow_contract::edge::Role;
 use redflow_contract::id::NodeRef;
 use redflow_contract::node;
 use redflow_contract::node::DEFAULT_STRATEGY;
+use redflow_contract::phrases;
 use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::secret::redact_property;
@@ -73,7 +74,8 @@ impl Checker<'_> {
             } else {
                 RunErrorCode::EdgeRejected
             };
-            let message = format!("the agent is refused: {}: {}{more}", first.code, first.message);
+            let message =
+                format!("the agent is refused: {}: {}{more}. {}", first.code, first.message, first.help);
             return Ok(Some(AgentRefusal { error: refusal_error(code, message), problems }));
         }
         let mut unsupported = None;
@@ -89,12 +91,11 @@ impl Checker<'_> {
         }
         let Some(unsupported) = unsupported else { return Ok(None) };
         let summary = self.flow.summary(unsupported);
-        let message =
-            format!("`{}` is of type `{}`, which this build cannot run", summary.id, summary.type_name);
-        let help = "Run this flow in Node-RED, or use a type that this build runs.".to_owned();
-        let mut problem = Diagnostic::new(DiagnosticCode::NeedsNodeRed, message.clone(), help);
+        let message = phrases::service_not_run(summary.id.as_str(), &summary.type_name);
+        let help = phrases::service_not_run_help();
+        let mut problem = Diagnostic::new(DiagnosticCode::NeedsNodeRed, message, help);
         problem.node = Some(summary);
-        let error = refusal_error(RunErrorCode::NeedsNodeRed, message);
+        let error = refusal_error(RunErrorCode::NeedsNodeRed, problem.message.clone());
         Ok(Some(AgentRefusal { error, problems: vec![problem] }))
     }
 

@@ -4,16 +4,18 @@
 
 use crate::resolved::{NodeIx, ResolvedFlow};
 use redflow_contract::edge::{PortKind, Role};
+use redflow_contract::phrase::Sentence;
+use redflow_contract::phrases;
 
 /// Names a port: `port 0 (model)` for an agent, `port 0` for any other node.
-pub(super) fn describe_port(flow: &ResolvedFlow, ix: NodeIx, port: usize) -> String {
+pub(super) fn describe_port(flow: &ResolvedFlow, ix: NodeIx, port: usize) -> Sentence {
     let node = &flow.nodes[ix].kind;
     let kind = node.outputs.filter(|_| node.role == Role::Agent).and_then(|outputs| outputs.get(port));
     port_text(port, kind.copied())
 }
 
 /// Names the port of Agent Core for services of a role; for other roles, the result port.
-pub(super) fn agent_port(role: Role) -> String {
+pub(super) fn agent_port(role: Role) -> Sentence {
     let kind = match role {
         Role::Model => PortKind::Model,
         Role::Tool => PortKind::Tool,
@@ -33,41 +35,55 @@ pub(super) fn agent_port_number(role: Role) -> u32 {
     }
 }
 
-fn port_text(port: impl std::fmt::Display, kind: Option<PortKind>) -> String {
+fn port_text(port: impl Into<Sentence>, kind: Option<PortKind>) -> Sentence {
     match kind {
-        Some(kind) => format!("port {port} ({})", kind.as_str()),
-        None => format!("port {port}"),
+        Some(kind) => phrases::port_of_kind(port, kind.as_str()),
+        None => phrases::port_number(port),
+    }
+}
+
+/// The role alone.
+pub(super) fn role_text(role: Role) -> Sentence {
+    match role {
+        Role::Model => phrases::model(),
+        Role::Memory => phrases::memory(),
+        Role::Tool => phrases::tool(),
+        Role::Agent => phrases::agent(),
+        Role::Chat => phrases::chat(),
+        Role::Data => phrases::data(),
     }
 }
 
 /// The role with its article.
-pub(super) fn with_article(role: Role) -> String {
-    let article = if role == Role::Agent { "an" } else { "a" };
-    format!("{article} {}", role.as_str())
+pub(super) fn with_article(role: Role) -> Sentence {
+    match role {
+        Role::Model => phrases::a_model(),
+        Role::Memory => phrases::a_memory(),
+        Role::Tool => phrases::a_tool(),
+        Role::Agent => phrases::an_agent(),
+        Role::Chat => phrases::a_chat(),
+        Role::Data => phrases::a_data(),
+    }
 }
 
 /// The message for a wire from a port of this kind to a node of this role.
-pub(super) fn mismatch(kind: PortKind, port: &str, role: Role, label: &str) -> String {
+pub(super) fn mismatch(kind: PortKind, port: Sentence, role: Role, target: &str) -> Sentence {
     let role = with_article(role);
     match kind {
-        PortKind::Model => format!("{port} binds a model, but {label} is {role} node"),
-        PortKind::Tool => format!("{port} binds tools, but {label} is {role} node"),
-        PortKind::Memory => format!("{port} binds a memory, but {label} is {role} node"),
+        PortKind::Model => phrases::port_binds_model(port, target, role),
+        PortKind::Tool => phrases::port_binds_tools(port, target, role),
+        PortKind::Memory => phrases::port_binds_memory(port, target, role),
         PortKind::Result | PortKind::ModelResponse | PortKind::Stream => {
-            format!("{port} sends results, but {label} is {role}, which takes no results")
+            phrases::port_sends_results(port, target, role)
         }
-        PortKind::Reply => {
-            format!("a service answers only the agent that uses it, but {label} is {role} node")
-        }
-        PortKind::FlowTool => {
-            format!("a flow tool must lead into the nodes that do the work, but {label} is {role}")
-        }
-        PortKind::Chat | PortKind::Data => format!("messages are wired into {label}, {role}"),
+        PortKind::Reply => phrases::service_answers_agent(target, role),
+        PortKind::FlowTool => phrases::flow_tool_leads_to_work(target, role),
+        PortKind::Chat | PortKind::Data => phrases::messages_into(target, role),
     }
 }
 
 /// The help for such a wire.
-pub(super) fn mismatch_help(kind: PortKind, role: Role) -> String {
+pub(super) fn mismatch_help(kind: PortKind, role: Role) -> Sentence {
     let from_agent = match kind {
         PortKind::Model | PortKind::Tool | PortKind::Memory => true,
         PortKind::Result | PortKind::ModelResponse | PortKind::Stream => role.is_service(),
@@ -75,23 +91,14 @@ pub(super) fn mismatch_help(kind: PortKind, role: Role) -> String {
     };
     let right = agent_port(role);
     match (kind, role) {
-        (_, Role::Data | Role::Chat) if from_agent => {
-            format!("Move the wire to {right}, where the answer leaves.")
-        }
-        (_, Role::Agent) if from_agent => {
-            format!("Move the wire to {right}, which may feed another agent.")
-        }
-        _ if from_agent => format!("Move the wire to {right} of an agent-core."),
+        (_, Role::Data | Role::Chat) if from_agent => phrases::move_wire_for_answer(right),
+        (_, Role::Agent) if from_agent => phrases::move_wire_for_agent(right),
+        _ if from_agent => phrases::move_wire_of_agent(right),
         (PortKind::Reply, _) => {
-            let each = port_text(4, Some(PortKind::ModelResponse));
-            format!(
-                "Remove the wire. To see the answers of the model or tool, use the agent's {} or {each}.",
-                agent_port(Role::Data)
-            )
+            let each = port_text(4_u32, Some(PortKind::ModelResponse));
+            phrases::remove_reply_wire(agent_port(Role::Data), each)
         }
-        (PortKind::FlowTool, _) => {
-            "Wire the flow tool to ordinary nodes that end in a flow-tool-return.".to_owned()
-        }
-        _ => "Remove the wire.".to_owned(),
+        (PortKind::FlowTool, _) => phrases::wire_flow_tool(),
+        _ => phrases::remove_wire(),
     }
 }

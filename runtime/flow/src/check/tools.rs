@@ -15,6 +15,7 @@ use redflow_contract::editor_values::without_blanks;
 use redflow_contract::json::{JsonLimits, parse_exact, read_typed, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node::{self, EffectClass, FINAL_ANSWER, OnUnknown, RegistryToolConfig, ToolConfig};
+use redflow_contract::phrases;
 use redflow_contract::tool::own_tool_id;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -116,19 +117,15 @@ impl Checker<'_> {
         }
         self.diagnostics.push(DiagnosticCode::ToolNameInvalid, ix, None, || {
             let message = if name.is_empty() {
-                "the tool has no name".to_owned()
+                phrases::tool_without_name()
             } else {
-                format!("`{}` cannot be a tool's name", name.chars().take(80).collect::<String>())
+                phrases::tool_name_invalid(name.chars().take(80).collect::<String>())
             };
             Diagnostic {
                 pointer: Some("/toolName".to_owned()),
                 expected: Some("1 to 64 letters, digits, `_` or `-`".to_owned()),
                 found: Some(name.chars().take(80).collect()),
-                ..Diagnostic::new(
-                    DiagnosticCode::ToolNameInvalid,
-                    message,
-                    "Set `toolName` to 1 to 64 letters, digits, `_` or `-`.".to_owned(),
-                )
+                ..Diagnostic::new(DiagnosticCode::ToolNameInvalid, message, phrases::tool_name_invalid_help())
             }
         });
     }
@@ -146,7 +143,7 @@ impl Checker<'_> {
                     parse_exact(text.as_bytes(), limits)
                         .ok()
                         .filter(Value::is_object)
-                        .ok_or("it is not a JSON object"),
+                        .ok_or_else(phrases::not_a_json_object),
                 )
             }
             Some(schema) => Some(Ok(schema)),
@@ -157,23 +154,21 @@ impl Checker<'_> {
                 pointer: Some("/inputSchema".to_owned()),
                 ..Diagnostic::new(
                     DiagnosticCode::ToolWithoutSchema,
-                    format!("{label} has no `inputSchema`: the model may send it any object"),
-                    "Set `inputSchema` to a JSON Schema of the tool's input.".to_owned(),
+                    phrases::tool_without_schema(label),
+                    phrases::tool_without_schema_help(),
                 )
             });
             return None;
         };
-        let checked = schema
-            .map_err(str::to_owned)
-            .and_then(|schema| self.schemas.check_tool_schema(&schema).map(|()| schema));
+        let checked = schema.and_then(|schema| self.schemas.check_tool_schema(&schema).map(|()| schema));
         match checked {
             Ok(schema) => Some(schema),
             Err(what) => {
                 let violation = Violation {
                     pointer: "/inputSchema".to_owned(),
                     rule: "schema".to_owned(),
-                    expected: "a JSON Schema that refers only to itself and is quick to check".to_owned(),
-                    found: format!("none: {what}"),
+                    expected: phrases::quick_schema(),
+                    found: phrases::none_because(what),
                 };
                 self.config_invalid(ix, violation, None);
                 None
@@ -281,8 +276,8 @@ impl Checker<'_> {
             found: Some(FINAL_ANSWER.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolNameDuplicate,
-                format!("a tool is called `{FINAL_ANSWER}`, the name of the tool that the model gives its answer with"),
-                "Set another `toolName` on it, or remove `outputSchema` from the agent.".to_owned(),
+                phrases::tool_called_final_answer(FINAL_ANSWER),
+                phrases::tool_called_final_answer_help(),
             )
         });
     }
@@ -300,8 +295,8 @@ impl Checker<'_> {
             found: Some(name.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolConnectedNotAllowed,
-                format!("the tool `{name}` is connected, but the model may not call it"),
-                format!("Add \"{name}\" to `allowedTools`, or disconnect the tool."),
+                phrases::tool_not_allowed(name),
+                phrases::tool_not_allowed_help(name),
             )
         });
     }
@@ -309,22 +304,27 @@ impl Checker<'_> {
     pub(super) fn never_returns(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
         let label = self.label(start);
         let target = (node != start).then_some(start);
-        let has_tool_port =
-            self.flow.nodes.iter().any(|node| node.kind.role == Role::Agent && node.kind.binds_by_ports());
+        let kind = self.flow.nodes[node].kind;
+        let has_tool_port = match kind.role {
+            Role::Agent => kind.binds_by_ports(),
+            _ => {
+                self.flow.nodes.iter().any(|node| node.kind.role == Role::Agent && node.kind.binds_by_ports())
+            }
+        };
+        // An ordinary node can be a tool, but a newcomer may not know how.
+        let explains = kind.role == Role::Agent && self.flow.nodes[start].kind.role == Role::Data;
+        let help = if has_tool_port {
+            phrases::flow_tool_open_port_help(agent_port(Role::Data))
+        } else {
+            phrases::flow_tool_open_help()
+        };
         self.diagnostics.push(DiagnosticCode::ToolChainOpen, node, target, || Diagnostic {
             port,
             expected: Some("tool_chain".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolChainOpen,
-                format!("the flow that starts at {label} is used as a tool, but it never returns"),
-                if has_tool_port {
-                    format!(
-                        "Wire its last node to a flow-tool-return or back to the agent; for results, use {}.",
-                        agent_port(Role::Data)
-                    )
-                } else {
-                    "Wire its last node to a flow-tool-return.".to_owned()
-                },
+                phrases::flow_tool_open(label),
+                if explains { phrases::with_flow_tool(help) } else { help },
             )
         });
     }
@@ -343,11 +343,11 @@ impl Checker<'_> {
             ..Diagnostic::new(
                 DiagnosticCode::ToolNameDuplicate,
                 if first_name == name {
-                    format!("the tools `{a}` and `{b}` are both called `{name}`")
+                    phrases::tools_of_one_name(a.as_str(), b.as_str(), name)
                 } else {
-                    format!("the tools `{a}` (`{first_name}`) and `{b}` (`{name}`) differ only in case")
+                    phrases::tools_of_similar_names(a.as_str(), first_name, b.as_str(), name)
                 },
-                "Set another `toolName` on one of them.".to_owned(),
+                phrases::tools_of_one_name_help(),
             )
         });
     }
@@ -362,11 +362,8 @@ impl Checker<'_> {
             found: Some(name.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolNotConnected,
-                format!("`allowedTools` names `{name}`, but no connected tool has that name"),
-                format!(
-                    "Wire {} to a tool of that name, or remove the name from `allowedTools`.",
-                    agent_port(Role::Tool)
-                ),
+                phrases::tool_not_connected(name),
+                phrases::tool_not_connected_help(agent_port(Role::Tool)),
             )
         });
     }

@@ -7,6 +7,7 @@ use crate::resolved::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{EdgeKind, PortKind, Role, find_rule, kind_of_port};
+use redflow_contract::phrases;
 use std::collections::{HashMap, HashSet};
 
 /// The wires of agents and services, by agent.
@@ -101,8 +102,8 @@ impl Checker<'_> {
             found: Some(id.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeTargetMissing,
-                format!("{} leads to `{id}`, which is not in the flow", describe_port(flow, ix, port)),
-                "Remove the wire, or add the node it should lead to.".to_owned(),
+                phrases::wire_target_missing(describe_port(flow, ix, port), id),
+                phrases::wire_target_missing_help(),
             )
         });
     }
@@ -110,17 +111,16 @@ impl Checker<'_> {
     fn port_out_of_range(&mut self, ix: NodeIx, port: usize, outputs: usize) {
         let type_name = &self.flow.raw(ix).type_name;
         self.diagnostics.push(DiagnosticCode::PortOutOfRange, ix, None, || {
-            let ports =
-                if outputs == 1 { "only port 0".to_owned() } else { format!("ports 0 to {}", outputs - 1) };
+            let ports = if outputs == 1 { phrases::only_port_0() } else { phrases::ports_up_to(outputs - 1) };
             Diagnostic {
                 port: u32::try_from(port).ok(),
                 pointer: Some(format!("/wires/{port}")),
-                expected: Some(ports.clone()),
+                expected: Some(ports.text.clone()),
                 found: Some(format!("port {port}")),
                 ..Diagnostic::new(
                     DiagnosticCode::PortOutOfRange,
-                    format!("a wire leaves from port {port}, but `{type_name}` has {ports}"),
-                    "Move the wire to a port the node has.".to_owned(),
+                    phrases::port_out_of_range(port, type_name, ports),
+                    phrases::port_out_of_range_help(),
                 )
             }
         });
@@ -134,8 +134,8 @@ impl Checker<'_> {
             pointer: Some(format!("/wires/{port}/{place}")),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeDuplicate,
-                format!("{} is wired to {} twice", describe_port(flow, ix, port), label(flow, to)),
-                "Remove one of the two wires: every message would arrive twice.".to_owned(),
+                phrases::wire_twice(describe_port(flow, ix, port), label(flow, to)),
+                phrases::wire_twice_help(),
             )
         });
     }
@@ -189,8 +189,8 @@ impl Checker<'_> {
             pointer,
             ..Diagnostic::new(
                 DiagnosticCode::EdgeSelf,
-                format!("{} leads back to the node's own input", describe_port(flow, ix, port)),
-                "Remove the wire.".to_owned(),
+                phrases::wire_to_itself(describe_port(flow, ix, port)),
+                phrases::remove_wire(),
             )
         });
     }
@@ -211,7 +211,7 @@ impl Checker<'_> {
             found: Some(role.as_str().to_owned()),
             ..Diagnostic::new(
                 code,
-                mismatch(kind, &describe_port(flow, ix, port), role, &label(flow, target)),
+                mismatch(kind, describe_port(flow, ix, port), role, &label(flow, target)),
                 mismatch_help(kind, role),
             )
         });
@@ -272,11 +272,8 @@ impl Checker<'_> {
             found: Some(kind_of_port(kind).as_str().to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeKindMismatch,
-                format!("messages are wired into {label}, {}: only an agent may use it", with_article(role)),
-                format!(
-                    "Wire the messages to the agent's input, and the agent's {} to it.",
-                    agent_port(role)
-                ),
+                phrases::messages_into_service(label, with_article(role)),
+                phrases::messages_into_service_help(agent_port(role)),
             )
         });
     }

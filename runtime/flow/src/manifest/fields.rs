@@ -90,7 +90,7 @@ fn check_common(problems: &mut Problems, pointer: &str, object: &Message, timeou
             && let Err(reason) = compile(schema)
         {
             let help = "Write a JSON Schema without references to other files, and without costly patterns.";
-            problems.add(&format!("{pointer}/{key}"), "a JSON Schema that can be used", &reason, help);
+            problems.add(&format!("{pointer}/{key}"), "a JSON Schema that can be used", &reason.text, help);
         }
     }
     check_number(problems, pointer, object, timeout, (1, MAX_TIMEOUT_MS));

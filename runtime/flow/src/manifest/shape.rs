@@ -40,17 +40,17 @@ fn add(violation: &ValidationError<'_>, problems: &mut Problems) {
             }
         }
         ValidationErrorKind::Type { kind } => {
-            problems.add(pointer, &type_names(kind), kind_of(violation.instance()), SEE_SCHEMA);
+            problems.add(pointer, &type_names(kind).text, &kind_of(violation.instance()).text, SEE_SCHEMA);
         }
         ValidationErrorKind::Minimum { limit } => {
             let expected = format!("at least {limit}");
-            problems.add(pointer, &expected, &display_value(violation.instance()), SEE_SCHEMA);
+            problems.add(pointer, &expected, &display_value(violation.instance()).text, SEE_SCHEMA);
         }
         _ => {
             let (expected, is_word) = alternatives(pointer);
             let value = violation.instance();
-            let found = if is_word { display_value(value) } else { kind_of(value).to_owned() };
-            problems.add(pointer, expected, &found, SEE_SCHEMA);
+            let found = if is_word { display_value(value) } else { kind_of(value) };
+            problems.add(pointer, expected, &found.text, SEE_SCHEMA);
         }
     }
 }

@@ -149,6 +149,12 @@ fn moves_plain_keys_into_credentials() {
             );
         }
     }
+    // A key node has a key, too.
+    let key = json!([{"id": "k", "type": "openai-key", "apiKey": "new"}]);
+    let mut flow = RawFlow::from_value(key, &FlowLimits::default()).unwrap();
+    assert_eq!(flow.extract_plain_keys(None), 1);
+    let taken = flow.take_credentials(&BTreeMap::new());
+    assert_eq!(taken, credentials(json!({"k": {"apiKey": "new"}})));
     // Other nodes keep their properties.
     let other = json!([{"id": "d", "type": "debug", "token": "t"}]);
     let mut flow = RawFlow::from_value(other.clone(), &FlowLimits::default()).unwrap();

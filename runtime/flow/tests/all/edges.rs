@@ -139,9 +139,12 @@ fn ignores_wires_between_data_nodes() {
     check(good(json!([["m"], ["c"], [], ["f"]]), vec![f]), &[]);
 }
 
+fn off(node: Value) -> Value {
+    with(node, json!({"d": true}))
+}
+
 #[test]
 fn disabled_nodes_count_as_absent() {
-    let off = |node| with(node, json!({"d": true}));
     let flow = json!([
         agent("a", json!([["m"], ["c"], ["gone-memory"], ["off"]])),
         model("m", json!([["off"]])),
@@ -359,6 +362,27 @@ fn sentences_name_ports_by_number_and_label() {
             "Wire port 0 (model) to a model node, or name one in `model`.",
         ),
         (
+            good(json!([["off"], ["c"]]), vec![off(model("off", json!([])))]),
+            "`off`, the model of `a`, is disabled",
+            "Enable `off` and deploy, or use another model.",
+        ),
+        (
+            good(json!([[], ["c"]]), vec![off(with(model("off", json!([["a"]])), json!({"name": "Mine"})))]),
+            "`Mine`, the model of `a`, is disabled",
+            "Enable `Mine` and deploy, or use another model.",
+        ),
+        (
+            with_property(good(json!([[], ["c"]]), vec![off(model("off", json!([])))]), "model", "off"),
+            "`off`, the model of `a`, is disabled",
+            "Enable `off` and deploy, or use another model.",
+        ),
+        (
+            // A disabled model of another agent.
+            good(json!([[], ["c"]]), vec![off(model("off", json!([["b"]])))]),
+            "`a` has no model",
+            "Wire port 0 (model) to a model node, or name one in `model`.",
+        ),
+        (
             good(json!([["m"], []]), vec![]),
             "`allowedTools` names `calculator`, but no connected tool has that name",
             "Wire port 1 (tool) to a tool of that name, or remove the name from `allowedTools`.",
@@ -366,7 +390,8 @@ fn sentences_name_ports_by_number_and_label() {
         (
             good(json!([["m"], ["c", "t"]]), vec![tool()]),
             "the flow that starts at `t` is used as a tool, but it never returns",
-            "Wire its last node to a flow-tool-return or back to the agent; for results, use port 3 (result).",
+            "Wire its last node to a flow-tool-return or back to the agent; for results, use port 3 (result). To \
+             name and describe the tool, wire a flow-tool to its first node, and the agent to the flow-tool.",
         ),
         (
             with_property(good(json!([[], ["c"]]), other()), "model", "b"),

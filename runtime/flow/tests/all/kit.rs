@@ -90,6 +90,8 @@ pub(crate) fn lines(flow: &Value, profile: Profile) -> Vec<String> {
     for diagnostic in &report.diagnostics {
         assert!(!diagnostic.message.is_empty() && !diagnostic.help.is_empty(), "{diagnostic:?}");
         assert!(diagnostic.help.ends_with('.'), "the help is a sentence: {}", diagnostic.help);
+        let has_phrases = diagnostic.message_phrase.is_some() && diagnostic.help_phrase.is_some();
+        assert!(has_phrases, "put these texts into contract/src/phrases.rs: {diagnostic:?}");
     }
     lines.into_iter().filter(|line| !line.starts_with("NEEDS_NODE_RED")).collect()
 }

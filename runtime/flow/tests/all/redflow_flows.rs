@@ -1,8 +1,9 @@
 //! Flows as the Redflow UI writes them, in both profiles.
 
-use crate::kit::{lines, report};
+use crate::kit::{calculator, check_with, lines, model, node, options, report, with};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::flow::Profile;
+use redflow_flow::Verdict;
 use serde_json::{Value, json};
 
 /// A chat assistant: wires on five ports, a wire for the model's reply, and an Azure model that this build
@@ -72,4 +73,33 @@ fn all_four_shapes_have_the_same_diagnostics() {
     for shape in shapes {
         assert_eq!(lines(&shape, Profile::Redflow), ["DEFAULT_ASSUMED core-1 /allowedTools"], "{shape}");
     }
+}
+
+#[test]
+fn without_a_list_of_tools_the_model_may_call_those_that_are_wired() {
+    let flow = |extra: Value| {
+        json!([
+            with(node("a", "agent-core", json!([["m"], ["c", "e"]])), extra),
+            model("m", json!([["a"]])),
+            calculator("c", json!([["a"]])),
+            with(calculator("e", json!([["a"]])), json!({"toolName": "sums"})),
+        ])
+    };
+    let settings = json!({"strategy": "react", "maxIterations": 5});
+    let with_list = |list: Value| with(settings.clone(), json!({"allowedTools": list}));
+    let tools = |extra: Value| {
+        let checked = check_with(&flow(extra), &options(Profile::Redflow)).unwrap();
+        let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!() };
+        ready.spec.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()
+    };
+    for extra in [settings.clone(), with_list(json!([]))] {
+        assert_eq!(tools(extra.clone()), ["calculator", "sums"]);
+        assert_eq!(lines(&flow(extra.clone()), Profile::Redflow), ["DEFAULT_ASSUMED a /allowedTools"]);
+        let strict = lines(&flow(extra), Profile::Strict);
+        assert!(strict.contains(&"CONFIG_INVALID a /allowedTools".to_owned()), "{strict:?}");
+    }
+    // A list counts as it is.
+    assert_eq!(tools(with_list(json!(["sums"]))), ["sums"]);
+    let unused = ["TOOL_CONNECTED_NOT_ALLOWED a:1 -> c /allowedTools"];
+    assert_eq!(lines(&flow(with_list(json!(["sums"]))), Profile::Redflow), unused);
 }

@@ -20,7 +20,9 @@ async fn a_restarted_redis_is_used_again() {
         assert_eq!(memory.recall("f:s").await, Err(away.clone()), "{round}");
         assert_eq!(append_turn(&memory, "f:s", "2").await, Err(away.clone()));
         assert_eq!(memory.clear("f:s").await, Err(away.clone()));
+        assert_eq!(memory.check().await, Err(away.clone()));
         server.restart();
+        assert_eq!(memory.check().await, Ok(()));
         assert_eq!(user_texts(&memory, "f:s").await, ["1"], "the next call finds it");
     }
     // A restart between two calls goes unnoticed.

@@ -3,12 +3,13 @@
 use super::error::{AdminError, AdminResult};
 use crate::active_flow::ActiveFlow;
 use crate::app::App;
-use crate::body::{self, RequestBody};
+use crate::body::{self, LARGE, RequestBody};
 use crate::deploy::{self, Tolerance, revision_conflict};
+use crate::redflow_ui::wires::pad_wires;
 use crate::response::{Problem, json, raw};
 use crate::work_slots::{BodySlot, work_on_body};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use redflow_contract::code::ApiCode;
 use redflow_contract::limits::FlowLimits;
@@ -68,12 +69,19 @@ fn single_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str
     }
 }
 
-/// The whole flow. Its JSON text is stored ready, so that a request need not write it again.
-pub(crate) async fn flows(State(app): State<Arc<App>>, headers: HeaderMap) -> AdminResult {
+/// The whole flow. Its JSON text is stored ready, so that a request need not write it again. The Redflow UI gets
+/// longer wires; the stored flow and its revision stay as they are.
+pub(crate) async fn flows(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> AdminResult {
     let active = app.active_flow();
-    let text = match Version::from_headers(&headers)? {
-        Version::V1 => active.nodes.to_string(),
-        Version::V2 => format!(r#"{{"flows":{},"rev":"{}"}}"#, active.nodes, active.revision()),
+    let version = Version::from_headers(&headers)?;
+    let mut nodes = Arc::clone(&active.nodes);
+    if app.access.redflow_ui(&uri, &headers).is_some() {
+        let pad = move || pad_wires(&nodes).into();
+        nodes = if active.nodes.len() > LARGE { app.run_blocking(pad).await? } else { pad() };
+    }
+    let text = match version {
+        Version::V1 => nodes.to_string(),
+        Version::V2 => format!(r#"{{"flows":{nodes},"rev":"{}"}}"#, active.revision()),
     };
     Ok(raw(200, "application/json", text))
 }

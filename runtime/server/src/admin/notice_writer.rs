@@ -102,8 +102,8 @@ impl NoticeWriter {
         if event.agent.instance != InstanceId::local() {
             return;
         }
-        if let Some(AgentStatus { phase, text }) = status_of(&event.event) {
-            let status = NodeStatus::new(phase, &text);
+        if let Some(AgentStatus { phase, sentence }) = status_of(&event.event) {
+            let status = NodeStatus::new(phase, &sentence.text);
             self.app.editor_notices.send_run_status(&event.agent.node_id, &status);
         }
     }

@@ -136,8 +136,8 @@ mod tests {
     fn every_route_is_either_own_or_forwarded() {
         for route in ROUTES {
             let is_forwarded = is_admin_route(route.id) || matches!(route.id, RouteId::Comms);
-            // A route of Redflow whose first segment is also one of Node-RED's.
-            let is_both = route.id == RouteId::CredentialFlags;
+            // Routes of Redflow whose first segment is also one of Node-RED's.
+            let is_both = matches!(route.id, RouteId::CredentialFlags | RouteId::AdminObservability);
             assert!(is_forwarded != is_own_path(route.path) || is_both, "{}", route.path);
         }
         for path in ["/", "//", "/api", "/api/none", "//api/none", "/health/x", "/redflow/other"] {

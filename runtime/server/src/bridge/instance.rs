@@ -5,9 +5,10 @@
 
 use super::engine_parts::EngineParts;
 use super::host::{NodeRedHost, adapters};
+use super::memory_health::MemoryHealth;
 use super::observer::BridgeObserver;
 use super::session::BridgeSession;
-use crate::active_flow::{FlowBuilder, FlowTools, PreparedFlow};
+use crate::active_flow::{FlowBuilder, FlowTools, PreparedFlow, add_build_problems};
 use crate::keyed_models::KeyedModels;
 use crate::response::Problem;
 use crate::work_slots::WorkSlots;
@@ -23,6 +24,7 @@ use redflow_ports::{Credentials, EventSink as _, RunReader, RunStore};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Refused agents that are logged one by one.
@@ -47,6 +49,7 @@ pub(crate) struct Instance {
     pub(super) run_reader: Arc<dyn RunReader>,
     pub(super) work_slots: Arc<WorkSlots>,
     observer: Arc<BridgeObserver>,
+    pub(super) memory_health: MemoryHealth,
     flow_builder: FlowBuilder,
     info: Mutex<InstanceInfo>,
     /// Held during a deploy, so that there is one at a time. Holds whether earlier runs were recovered.
@@ -58,10 +61,12 @@ impl Instance {
         let EngineParts { clock, store, run_reader, meter, hub, flow_builder, work_slots } = engine_parts;
         // The id of the session must be unique, but need not be secret.
         let session = Arc::new(BridgeSession::new(clock.run_id().to_string()));
+        let memory_failed = Arc::new(Notify::new());
         let observer = Arc::new(BridgeObserver {
             hub: Arc::clone(hub),
             clock: Arc::clone(clock),
             session: Arc::clone(&session),
+            memory_failed: Arc::clone(&memory_failed),
         });
         let adapters = Arc::new(adapters(&flow_builder.adapters, &session));
         let flow_builder = flow_builder.for_instance(id.clone(), adapters);
@@ -83,6 +88,7 @@ impl Instance {
         Self {
             id,
             engine: Engine::new(None, ports, flow_builder.settings.engine_limits),
+            memory_health: MemoryHealth::new(Arc::clone(&session), memory_failed),
             session,
             store: Arc::clone(store),
             run_reader: Arc::clone(run_reader),
@@ -162,8 +168,12 @@ impl Instance {
                 return BridgeMessage::FlowsRefused { seq: 0, revision, error: *problem.0 };
             }
         };
+        let mut report = CheckReport::clone(&active.report);
+        let limit = self.flow_builder.settings.flow_limits.max_diagnostics;
+        add_build_problems(&mut report, built.build_errors(), limit);
         self.engine.deploy(built).await;
         let agents: Vec<AgentState> = active.agents().cloned().collect();
+        self.memory_health.watch(&agents, &active.tools.agents);
         self.report_deploy(&revision, &agents);
         {
             let mut info = self.info();
@@ -176,7 +186,6 @@ impl Instance {
             tokio::spawn(Arc::clone(self).query_waiting_calls());
         }
         self.report_node_tools(&problems);
-        let mut report = CheckReport::clone(&active.report);
         report.ok &= problems.is_empty();
         report.diagnostics.splice(0..0, problems.into_iter().map(of_package));
         BridgeMessage::Deployed { seq: 0, revision, agents, report }

@@ -8,6 +8,7 @@ mod host;
 mod instance;
 pub(crate) mod instances;
 mod intake;
+mod memory_health;
 mod observer;
 mod outbox;
 pub(crate) mod run_requests;

@@ -8,21 +8,27 @@ use redflow_contract::bridge::{BridgeMessage, StatusFill, StatusShape};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::{NodeId, NodeRef, RunId};
+use redflow_contract::phrase::Sentence;
 use redflow_contract::stream::ModelDelta;
 use redflow_ports::{Clock, EventSink, ModelWait};
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 pub(super) struct BridgeObserver {
     pub(super) hub: Arc<Hub>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) session: Arc<BridgeSession>,
+    /// Notified when a run could not use its memory.
+    pub(super) memory_failed: Arc<Notify>,
 }
 
 impl BridgeObserver {
-    fn set_status(&self, node: &NodeId, run: &RunId, AgentStatus { phase, text }: AgentStatus) {
+    fn set_status(&self, node: &NodeId, run: &RunId, AgentStatus { phase, sentence }: AgentStatus) {
         let (fill, shape) = appearance(phase);
+        let Sentence { text, phrase } = sentence;
         let (run, status_node) = (run.clone(), node.clone());
-        self.session.set_status(node, &BridgeMessage::Status { node: status_node, run, fill, shape, text });
+        let status = BridgeMessage::Status { node: status_node, run, fill, shape, text, phrase };
+        self.session.set_status(node, &status);
     }
 }
 
@@ -44,6 +50,9 @@ impl EventSink for BridgeObserver {
             );
             let code = ProblemCode::Run(RunErrorCode::ToolOutcomeUnknown);
             self.session.send_unnumbered(&BridgeMessage::Notice { node: node.clone(), code, message });
+        }
+        if let RunEventKind::MemoryFailed { .. } = &event.event {
+            self.memory_failed.notify_waiters();
         }
         if self.session.is_watched() {
             self.session.send_unnumbered(&BridgeMessage::Event { event: Box::new(event.clone()) });

@@ -42,6 +42,13 @@ struct OpenCall {
     reply: oneshot::Sender<ToolOutcome>,
 }
 
+/// What a status is about. A newer one replaces an older one of the same kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum StatusKind {
+    Run,
+    Health,
+}
+
 #[derive(Default)]
 struct State {
     /// The id of the Node-RED process that connected last.
@@ -62,7 +69,8 @@ struct State {
     processed_up_to: u64,
     /// The last number that was acknowledged to Node-RED.
     acknowledged: u64,
-    statuses: BTreeMap<NodeId, Utf8Bytes>,
+    /// By the node and the kind of its status.
+    statuses: BTreeMap<(NodeId, StatusKind), Utf8Bytes>,
     notices: VecDeque<Utf8Bytes>,
     events: VecDeque<Utf8Bytes>,
     streamed: VecDeque<Utf8Bytes>,
@@ -387,10 +395,14 @@ impl BridgeSession {
 
     /// Replaces the waiting status of an agent, because only the newest counts.
     pub(crate) fn set_status(&self, node: &NodeId, status: &BridgeMessage) {
+        let kind = match status {
+            BridgeMessage::Health { .. } => StatusKind::Health,
+            _ => StatusKind::Run,
+        };
         let Some(status) = to_text(status) else { return };
         let mut state = self.lock();
         if state.socket.is_some() {
-            state.statuses.insert(node.clone(), status);
+            state.statuses.insert((node.clone(), kind), status);
             drop(state);
             self.changed.notify_one();
         }

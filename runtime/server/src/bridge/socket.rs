@@ -121,6 +121,7 @@ async fn receive_hello(peer: &mut Peer) -> Result<(Arc<Instance>, JoinedSocket),
     }
     let shorten = |text: String| text.chars().take(MAX_ID).collect::<String>();
     instance.set_versions(shorten(node_red), shorten(bridge));
+    instance.memory_health.report_all();
     Ok((instance, joined))
 }
 

@@ -7,6 +7,7 @@ use super::payloads::{self, ErrorInfo};
 use super::preview::{LONG, Secrets, preview_message, preview_text};
 use redflow_contract::Millis;
 use redflow_contract::catalogue::lookup;
+use redflow_contract::chat::ChatItem;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::{PortKind, Role};
 use redflow_contract::id::{CallId, NodeId, NodeSummary};
@@ -14,9 +15,10 @@ use redflow_contract::observability::{
     FrameEnd, FrameStart, FrameStats, IoDirection, IoEvent, NodeBehavior, NodeError, NodeErrorText,
     NodeInput, NodeOutput, NodeRole, NodeSemantics, NodeTiming, ObservabilityEvent, PayloadPreview,
 };
+use redflow_contract::run::RunStatus;
 use redflow_contract::run_error::Failure;
 use redflow_ports::{FlowStep, ServiceCall, StepOutcome};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Events of one moment, on their way to the UI.
@@ -39,6 +41,7 @@ pub(crate) struct Frame {
 #[derive(Default)]
 struct Node {
     type_name: String,
+    name: String,
     /// When it last received a message.
     received_at: Option<Millis>,
     /// Whether the UI shows it as running.
@@ -59,6 +62,8 @@ struct Output<'a> {
     sent: Option<(Option<u32>, PayloadPreview)>,
     /// Sent as an error event too.
     error: Option<ErrorInfo<'a>>,
+    /// Whether it is an answer that no chat shows.
+    is_unshown: bool,
 }
 
 impl Output<'_> {
@@ -67,11 +72,11 @@ impl Output<'_> {
     }
 
     fn transformed(port: Option<u32>, payload: PayloadPreview) -> Self {
-        Self { behavior: NodeBehavior::Transformed, sent: Some((port, payload)), error: None }
+        Self { sent: Some((port, payload)), ..Self::without_payload(NodeBehavior::Transformed) }
     }
 
     fn without_payload(behavior: NodeBehavior) -> Self {
-        Self { behavior, sent: None, error: None }
+        Self { behavior, sent: None, error: None, is_unshown: false }
     }
 }
 
@@ -94,12 +99,8 @@ impl Frame {
         let mut nodes = BTreeMap::new();
         let trigger = trigger.map(|node| {
             // The UI shows the trigger as running from now on.
-            let type_name = node.type_name.clone();
             let received_at = Some(started_at);
-            nodes.insert(
-                node.id.clone(),
-                Node { type_name, received_at, is_running: true, ..Node::default() },
-            );
+            nodes.insert(node.id.clone(), Node { received_at, is_running: true, ..Node::of(node) });
             node.id.clone()
         });
         let data = FrameStart { id: id.clone(), started_at, trigger_node_id: trigger.clone() };
@@ -115,8 +116,8 @@ impl Frame {
                 let payload = preview_message(message, &self.secrets);
                 self.add_input(node, payload, batch);
             }
-            FlowStep::Sent { node, port, message, error } => {
-                let info = error.map(error_info);
+            FlowStep::Sent { node, port, message, error, in_chat } => {
+                let info = error.map(|failure| error_info(failure, node));
                 let node_type = lookup(&node.type_name);
                 let is_agent = node_type.role == Role::Agent;
                 let kind = node_type.outputs.and_then(|ports| ports.get(port));
@@ -132,6 +133,7 @@ impl Frame {
                 if is_agent && is_answer {
                     // The result repeats the error, and one error event is enough.
                     output.error = None;
+                    output.is_unshown = !in_chat;
                 }
                 self.add_output(node, output, batch);
                 self.node(node).last_failure = error.cloned();
@@ -139,8 +141,12 @@ impl Frame {
             FlowStep::Done { node, outcome } => {
                 let output = match outcome {
                     StepOutcome::Completed => Output::without_payload(NodeBehavior::PassThrough),
+                    StepOutcome::Shown(value) => {
+                        let payload = payloads::payload(value, &self.secrets);
+                        Output { behavior: NodeBehavior::PassThrough, ..Output::transformed(None, payload) }
+                    }
                     StepOutcome::Waiting => Output::without_payload(NodeBehavior::Filtered),
-                    StepOutcome::Failed(failure) => self.failed_output(error_info(failure)),
+                    StepOutcome::Failed(failure) => self.failed_output(error_info(failure, node)),
                 };
                 self.add_output(node, output, batch);
                 if let StepOutcome::Failed(failure) = outcome {
@@ -152,15 +158,17 @@ impl Frame {
                 self.add_call(service_call, PortKind::Model, &request, batch);
             }
             FlowStep::ModelAnswered { service_call, answer } => {
+                let model = service_call.service;
                 let payload = match answer {
                     Ok(answer) => payloads::model_answer(answer),
-                    Err(failure) => error_info(failure).payload(Some(service_call.run)),
+                    Err(failure) => error_info(failure, model).payload(Some(service_call.run)),
                 };
-                let duration = self.node(service_call.service).duration(batch.now);
+                let duration = self.node(model).duration(batch.now);
                 let message =
                     payloads::model_message(service_call, &payload, answer.ok(), duration, &self.secrets);
-                let output = Output::sent(0, message).with_error(answer.err().map(error_info));
-                self.add_output(service_call.service, output, batch);
+                let error = answer.err().map(|failure| error_info(failure, model));
+                let output = Output::sent(0, message).with_error(error);
+                self.add_output(model, output, batch);
                 self.add_input(service_call.agent, payloads::payload(&payload, &self.secrets), batch);
             }
             FlowStep::ToolCalled { service_call, call } => {
@@ -175,7 +183,8 @@ impl Frame {
                     Ok(result) => payloads::tool_result(result),
                     Err(reason) => return self.add_unknown_outcome(service_call, reason, batch),
                 };
-                let error = text.map(|message| ErrorInfo { code: RunErrorCode::ToolError.as_str(), message });
+                let (code, node) = (RunErrorCode::ToolError.as_str(), service_call.service.name.as_str());
+                let error = text.map(|message| ErrorInfo { code, message, node });
                 let payload = payloads::payload(&payload, &self.secrets);
                 let output = Output::sent(0, payload.clone()).with_error(error);
                 self.add_output(service_call.service, output, batch);
@@ -194,7 +203,8 @@ impl Frame {
 
     /// The outcome of a tool call is unknown, so the agent receives nothing from the tool.
     fn add_unknown_outcome(&mut self, call: &ServiceCall<'_>, reason: &str, batch: &mut EventBatch) {
-        let error = ErrorInfo { code: RunErrorCode::ToolOutcomeUnknown.as_str(), message: reason };
+        let code = RunErrorCode::ToolOutcomeUnknown.as_str();
+        let error = ErrorInfo { code, message: reason, node: &call.service.name };
         let output = self.failed_output(error);
         self.add_output(call.service, output, batch);
     }
@@ -206,7 +216,7 @@ impl Frame {
             .iter()
             .filter(|(_, node)| node.is_running)
             .map(|(id, node)| {
-                let (id, type_name, name) = (id.clone(), node.type_name.clone(), String::new());
+                let (id, type_name, name) = (id.clone(), node.type_name.clone(), node.name.clone());
                 let caller = node.caller.as_ref().and_then(|agent| self.nodes.get(agent));
                 (NodeSummary { id, type_name, name }, caller.and_then(|caller| caller.last_failure.clone()))
             })
@@ -214,7 +224,7 @@ impl Frame {
         for (node, failure) in open {
             // A failure here is that of the agent, which ended while its service was at work.
             let output = match &failure {
-                Some(failure) => self.failed_output(error_info(failure)),
+                Some(failure) => self.failed_output(error_info(failure, &node)),
                 None => Output::without_payload(NodeBehavior::PassThrough),
             };
             self.add_output(&node, output, batch);
@@ -238,9 +248,7 @@ impl Frame {
     }
 
     fn node(&mut self, node: &NodeSummary) -> &mut Node {
-        self.nodes
-            .entry(node.id.clone())
-            .or_insert_with(|| Node { type_name: node.type_name.clone(), ..Node::default() })
+        self.nodes.entry(node.id.clone()).or_insert_with(|| Node::of(node))
     }
 
     fn add_input(&mut self, node: &NodeSummary, payload: PayloadPreview, batch: &mut EventBatch) {
@@ -261,15 +269,14 @@ impl Frame {
     /// people look.
     fn failed_output<'a>(&self, error: ErrorInfo<'a>) -> Output<'a> {
         let payload = payloads::payload(&error.payload(None), &self.secrets);
-        let behavior = NodeBehavior::Terminated;
-        Output { behavior, sent: Some((None, payload)), error: Some(error) }
+        Output::transformed(None, payload).with_error(Some(error))
     }
 
     fn add_output(&mut self, node: &NodeSummary, output: Output<'_>, batch: &mut EventBatch) {
-        let Output { behavior, sent, error } = output;
-        let role = match &sent {
+        let Output { behavior, sent, error, is_unshown } = output;
+        let role = match behavior {
             _ if self.trigger.as_ref() == Some(&node.id) => NodeRole::Trigger,
-            None if behavior == NodeBehavior::PassThrough => NodeRole::Sink,
+            NodeBehavior::PassThrough => NodeRole::Sink,
             _ => NodeRole::Transform,
         };
         if let Some((Some(_), _)) = sent {
@@ -283,7 +290,11 @@ impl Frame {
         let timing = NodeTiming { received_at, sent_at: batch.now, duration_ms };
         let semantics = NodeSemantics { role, behavior };
         let frame = Some(self.id.clone());
-        batch.events.push(node_output(node, frame.clone(), batch.now, sent, semantics, Some(timing)));
+        let mut event = node_output(node, frame.clone(), batch.now, sent, semantics, Some(timing));
+        if let (ObservabilityEvent::NodeOutput { data, .. }, true) = (&mut event, is_unshown) {
+            data.sampled = Some(false);
+        }
+        batch.events.push(event);
         if let Some(error) = error {
             batch.events.push(node_error(node, frame, batch.now, error, &self.secrets));
         }
@@ -291,6 +302,10 @@ impl Frame {
 }
 
 impl Node {
+    fn of(node: &NodeSummary) -> Self {
+        Self { type_name: node.type_name.clone(), name: node.name.clone(), ..Self::default() }
+    }
+
     /// Milliseconds since it last received a message.
     fn duration(&self, now: Millis) -> Option<u64> {
         self.received_at.map(|received_at| now.saturating_sub(received_at))
@@ -318,6 +333,40 @@ pub(crate) fn add_refused_agent(
     let semantics = NodeSemantics { role: NodeRole::Transform, behavior: NodeBehavior::Terminated };
     batch.events.push(node_output(node, None, batch.now, Some((None, payload)), semantics, None));
     batch.events.push(node_error(node, None, batch.now, error, secrets));
+}
+
+/// Adds the event of something about an agent that may be a mistake.
+pub(crate) fn add_warning(
+    node: &NodeSummary,
+    (code, message): (&str, &str),
+    secrets: &Secrets,
+    batch: &mut EventBatch,
+) {
+    let payload = payloads::payload(&json!({"warning": {"code": code, "message": message}}), secrets);
+    let semantics = NodeSemantics { role: NodeRole::Transform, behavior: NodeBehavior::Filtered };
+    batch.events.push(node_output(node, None, batch.now, Some((None, payload)), semantics, None));
+}
+
+/// Adds the event of an answer that is in a chat, outside any frame.
+pub(crate) fn add_answer(
+    agent: &NodeSummary,
+    item: &ChatItem,
+    status: RunStatus,
+    secrets: &Secrets,
+    batch: &mut EventBatch,
+) {
+    let result = json!({"traceId": item.trace_id, "iteration": item.iteration, "message": item.content});
+    let parts = [("agentResult".to_owned(), result), ("payload".to_owned(), json!(item.content))];
+    let Some(payload) = payloads::agent_message(&parts.into_iter().collect(), true, None, secrets) else {
+        return;
+    };
+    let behavior = match status {
+        RunStatus::Failed => NodeBehavior::Terminated,
+        _ => NodeBehavior::Transformed,
+    };
+    let port = port_of(agent, PortKind::ModelResponse).unwrap_or(UI_RESULT_PORT);
+    let semantics = NodeSemantics { role: NodeRole::Transform, behavior };
+    batch.events.push(node_output(agent, None, batch.now, Some((Some(port), payload)), semantics, None));
 }
 
 /// Adds an event, outside any frame, that shows a node as done.
@@ -355,13 +404,15 @@ fn node_error(
     secrets: &Secrets,
 ) -> ObservabilityEvent {
     let message = preview_text(error.message, &LONG, secrets);
-    let error = NodeErrorText { message, code: error.code.to_owned() };
+    let name = Some(error.node).filter(|name| !name.is_empty());
+    let name = name.map(|name| preview_text(name, &LONG, secrets));
+    let error = NodeErrorText { message, code: error.code.to_owned(), node: name };
     let data = NodeError { node_id: node.id.clone(), node_type: node.type_name.clone(), error };
     ObservabilityEvent::NodeError { ts, frame_id, node_id: node.id.clone(), data }
 }
 
-fn error_info(failure: &Failure) -> ErrorInfo<'_> {
-    ErrorInfo { code: failure.code.as_str(), message: &failure.message }
+fn error_info<'a>(failure: &'a Failure, node: &'a NodeSummary) -> ErrorInfo<'a> {
+    ErrorInfo { code: failure.code.as_str(), message: &failure.message, node: &node.name }
 }
 
 fn saturated(n: usize) -> u32 {

@@ -75,7 +75,7 @@ impl Scene {
     }
 
     fn sent(&mut self, node: &NodeSummary, port: usize, value: Value, error: Option<&Failure>) {
-        self.step(FlowStep::Sent { node, port, message: &message(value), error });
+        self.step(FlowStep::Sent { node, port, message: &message(value), error, in_chat: true });
     }
 
     fn done(&mut self, node: &NodeSummary, outcome: StepOutcome<'_>) {
@@ -87,15 +87,27 @@ impl Scene {
         messages.iter().for_each(|(role, text)| transcript.push(Arc::new(ChatMessage::new(*role, *text))));
         let (run, agent, service, tools) =
             (self.run.clone(), self.agent.clone(), self.model.clone(), self.tools.clone());
-        let service_call =
-            &ServiceCall { run: &run, iteration, agent: &agent, service: &service, tools: &tools };
+        let service_call = &ServiceCall {
+            run: &run,
+            iteration,
+            agent: &agent,
+            service: &service,
+            tools: &tools,
+            deployment: Some("prod"),
+        };
         self.step(FlowStep::ModelCalled { service_call, transcript: &transcript });
     }
 
     fn model_answered(&mut self, iteration: u32, answer: Result<&ModelAnswer, &Failure>) {
         let (run, agent, service) = (self.run.clone(), self.agent.clone(), self.model.clone());
-        let service_call =
-            &ServiceCall { run: &run, iteration, agent: &agent, service: &service, tools: &[] };
+        let service_call = &ServiceCall {
+            run: &run,
+            iteration,
+            agent: &agent,
+            service: &service,
+            tools: &[],
+            deployment: Some("prod"),
+        };
         self.step(FlowStep::ModelAnswered { service_call, answer });
     }
 
@@ -106,8 +118,14 @@ impl Scene {
 
     fn tool_call(&mut self, call_id: &str, result: Option<Result<&ToolResult, &str>>) {
         let (run, agent, service) = (self.run.clone(), self.agent.clone(), self.tool.clone());
-        let service_call =
-            &ServiceCall { run: &run, iteration: 1, agent: &agent, service: &service, tools: &[] };
+        let service_call = &ServiceCall {
+            run: &run,
+            iteration: 1,
+            agent: &agent,
+            service: &service,
+            tools: &[],
+            deployment: None,
+        };
         let call = &ToolCall {
             run_id: run.clone(),
             iteration: 1,
@@ -453,7 +471,7 @@ fn shows_the_answer_of_a_model() {
     let action = payload_of(&answer(r#"{"action":"final","message":"x","apiKey":"sk-1"}"#));
     let safe = json!({"action": "final", "message": "x", "apiKey": "[REDACTED]"});
     assert_eq!((&action["preview"]["payload"], &action["completePayload"]), (&safe, &safe));
-    let metadata = json!({"model": "gpt", "promptTokens": 7, "completionTokens": 3, "totalTokens": 10, "traceId": "run-1"});
+    let metadata = json!({"model": "gpt", "deployment": "prod", "promptTokens": 7, "completionTokens": 3, "totalTokens": 10, "traceId": "run-1"});
     assert_eq!(action["preview"]["metadata"], metadata);
     // Native tool calls.
     let call = redflow_contract::transcript::RequestedCall {

@@ -3,14 +3,16 @@
 //! Owns the open frames and the queue of messages for sockets. Without an observer it makes and holds
 //! nothing.
 
-use super::frame::{EventBatch, Frame, add_node_done, add_refused_agent};
+use super::frame::{EventBatch, Frame, add_answer, add_node_done, add_refused_agent, add_warning};
 use super::payloads::ErrorInfo;
 use super::preview::{LONG, Secrets};
 use crate::feed::Feed;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::Millis;
+use redflow_contract::chat::ChatItem;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::observability::ObservabilityEvent;
+use redflow_contract::run::RunStatus;
 use redflow_contract::scrub::Scrubber;
 use redflow_ports::{Clock, FlowStep, StartId};
 use std::collections::BTreeMap;
@@ -52,7 +54,7 @@ struct State {
     /// How many frames have begun. Part of the id of a frame.
     frame_count: u64,
     secrets: Secrets,
-    /// Nodes that ran when an observer disconnected: their types, and when that was.
+    /// Nodes that ran when an observer disconnected, or when an earlier process ended: their types, and when that was.
     were_running: BTreeMap<NodeId, (String, Millis)>,
 }
 
@@ -86,6 +88,14 @@ impl Frames {
         Some(FrameObserver { frames: Arc::clone(self), newest, position, first })
     }
 
+    /// Remembers the nodes of runs that an earlier process did not end. A page may still show them as running.
+    pub(crate) fn remember_interrupted(&self, nodes: &[NodeSummary]) {
+        let (mut state, now) = (self.state(), self.clock.now());
+        for node in nodes {
+            remember(&mut state.were_running, &node.id, &node.type_name, now);
+        }
+    }
+
     /// Adds the secrets of a flow that is about to become active.
     pub(crate) fn add_secrets(&self, scrubber: &Arc<Scrubber>) {
         self.state().secrets.add_flow(Arc::clone(scrubber));
@@ -106,7 +116,22 @@ impl Frames {
         let state = self.state();
         if self.has_observers() {
             let mut batch = self.new_batch();
-            add_refused_agent(node, ErrorInfo { code, message }, &state.secrets, &mut batch);
+            add_refused_agent(
+                node,
+                ErrorInfo { code, message, node: &node.name },
+                &state.secrets,
+                &mut batch,
+            );
+            self.publish(&batch);
+        }
+    }
+
+    /// Reports that a deploy found something about an agent that may be a mistake.
+    pub(crate) fn report_warning(&self, node: &NodeSummary, code: &str, message: &str) {
+        let state = self.state();
+        if self.has_observers() {
+            let mut batch = self.new_batch();
+            add_warning(node, (code, message), &state.secrets, &mut batch);
             self.publish(&batch);
         }
     }
@@ -129,7 +154,25 @@ impl Frames {
         let mut batch = self.new_batch();
         let state = self.state();
         for (node, code, message) in refused {
-            add_refused_agent(node, ErrorInfo { code, message: &message }, &state.secrets, &mut batch);
+            add_refused_agent(
+                node,
+                ErrorInfo { code, message: &message, node: &node.name },
+                &state.secrets,
+                &mut batch,
+            );
+        }
+        batch.events.iter().filter_map(to_text).collect()
+    }
+
+    /// The events of answers in chats, for a new observer. Each comes with its agent and the status of its run.
+    pub(crate) fn answer_events<'a>(
+        &self,
+        answers: impl Iterator<Item = (&'a NodeSummary, &'a ChatItem, RunStatus)>,
+    ) -> Vec<Utf8Bytes> {
+        let mut batch = self.new_batch();
+        let state = self.state();
+        for (agent, item, status) in answers {
+            add_answer(agent, item, status, &state.secrets, &mut batch);
         }
         batch.events.iter().filter_map(to_text).collect()
     }
@@ -151,6 +194,13 @@ impl Frames {
 /// Serialises an event for sockets.
 pub(crate) fn to_text(event: &ObservabilityEvent) -> Option<Utf8Bytes> {
     serde_json::to_string(event).ok().map(Utf8Bytes::from)
+}
+
+/// Remembers a node that ran, if there is room.
+fn remember(nodes: &mut BTreeMap<NodeId, (String, Millis)>, node: &NodeId, type_name: &str, now: Millis) {
+    if nodes.len() < MAX_REMEMBERED || nodes.contains_key(node) {
+        nodes.insert(node.clone(), (type_name.to_owned(), now));
+    }
 }
 
 impl State {
@@ -175,10 +225,9 @@ impl State {
 
     /// Remembers the running nodes when an observer disconnects, because it may reconnect.
     fn remember_running(&mut self, now: Millis) {
-        for (node, type_name) in self.open.values().flat_map(Frame::running) {
-            if self.were_running.len() < MAX_REMEMBERED || self.were_running.contains_key(node) {
-                self.were_running.insert(node.clone(), (type_name.to_owned(), now));
-            }
+        let Self { open, were_running, .. } = self;
+        for (node, type_name) in open.values().flat_map(Frame::running) {
+            remember(were_running, node, type_name, now);
         }
     }
 

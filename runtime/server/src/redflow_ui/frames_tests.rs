@@ -2,7 +2,9 @@
 
 use super::{FrameObserver, Frames, MAX_OPEN};
 use pretty_assertions::assert_eq;
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
+use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::{Message, Millis};
 use redflow_ports::{Clock, FlowStep, StartId, StepOutcome};
@@ -114,7 +116,7 @@ fn makes_and_holds_nothing_without_an_observer() {
     );
     assert_eq!(events(&mut late), [] as [Value; 0]);
     let (node, message) = (&node("d2", "junction"), &message("x"));
-    frames.flow_step(StartId(1), FlowStep::Sent { node, port: 0, message, error: None });
+    frames.flow_step(StartId(1), FlowStep::Sent { node, port: 0, message, error: None, in_chat: false });
     end(&frames, 1);
     let sent = events(&mut late);
     let names: Vec<&str> = sent.iter().map(|event| event["event"].as_str().unwrap()).collect();
@@ -151,14 +153,73 @@ fn reports_a_refused_agent_outside_frames() {
     scrubber.add("open-sesame");
     frames.add_secrets(&Arc::new(scrubber));
     let mut observer = frames.observe(9).unwrap();
-    frames.report_refused(&node("a1", "agent-core"), "EDGE_REJECTED", "Not open-sesame.");
+    let agent = NodeSummary { name: "Desk".to_owned(), ..node("a1", "agent-core") };
+    frames.report_refused(&agent, "EDGE_REJECTED", "Not open-sesame.");
     let sent = events(&mut observer);
-    let error = json!({"code": "EDGE_REJECTED", "message": "Not [redacted]."});
+    let error = json!({"code": "EDGE_REJECTED", "message": "Not [redacted].", "node": "Desk"});
     assert_eq!(sent.len(), 2);
     assert_eq!((&sent[0]["event"], sent[0].get("frameId")), (&json!("node:output"), None));
     assert_eq!(sent[0]["data"]["semantics"], json!({"role": "transform", "behavior": "terminated"}));
     assert_eq!(sent[0]["data"]["outputs"][0]["payload"]["preview"], json!({"error": error}));
     assert_eq!((&sent[1]["event"], &sent[1]["data"]["error"]), (&json!("node:error"), &error));
+}
+
+#[test]
+fn reports_a_warning_outside_frames() {
+    let frames = frames();
+    let mut observer = frames.observe(9).unwrap();
+    frames.report_warning(&node("a1", "agent-core"), "TOOL_CONNECTED_NOT_ALLOWED", "Not allowed.");
+    let sent = events(&mut observer);
+    assert_eq!((sent.len(), sent[0].get("frameId")), (1, None));
+    assert_eq!(sent[0]["data"]["semantics"]["behavior"], "filtered");
+    let warning = json!({"warning": {"code": "TOOL_CONNECTED_NOT_ALLOWED", "message": "Not allowed."}});
+    assert_eq!(sent[0]["data"]["outputs"][0]["payload"]["preview"], warning);
+}
+
+#[test]
+fn an_answer_that_no_chat_shows_is_not_sampled() {
+    let frames = frames();
+    let mut observer = frames.observe(9).unwrap();
+    let agent = node("a1", "agent-core");
+    let answer = json!({"payload": "x", "agentResult": {"message": ""}});
+    let message = answer.as_object().unwrap();
+    for (port, in_chat) in [(4, true), (4, false), (3, false), (1, false)] {
+        let step = FlowStep::Sent { node: &agent, port, message, error: None, in_chat };
+        frames.flow_step(StartId(1), step);
+    }
+    let sampled: Vec<Value> =
+        events(&mut observer)[1..].iter().map(|event| event["data"]["sampled"].clone()).collect();
+    assert_eq!(sampled, [true, false, true, true]);
+}
+
+#[test]
+fn rows_have_what_debug_nodes_show_and_the_names_of_failed_nodes() {
+    let frames = frames();
+    let mut observer = frames.observe(9).unwrap();
+    let (debug, shown) = (node("d1", "debug"), json!({"sum": 51}));
+    frames.flow_step(StartId(1), FlowStep::Done { node: &debug, outcome: StepOutcome::Shown(&shown) });
+    frames.flow_step(StartId(1), FlowStep::Received { node: &debug, message: &message("x") });
+    frames.flow_step(StartId(1), FlowStep::Done { node: &debug, outcome: StepOutcome::Shown(&shown) });
+    let failing = NodeSummary { name: "Switch".to_owned(), ..node("s1", "switch") };
+    let failure = Failure { code: RunErrorCode::Internal, message: "It threw.".to_owned() };
+    frames.flow_step(StartId(1), FlowStep::Done { node: &failing, outcome: StepOutcome::Failed(&failure) });
+    let sent = events(&mut observer);
+    let row = &sent[2]["data"];
+    assert_eq!(row["semantics"], json!({"role": "sink", "behavior": "pass-through"}));
+    assert_eq!((&row["outputs"][0]["payload"]["preview"], row["outputs"][0].get("port")), (&shown, None));
+    let error = json!({"code": "INTERNAL", "message": "It threw.", "node": "Switch"});
+    assert_eq!(sent[3]["data"]["outputs"][0]["payload"]["preview"]["error"], error);
+    assert_eq!(sent[4]["data"]["error"], error);
+}
+
+#[test]
+fn tells_an_observer_that_the_nodes_of_interrupted_runs_are_done() {
+    let frames = frames();
+    frames.remember_interrupted(&[node("a1", "agent-core"), node("m1", "openai-model")]);
+    let first = frames.observe(9).unwrap().take_first();
+    let ids: Vec<Value> =
+        first.iter().map(|text| serde_json::from_str::<Value>(text).unwrap()["nodeId"].clone()).collect();
+    assert_eq!(ids, ["a1", "m1"]);
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! `ws /observability`: sends live frames to the Redflow UI. There are no subscriptions and no repeats.
+//! `ws /observability`: sends live frames to the Redflow UI. There are no subscriptions. A new socket also gets the last
+//! answers of chats, because its page may have missed them.
 //!
 //! Owns one socket of the UI. It holds a position and no queue, so a slow client costs no memory.
 
 use super::frames::{FrameObserver, to_text};
+use super::missed::missed_answers;
 use crate::app::App;
 use crate::deploy::refusals;
 use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, parse_message, too_slow};
@@ -61,6 +63,7 @@ impl ObservabilitySocket {
         let mut first = self.observer.take_first();
         let active = self.peer.app.active_flow();
         first.extend(self.peer.app.frames.refusal_events(refusals(&active)));
+        first.extend(missed_answers(&self.peer.app, &active).await);
         if let Err(reason) = self.peer.send_all(first).await {
             return reason;
         }

@@ -17,13 +17,18 @@ use serde_json::{Map, Value, json};
 pub(crate) struct ErrorInfo<'a> {
     pub(crate) code: &'a str,
     pub(crate) message: &'a str,
+    /// The name of the node that failed; empty if it has none.
+    pub(crate) node: &'a str,
 }
 
 impl ErrorInfo<'_> {
     /// The error as a payload, with the id of its run if there is one.
     pub(crate) fn payload(self, run: Option<&RunId>) -> Value {
-        let Self { code, message } = self;
+        let Self { code, message, node } = self;
         let mut error = json!({"code": code, "message": message});
+        if !node.is_empty() {
+            error["node"] = json!(node);
+        }
         if let Some(run) = run {
             error["traceId"] = json!(run);
         }
@@ -78,6 +83,9 @@ pub(crate) fn model_message(
     let mut metadata = Map::new();
     if let Some(model) = answer.and_then(|answer| answer.model.as_ref()) {
         metadata.insert("model".to_owned(), json!(model));
+    }
+    if let Some(deployment) = call.deployment {
+        metadata.insert("deployment".to_owned(), json!(deployment));
     }
     if let Some(usage) = answer.and_then(|answer| answer.usage) {
         let total = usage.input_tokens.saturating_add(usage.output_tokens);

@@ -2,6 +2,7 @@
 
 use crate::client::{PATIENCE, Socket};
 use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow, plain_flow, token};
+use crate::llama_stand_in::{flow_with_model, loading_server};
 use futures::{SinkExt as _, StreamExt as _};
 use redflow_contract::api::Scope;
 use redflow_contract::bridge::BridgeMessage;
@@ -606,6 +607,13 @@ async fn refused_agents_reply_with_the_reason() {
         (&result["start"], &result["message"]["error"]["code"]),
         (&json!("s1"), &json!("EDGE_REJECTED"))
     );
+    // A model without a key refuses its agent in the same way, in the report too.
+    let mut flows = plain_flow();
+    flows[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "wires": [[]]});
+    let deployed = node_red.deploy(flows).await;
+    let problem = &deployed["report"]["diagnostics"][0];
+    assert_eq!((&problem["code"], &problem["node"]["id"]), (&json!("MODEL_KEY_MISSING"), &json!("model")));
+    assert_eq!(deployed["agents"][0]["problems"], json!([problem]));
     // An invalid flow is refused, and the flow before stays active.
     node_red
         .send(json!({"type": "flows", "revision": "r2", "flows": [{"type": "tab"}], "credentials": {}}))
@@ -831,11 +839,23 @@ async fn credentials_reach_the_nodes_and_no_file() {
     let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
     let key = "sk-of-node-red-4711";
     let mut flows = plain_flow();
-    flows[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "model": "gpt-x",
-        "baseURL": "http://127.0.0.1:9", "wires": [["agent"]]});
-    node_red.send(json!({"type": "flows", "revision": "r1", "flows": flows, "credentials": {"model": {"apiKey": key}}})).await;
-    let deployed = node_red.receive("deployed").await;
-    assert_eq!(deployed["agents"][0]["ready"], true, "{deployed}");
+    flows[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "model": "gpt-x", "keyNode": "shared",
+        "wires": [["agent"]]});
+    flows.as_array_mut().unwrap().push(json!({"id": "shared", "type": "openai-key"}));
+    // At the provider itself a model cannot be built without a key. Nothing is sent there.
+    let own = json!({"model": {"apiKey": key}});
+    let shared = json!({"shared": {"apiKey": key}});
+    let nowhere = json!("http://127.0.0.1:9");
+    let rows = [(json!({}), json!(""), false), (shared, json!(""), true), (own, nowhere, true)];
+    for (number, (credentials, address, ready)) in rows.into_iter().enumerate() {
+        flows[3]["baseURL"] = address;
+        let revision = format!("r{number}");
+        node_red
+            .send(json!({"type": "flows", "revision": revision, "flows": flows, "credentials": credentials}))
+            .await;
+        let deployed = node_red.receive("deployed").await;
+        assert_eq!(deployed["agents"][0]["ready"], ready, "{deployed}");
+    }
     node_red.start("s1", json!({"payload": "?"})).await;
     let result = node_red.result().await;
     // No server listens there, so the model was built with the key and called.
@@ -1089,4 +1109,15 @@ async fn a_stop_does_not_wait_for_a_disconnected_node_red() {
     node_red.receive("tool_call").await;
     drop(node_red.socket);
     timeout(PATIENCE, sidecar.stop()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_status_in_node_red_says_that_the_model_is_loading() {
+    let server = loading_server().await;
+    let sidecar = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
+    node_red.deploy(flow_with_model(&server)).await;
+    node_red.start("s1", json!({"payload": "?"})).await;
+    while node_red.receive("status").await["text"] != "iteration 1: the model is loading" {}
+    assert_eq!(node_red.result().await["message"]["payload"], "42");
 }

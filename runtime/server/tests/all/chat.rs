@@ -1,8 +1,14 @@
 //! Chat nodes: messages, answers and the stored history.
 
-use crate::kit::{Setup, TestSidecar, eventually, flow};
+use crate::client::{PATIENCE, Socket};
+use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow};
+use futures::StreamExt as _;
 use pretty_assertions::assert_eq;
+use redflow_engine::SystemClock;
+use redflow_ports::{ChatStore as _, Clock as _};
 use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
 
 /// An agent with a chat node at its input and its output.
 fn chat_flow(replies: Value) -> Value {
@@ -118,4 +124,71 @@ async fn refuses_an_invalid_message_with_a_code() {
     sidecar.post(SEND, json!({"message": 1})).await.refused(400, "BODY_INVALID");
     sidecar.post(SEND, json!({"message": "x".repeat(600 * 1024)})).await.refused(400, "BODY_INVALID");
     assert_eq!(chat_lines(&sidecar).await, [] as [&str; 0]);
+}
+
+/// What a page of the Redflow UI receives when it connects: everything before the answer to its ping.
+async fn first_events(sidecar: &TestSidecar) -> Vec<Value> {
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str())];
+    let mut socket = Socket::try_open_at(sidecar.addr, "/admin/observability", &headers).await.unwrap();
+    socket.send(Message::text(r#"{"type":"ping"}"#)).await;
+    let mut events: Vec<Value> = Vec::new();
+    loop {
+        let message = timeout(PATIENCE, socket.stream.next()).await.unwrap().unwrap().unwrap();
+        let Message::Text(text) = message else { continue };
+        let event: Value = serde_json::from_str(&text).unwrap();
+        if event["event"] == "pong" {
+            assert_eq!(events.remove(0)["event"], "connected");
+            return events;
+        }
+        events.push(event);
+    }
+}
+
+/// Adds an item to the chat while no sidecar runs.
+fn append(dir: &std::path::Path, item: Value) {
+    let store = redflow_store::Store::open(dir).unwrap();
+    store.append(&"chat 1.a".into(), serde_json::from_value(item).unwrap(), 100);
+}
+
+#[tokio::test]
+async fn a_page_that_connects_gets_the_last_answer_it_may_have_missed() {
+    let sidecar = TestSidecar::start(chat_flow(json!([{"action": "final", "message": "42"}]))).await;
+    assert_eq!(first_events(&sidecar).await, [] as [Value; 0]);
+    sidecar.post(SEND, json!({"message": "one"})).await.ok(200);
+    wait_for_history(&sidecar, 2).await;
+    eventually("the end of the run", || async {
+        let runs = sidecar.get("/api/runs").await.ok(200);
+        (runs["runs"][0]["status"] == "completed").then_some(())
+    })
+    .await;
+    // Also after a restart, because the history is on the disk.
+    let dir = sidecar.stop().await;
+    let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
+    let events = first_events(&sidecar).await;
+    let [event] = &events[..] else { panic!("{events:#?}") };
+    assert_eq!((&event["event"], &event["nodeId"]), (&json!("node:output"), &json!("agent")));
+    assert_eq!((event.get("frameId"), &event["data"]["sampled"]), (None, &json!(true)));
+    let output = &event["data"]["outputs"][0];
+    assert_eq!((&output["port"], &output["payload"]["fullMessage"]), (&json!(4), &json!("42")));
+    let run = output["payload"]["agentResult"]["traceId"].clone();
+    assert!(run.is_string(), "{output}");
+    // A page whose question is still open waits.
+    let dir = sidecar.stop().await;
+    let now = SystemClock.now();
+    let question = json!({"id": "q", "type": "user", "content": "two", "timestamp": now});
+    append(dir.path(), question);
+    let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
+    assert_eq!(first_events(&sidecar).await, [] as [Value; 0]);
+    // An old answer is not repeated, nor one of an unknown run.
+    let mut dir = sidecar.stop().await;
+    for (number, (run, timestamp)) in
+        [(run, now - 10 * 60_000), (json!("other"), now)].into_iter().enumerate()
+    {
+        let answer = json!({"id": number.to_string(), "type": "agent", "content": "3", "timestamp": timestamp, "traceId": run});
+        append(dir.path(), answer);
+        let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
+        assert_eq!(first_events(&sidecar).await, [] as [Value; 0]);
+        dir = sidecar.stop().await;
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::client::{PATIENCE, Socket};
 use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow, plain_flow, token, tool_flow};
+use crate::llama_stand_in::{flow_with_model, loading_server};
 use futures::{SinkExt as _, StreamExt as _};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::Scope;
@@ -572,4 +573,16 @@ async fn treats_node_ids_as_plain_text() {
             (&json!("status/a/+/#\"\\ .b"), &json!("done after 1 iteration"))
         );
     }
+}
+
+#[tokio::test]
+async fn the_status_says_that_the_model_is_loading() {
+    let server = loading_server().await;
+    let sidecar = start(flow_with_model(&server)).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    editor.send(json!({"subscribe": "status/#"})).await;
+    fire(&sidecar).await;
+    let statuses = editor.statuses_until("grey").await;
+    assert!(statuses.contains(&"green ring iteration 1: the model is loading".to_owned()), "{statuses:?}");
+    assert_eq!(statuses.last().unwrap(), "grey dot done after 1 iteration");
 }

@@ -158,3 +158,50 @@ async fn a_plain_text_key_becomes_a_credential() {
     let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
     assert_eq!(sidecar.get("/credentials/azure").await.ok(200), json!({"apiKey": "__PWRD__"}));
 }
+
+/// An agent whose model is at OpenAI and brings these credentials.
+fn flow_at_openai(credentials: Value) -> Value {
+    let mut nodes = flow(json!([]), &[]);
+    nodes[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "name": "", "model": "gpt-4o",
+                      "credentials": credentials, "wires": [["agent"]]});
+    nodes
+}
+
+/// The codes that a check of a flow reports.
+async fn codes(sidecar: &TestSidecar, flows: &Value) -> Vec<Value> {
+    let report = sidecar.post("/api/flows/check", json!({"flows": flows})).await.ok(200);
+    report["diagnostics"].as_array().unwrap().iter().map(|problem| problem["code"].clone()).collect()
+}
+
+#[tokio::test]
+async fn names_a_model_without_a_key_before_the_first_message() {
+    let sidecar = Setup::default().start(None).await;
+    let report = sidecar.post("/api/flows/check", json!({"flows": flow_at_openai(json!({}))})).await.ok(200);
+    let problem = &report["diagnostics"][0];
+    assert_eq!((&report["ok"], &problem["code"]), (&json!(false), &json!("MODEL_KEY_MISSING")), "{report}");
+    assert_eq!((&problem["node"]["id"], &problem["target"]["id"]), (&json!("model"), &json!("agent")));
+    assert_eq!(problem["message"], "`gpt-4o` has no API key");
+    assert!(problem["help"].as_str().unwrap().contains("OPENAI_API_KEY"), "{problem}");
+    // A deploy goes through. The agent says it, also in its answer.
+    let nodes = flow_at_openai(json!({}));
+    let deployed = sidecar.post("/api/deployment", json!({"flows": nodes})).await.ok(200);
+    assert_eq!(deployed["report"]["ok"], true, "{deployed}");
+    let agent = sidecar.get("/api/flows").await.ok(200)["flows"][0]["agents"][0].clone();
+    assert_eq!((&agent["ready"], &agent["problems"]), (&json!(false), &json!([problem])));
+    let ended = sidecar.run(json!({"payload": "hello"})).await;
+    assert_eq!(ended["runs"][0]["result"]["error"]["code"], "MODEL_KEY_MISSING", "{ended}");
+}
+
+#[tokio::test]
+async fn a_key_that_the_check_cannot_see_is_not_missing() {
+    let env = |name: &str| (name == "OPENAI_API_KEY").then(|| SECRET.to_owned());
+    let with_env = Setup { env, ..Setup::default() }.start(None).await;
+    assert_eq!(codes(&with_env, &flow_at_openai(json!({}))).await, [json!(null); 0]);
+    let sidecar = Setup::default().start(None).await;
+    assert_eq!(codes(&sidecar, &flow_at_openai(json!({"apiKey": "__PWRD__"}))).await, [json!(null); 0]);
+    // The stored key counts until the node brings an empty one.
+    let nodes = flow_at_openai(json!({"apiKey": SECRET}));
+    sidecar.post("/api/deployment", json!({"flows": nodes})).await.ok(200);
+    assert_eq!(codes(&sidecar, &flow_at_openai(json!({}))).await, [json!(null); 0]);
+    assert_eq!(codes(&sidecar, &flow_at_openai(json!({"apiKey": ""}))).await, ["MODEL_KEY_MISSING"]);
+}

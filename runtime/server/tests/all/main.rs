@@ -22,6 +22,7 @@ mod flows;
 mod hostile_input;
 mod hung_runs;
 mod kit;
+mod llama_stand_in;
 mod log_secrets;
 mod models;
 mod observability;

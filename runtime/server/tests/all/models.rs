@@ -208,3 +208,22 @@ async fn refuses_what_is_no_model_and_what_cannot_be_called() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_shared_key_goes_to_the_models_that_name_it() {
+    let (own, other) = (LlamaCpp::start(Schemas::Followed).await, LlamaCpp::start(Schemas::Followed).await);
+    let mut flow = keyed_flow(&own.base());
+    let models = flow.as_array_mut().unwrap();
+    models[1]["credentials"] = json!({});
+    models[1]["keyNode"] = json!("key");
+    models.push(json!({"id": "key", "type": "openai-key", "credentials": {"apiKey": KEY}}));
+    let sidecar = TestSidecar::start(flow).await;
+    for node in ["gpt", "key"] {
+        let request = openai(&own.base(), json!({ "node": node }));
+        assert_eq!(test(&sidecar, request).await["ok"], true, "{node}");
+        let refused = sidecar.post("/api/models/list", openai(&other.base(), json!({ "node": node }))).await;
+        assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("KEY_NOT_SENT")), "{node}");
+    }
+    assert!(own.received().iter().all(|(_, key)| key.as_deref() == Some(&format!("Bearer {KEY}"))));
+    assert_eq!(other.received(), []);
+}

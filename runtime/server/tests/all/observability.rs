@@ -155,6 +155,7 @@ async fn refuses_clients_without_a_valid_token() {
         .unwrap()
         .refused(401, "UNAUTHORIZED");
     sidecar.get("/observability").await.refused(400, "REQUEST_INVALID");
+    sidecar.get("/admin/observability").await.refused(400, "REQUEST_INVALID");
 }
 
 #[tokio::test]

@@ -185,7 +185,6 @@ async fn pages_of_the_ui_can_read_errors() {
     let from_ui = |method: &str, path: &str| sidecar.request(method, path).header("origin", UI);
     for (method, path) in [
         ("POST", "/admin/inject/ask"),
-        ("GET", "/admin/observability"),
         ("GET", "/admin/comms"),
         ("GET", "/flows/"),
         ("GET", "/flow/"),

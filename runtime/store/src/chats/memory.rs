@@ -92,6 +92,15 @@ impl ChatStore for MemoryChatStore {
         Box::pin(ready(Ok(items.unwrap_or_default())))
     }
 
+    fn latest(&self, limit: usize) -> BoxFuture<'_, Result<Vec<(NodeId, ChatItem)>, StoreError>> {
+        let chats = self.chats();
+        let mut all: Vec<(&NodeId, &Chat)> = chats.by_node.iter().collect();
+        all.sort_by_key(|(_, chat)| std::cmp::Reverse(chat.last_used));
+        let newest =
+            all.into_iter().filter_map(|(node, chat)| Some((node.clone(), chat.items.back()?.clone())));
+        Box::pin(ready(Ok(newest.take(limit).collect())))
+    }
+
     fn clear<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<(), StoreError>> {
         self.chats().clear(node);
         Box::pin(ready(Ok(())))

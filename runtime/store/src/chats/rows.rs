@@ -100,3 +100,14 @@ pub(crate) fn items(connection: &Connection, node: &NodeId) -> rusqlite::Result<
     )?;
     statement.query_map([node.as_str()], |row| row.get(0))?.collect()
 }
+
+/// The newest item of each chat as JSON, with its node; the chat that was used last comes first.
+pub(crate) fn latest(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT node, body FROM chats
+         JOIN chat_items ON chat_items.id = (SELECT max(id) FROM chat_items WHERE chat = chats.id)
+         ORDER BY used DESC LIMIT ?1",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}

@@ -15,6 +15,7 @@ use redflow_contract::effect::Ending;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunState, RunStatus, RunSummary};
+use redflow_contract::tally::RunTally;
 use redflow_ports::{
     Batch, BoxFuture, EventBounds, EventLog, Journal, JournalPosition, LoggedEvent, NewRun, PendingRequest,
     RunFilter, RunReader, RunRecord, RunStore, StoreError, StoredRun, ToolCallQuery,
@@ -150,6 +151,8 @@ impl Runs {
             delivered: false,
             hung: false,
             source: run.source.map(|source| (*source).to_owned()),
+            by: run.by,
+            tally: None,
         };
         let run = Box::new(Run {
             summary,
@@ -178,7 +181,7 @@ impl Runs {
         run.push_lines(&batch.lines);
         run.batches += 1;
         run.active_ms = batch.active_ms;
-        run.update_state(batch.state);
+        run.update_state(batch.state, batch.tally);
         if run.summary.status.is_over() {
             run.journal.shrink_to_fit();
             self.finished.push_back(number);
@@ -284,9 +287,10 @@ impl Run {
         [before, plan.as_bytes(), after].concat()
     }
 
-    fn update_state(&mut self, state: RunState) {
+    fn update_state(&mut self, state: RunState, tally: RunTally) {
         let summary = &mut self.summary;
         summary.set_questions(Vec::new());
+        summary.tally = (state != RunState::Running).then_some(tally);
         summary.status = match state {
             RunState::Running => RunStatus::Running,
             RunState::Waiting(calls) => {

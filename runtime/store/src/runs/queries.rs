@@ -3,7 +3,7 @@
 //! Owns how rows become runs again, and every check that the rows are as they were written. Never writes.
 
 use super::checksum::BatchRow;
-use super::row::{COLUMNS, RunRow, UNREADABLE, readable_id};
+use super::row::{RunRow, UNREADABLE, columns, readable_id};
 use crate::error;
 use redflow_contract::code::StoreCode;
 use redflow_contract::digest::Digest;
@@ -121,9 +121,10 @@ impl<'a> RunQueries<'a> {
         limit: usize,
     ) -> Result<Vec<RunSummary>, StoreError> {
         let driver = self.driver()?;
-        let mut statement = self
-            .connection
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM runs {which}"))
+        let mut statement = columns(self.connection)
+            .and_then(|columns| {
+                self.connection.prepare_cached(&format!("SELECT {columns} FROM runs {which}"))
+            })
             .map_err(|error| self.error(&error))?;
         let rows = statement.query_map(params, RunRow::read).map_err(|error| self.error(&error))?;
         // One damaged run must not hide the others: it is listed as damaged.
@@ -230,7 +231,7 @@ impl<'a> RunQueries<'a> {
     }
 
     fn row(&self, number: i64) -> rusqlite::Result<Option<RunRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM runs WHERE id = ?1");
+        let sql = format!("SELECT {} FROM runs WHERE id = ?1", columns(self.connection)?);
         self.connection.prepare_cached(&sql)?.query_row([number], RunRow::read).optional()
     }
 

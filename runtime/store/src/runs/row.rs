@@ -4,16 +4,29 @@
 //! run. Never reads the journal.
 
 use super::checksum::{EndSeal, RunHead};
+use crate::database::runs_have_tallies;
 use crate::error;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::digest::Digest;
-use redflow_contract::id::{InstanceId, NodeId, NodeRef, RunId};
+use redflow_contract::id::{InstanceId, NodeId, NodeRef, Principal, RunId};
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
 use redflow_ports::StoreError;
+use rusqlite::Connection;
 use rusqlite::types::ValueRef;
+use serde::de::DeserializeOwned;
 
-pub(super) const COLUMNS: &str = "id, run_id, plan, instance, node_id, name, started_at, cause, cause_run, \
-                                  source, head, driver, status, code, waiting, ended_at, delivered, batches, sum";
+const COLUMNS: &str = "id, run_id, plan, instance, node_id, name, started_at, cause, cause_run, source, head, \
+                       driver, status, code, waiting, ended_at, delivered, batches, sum";
+
+/// The columns of a row. Those that an older version of the file does not have are null.
+pub(super) fn columns(connection: &Connection) -> rusqlite::Result<String> {
+    let later = if runs_have_tallies(connection)? {
+        "started_by, tally"
+    } else {
+        "NULL AS started_by, NULL AS tally"
+    };
+    Ok(format!("{COLUMNS}, {later}"))
+}
 
 pub(crate) struct RunRow {
     pub(super) number: i64,
@@ -72,6 +85,8 @@ impl RunRow {
             delivered: values.required("delivered", RowReader::number)? != 0,
             source: values.optional("source", RowReader::text)?,
             hung: ended_at.is_none() && driver.is_some_and(|driver| driver < 0),
+            by: values.optional("started_by", RowReader::text)?.map(Principal::from),
+            tally: values.optional("tally", RowReader::json)?,
         };
         Ok(Self {
             number,
@@ -255,6 +270,12 @@ impl RowReader<'_, '_> {
     fn number(value: ValueRef<'_>) -> (Option<i64>, bool) {
         let number = value.as_i64().ok();
         (number, number.is_some())
+    }
+
+    fn json<T: DeserializeOwned>(value: ValueRef<'_>) -> (Option<T>, bool) {
+        let read = value.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
+        let is_sound = read.is_some();
+        (read, is_sound)
     }
 
     fn text(value: ValueRef<'_>) -> (Option<String>, bool) {

@@ -17,9 +17,10 @@ use crate::write_queue::BackgroundWrite;
 use redflow_contract::code::StoreCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::Ending;
-use redflow_contract::id::{NodeId, RunId};
+use redflow_contract::id::{NodeId, Principal, RunId};
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunState, RunStatus};
+use redflow_contract::tally::RunTally;
 use redflow_ports::{JournalPosition, NewRun, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::HashMap;
@@ -195,7 +196,7 @@ impl RunTables {
         journal.next_seq += 1;
         journal.checksum = checksum;
         if journal.status != RunStatus::Running || queued.batch.state != RunState::Running {
-            journal.update_state(&self.connection, &queued.batch.state)?;
+            journal.update_state(&self.connection, &queued.batch.state, &queued.batch.tally)?;
         }
         if let Some(events) = &mut self.events {
             events.insert_run_events(&self.connection, std::mem::take(&mut queued.batch.events))?;
@@ -231,8 +232,8 @@ impl RunTables {
             .connection
             .prepare_cached(
                 "INSERT INTO runs(run_id, plan, instance, node_id, name, started_at, cause, cause_run, source,
-                                  head, driver, status)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'running')",
+                                  head, driver, started_by, status)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'running')",
             )?
             .execute(params![
                 head.run,
@@ -245,7 +246,8 @@ impl RunTables {
                 head.cause.and_then(causing_run),
                 head.source,
                 checksum.to_hex(),
-                self.driver
+                self.driver,
+                run.by.as_ref().map(Principal::as_str)
             ]);
         match inserted {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
@@ -380,7 +382,12 @@ impl OpenJournal {
 
     /// Updates the row of the run. Where the run stops, the row is sealed with the number of batches and the
     /// checksum of the last one, so that a lost end shows.
-    fn update_state(&mut self, connection: &Connection, state: &RunState) -> rusqlite::Result<()> {
+    fn update_state(
+        &mut self,
+        connection: &Connection,
+        state: &RunState,
+        tally: &RunTally,
+    ) -> rusqlite::Result<()> {
         let (status, code, call, ended_at) = match state {
             RunState::Running => (RunStatus::Running, None, None, None),
             RunState::Waiting(calls) => (RunStatus::Waiting, None, questions_to_json(calls), None),
@@ -397,12 +404,14 @@ impl OpenJournal {
             (self.next_seq, seal.checksum(&self.checksum).to_hex())
         });
         let (batches, checksum) = sealed.unzip();
+        let tally = (status != RunStatus::Running).then(|| serde_json::to_string(tally).unwrap_or_default());
         connection
             .prepare_cached(
-                "UPDATE runs SET status = ?2, code = ?3, waiting = ?4, ended_at = ?5, batches = ?6, sum = ?7
+                "UPDATE runs SET status = ?2, code = ?3, waiting = ?4, ended_at = ?5, batches = ?6, sum = ?7,
+                                 tally = ?8
                  WHERE id = ?1",
             )?
-            .execute(params![self.run, status.as_str(), code, call, ended_at, batches, checksum])?;
+            .execute(params![self.run, status.as_str(), code, call, ended_at, batches, checksum, tally])?;
         self.status = status;
         Ok(())
     }

@@ -53,6 +53,25 @@ async fn items_are_readable_at_once_in_their_order() {
 }
 
 #[tokio::test]
+async fn the_newest_item_of_each_chat_is_listed_by_its_last_use() {
+    both(async |chats| {
+        let latest = async |limit| {
+            let latest = chats.latest(limit).await.unwrap();
+            latest.into_iter().map(|(node, item)| format!("{node} {}", item.content)).collect::<Vec<_>>()
+        };
+        assert_eq!(latest(9).await, [""; 0]);
+        for (node, id) in [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"), ("b", "5")] {
+            chats.append(&node.into(), item(id, id), 1);
+        }
+        assert_eq!(latest(9).await, ["b 5", "c 4", "a 3"]);
+        assert_eq!(latest(2).await, ["b 5", "c 4"]);
+        chats.clear(&"c".into()).await.unwrap();
+        assert_eq!(latest(9).await, ["b 5", "a 3"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_item_with_a_known_id_is_not_added_again() {
     both(async |chats| {
         for (id, content) in [("a", "first"), ("b", "second"), ("a", "first again"), ("b", "second again")] {

@@ -198,7 +198,8 @@ async fn an_older_directory_can_be_used() {
         drop(start_run(&store, "open").await);
     }
     let old = "DROP INDEX runs_by_agent; DROP INDEX runs_by_instance; DROP INDEX runs_failed; DROP INDEX runs_failed_by_agent; DROP TABLE chat_items;
-               DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log; PRAGMA user_version = 1;";
+               DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log;
+               ALTER TABLE runs DROP COLUMN started_by; ALTER TABLE runs DROP COLUMN tally; PRAGMA user_version = 1;";
     plain(dir.path()).execute_batch(old).unwrap();
     // Reading changes nothing, and a backup can be made.
     let reader = Reader::open(dir.path()).unwrap();

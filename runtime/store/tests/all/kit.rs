@@ -9,6 +9,7 @@ use redflow_contract::journal::plan_line;
 use redflow_contract::plan::{AgentPlan, EncodedPlan, PlanNode};
 use redflow_contract::run::{RunState, WaitingCall};
 use redflow_contract::stream::StreamEvent;
+use redflow_contract::tally::RunTally;
 use redflow_ports::{Batch, Durability, EventLog, Journal, LoggedEvent, NewRun, RunStore};
 
 pub(crate) fn plan(name: &str) -> EncodedPlan {
@@ -34,6 +35,7 @@ pub(crate) fn new_run(run: &str) -> NewRun {
         started_at: 1000,
         cause: None,
         source: Some("flows/ü.json".into()),
+        by: Some("token:ü".into()),
         plan: plan("p"),
     }
 }
@@ -51,6 +53,7 @@ pub(crate) fn synced_batch(lines: &[&str]) -> Batch {
         lines,
         state: RunState::Running,
         active_ms: 7,
+        tally: RunTally::default(),
         durability: Durability::Synced,
         events: Vec::new(),
     }

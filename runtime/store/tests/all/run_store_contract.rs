@@ -8,6 +8,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::run::{RunState, RunStatus, WaitingCall};
+use redflow_contract::tally::RunTally;
 use redflow_ports::{Batch, JournalPosition, RunStore, StoredRun};
 
 /// Each function becomes a test of the store on disk and one of the store in memory.
@@ -33,6 +34,7 @@ both! {
     nothing_is_stored_before_the_first_batch
     a_run_has_the_state_of_its_last_batch
     a_run_can_wait_for_several_calls
+    a_run_has_who_started_it_and_where_it_stops_its_tally
     an_ending_is_stored
     a_batch_may_have_no_lines
     an_old_handle_writes_nothing_after_reopen
@@ -117,6 +119,19 @@ async fn a_run_can_wait_for_several_calls(store: &dyn RunStore) {
     let summary = loaded(store, "a").await.summary;
     assert_eq!((&summary.waiting, summary.questions.len()), (&Some(second.clone()), 0));
     assert_eq!(summary.open_questions(), [second]);
+}
+
+async fn a_run_has_who_started_it_and_where_it_stops_its_tally(store: &dyn RunStore) {
+    let mut journal = start_run(store, "a").await;
+    let summary = loaded(store, "a").await.summary;
+    assert_eq!((summary.by, summary.tally), (Some("token:ü".into()), None));
+    let used = |input_tokens| RunTally { input_tokens, cost: Some(0.25), ..RunTally::default() };
+    journal.append(Batch { tally: used(5), ..waiting_batch() }).await.unwrap();
+    assert_eq!(loaded(store, "a").await.summary.tally, Some(used(5)));
+    journal.append(Batch { tally: used(6), ..synced_batch(&["again"]) }).await.unwrap();
+    assert_eq!(loaded(store, "a").await.summary.tally, None, "what it uses now is not known");
+    journal.append(Batch { tally: used(9), ..last_batch(5) }).await.unwrap();
+    assert_eq!(loaded(store, "a").await.summary.tally, Some(used(9)));
 }
 
 async fn an_ending_is_stored(store: &dyn RunStore) {

@@ -54,17 +54,47 @@ fn has_target(root: &Path, triple: &str) -> bool {
     entries.any(|entry| entry.file_name().to_string_lossy().starts_with(STANDARD_LIBRARY))
 }
 
-/// Builds the program for release and returns its path. Even for this machine it builds in the folder of the
-/// target, because the flags that remove this machine's paths differ from those of a normal build.
-pub(crate) fn build(root: &Path, platform: &Platform, host: &str) -> Result<PathBuf, String> {
-    let mut cargo = process::cargo(root, ["build", "--release", "--locked", "--package", "redflow-cli"]);
-    cargo.args(["--target", platform.triple]).env("RUSTFLAGS", flags(root, cargo_home().as_deref()));
-    if platform.triple != host {
-        use_cross_tools(&mut cargo, platform);
+/// A build of the program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Build<'a> {
+    /// The release build of this machine, as `cargo build --release` makes it. If it is current, nothing is built.
+    Own(&'a Platform),
+    /// A build for others, in the folder of its target: its flags replace this machine's paths.
+    ForOthers { platform: &'a Platform, host: &'a str },
+}
+
+impl Build<'_> {
+    pub(crate) fn platform(&self) -> &Platform {
+        match self {
+            Self::Own(platform) | Self::ForOthers { platform, .. } => platform,
+        }
     }
-    tools::check(cargo)?;
-    let folder = tools::target_folder(root)?.join(platform.triple).join("release");
-    Ok(folder.join(platform.program()))
+
+    /// Builds the program for release and returns its path.
+    pub(crate) fn run(&self, root: &Path) -> Result<PathBuf, String> {
+        tools::check(self.command(root))?;
+        Ok(self.program(&tools::target_folder(root)?))
+    }
+
+    fn command(&self, root: &Path) -> Command {
+        let mut cargo = process::cargo(root, ["build", "--release", "--locked", "--package", "redflow-cli"]);
+        if let Self::ForOthers { platform, host } = self {
+            cargo.args(["--target", platform.triple]).env("RUSTFLAGS", flags(root, cargo_home().as_deref()));
+            if platform.triple != *host {
+                use_cross_tools(&mut cargo, platform);
+            }
+        }
+        cargo
+    }
+
+    /// The program in cargo's target folder.
+    fn program(&self, target_folder: &Path) -> PathBuf {
+        let folder = match self {
+            Self::Own(_) => target_folder.to_owned(),
+            Self::ForOthers { platform, .. } => target_folder.join(platform.triple),
+        };
+        folder.join("release").join(self.platform().program())
+    }
 }
 
 /// Replaces the paths of this machine, which messages of panics would contain.
@@ -130,7 +160,7 @@ pub(crate) fn oldest_glibc(program: &[u8]) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tools, flags, has_target, is_for, missing_tools, oldest_glibc, use_cross_tools};
+    use super::{Build, Tools, flags, has_target, is_for, missing_tools, oldest_glibc, use_cross_tools};
     use crate::package::platform::{PLATFORMS, by_triple};
     use crate::{process, root};
     use std::path::Path;
@@ -194,6 +224,26 @@ mod tests {
             ]
         );
         assert_eq!(env("x86_64-unknown-linux-musl"), ["CC_x86_64_unknown_linux_musl=musl-gcc"]);
+    }
+
+    #[test]
+    fn only_a_build_for_others_has_its_own_folder_and_flags() {
+        let host = "x86_64-unknown-linux-gnu";
+        let platform = by_triple(host).unwrap();
+        let folder = Path::new("target");
+        let parts = |build: Build<'_>| {
+            let command = build.command(&root());
+            let args: Vec<String> =
+                command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
+            let sets_flags = command.get_envs().any(|(name, _)| name == "RUSTFLAGS");
+            (args.join(" "), sets_flags, build.program(folder))
+        };
+        // The same command as in the README, so that cargo finds what is built.
+        let own = "build --release --locked --package redflow-cli";
+        assert_eq!(parts(Build::Own(platform)), (own.to_owned(), false, "target/release/redflow".into()));
+        let program = Path::new("target").join(host).join("release/redflow");
+        let for_others = Build::ForOthers { platform, host };
+        assert_eq!(parts(for_others), (format!("{own} --target {host}"), true, program));
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Checks the repository as a whole: private paths, descriptions of examples, tests of codes.
+//! Checks the repository as a whole: private paths, descriptions of examples, tests of codes, uses of phrases.
 
 use super::tracked_files;
 use redflow_contract::code::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
+use redflow_contract::phrases::PHRASES;
 use redflow_xtask::files;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Beginnings of paths that exist only on one machine. They are split so that this file does not name them.
@@ -59,6 +61,22 @@ fn untested(codes: &[(&str, String, &str)], tests: &str) -> Vec<String> {
         .map(|(code, ..)| {
             format!("no test names {code}; provoke it in one, or say on its page that it is reserved")
         })
+        .collect()
+}
+
+/// Every phrase is used. Translators would work on others for nothing.
+pub(crate) fn phrases(root: &Path) -> Vec<String> {
+    let is_source =
+        |path: &str| path.starts_with("runtime/") && path.contains("/src/") && path.ends_with(".rs");
+    let paths = tracked_files(root).into_iter().filter(|path| is_source(path));
+    let sources: String = paths.filter_map(|path| files::read(root, &path).ok()).collect();
+    let used: HashSet<&str> = sources
+        .split("phrases::")
+        .filter_map(|rest| rest.split(|char: char| !char.is_alphanumeric() && char != '_').next())
+        .collect();
+    let unused = PHRASES.iter().filter(|phrase| !used.contains(phrase.key));
+    unused
+        .map(|phrase| format!("no code uses `phrases::{}`; remove it in every language", phrase.key))
         .collect()
 }
 

@@ -13,7 +13,7 @@ use crate::hints::{Hints, display_run_id, format_question};
 use crate::run_source::{RemoteRuns, RunSource, is_damaged_run, print_run_error};
 use crate::terminal::{print_bytes, print_json, print_note, print_text};
 use crate::text::{format_payload, printable, printable_line};
-use crate::timeline::EventFormatter;
+use crate::timeline::{EventFormatter, format_tally};
 use crate::times::{format_duration, format_time};
 use owo_colors::OwoColorize;
 use redflow_contract::code::StoreCode;
@@ -141,10 +141,14 @@ fn format_head(run: &RunSummary, hints: Hints<'_>) -> String {
     let (id, name) = (printable_line(run.agent.node_id.as_str(), 80), printable_line(&run.name, 80));
     rows.push(("agent", if name.is_empty() || name == id { id } else { format!("{name} ({id})") }));
     rows.extend(run.source.as_ref().map(|source| ("flow", display_path(Path::new(source)))));
-    rows.push(("started", format_time(run.started_at)));
+    let by = run.by.as_ref().map_or(String::new(), |by| format!(", by {}", printable_line(by.as_str(), 80)));
+    rows.push(("started", format!("{}{by}", format_time(run.started_at))));
     if let Some(ended) = run.ended_at {
         let duration = format_duration(ended.saturating_sub(run.started_at));
         rows.push(("ended", format!("{}, after {duration}", format_time(ended))));
+    }
+    if let Some(tally) = run.tally.filter(|tally| tally.tokens() > 0) {
+        rows.push(("used", format_tally(&tally)));
     }
     if run.hung {
         let explanation = "it held its process, so no start resumes it";

@@ -1,0 +1,39 @@
+// A newcomer deploys the example with live models without a key: the editor says which model needs one, and what to do.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+
+const EXAMPLE = new URL("../../../node-red-bridge/examples/05-live-models.json", import.meta.url);
+const [AGENT, MODEL, NAME] = ["rf05-agent-openai", "rf05-openai", "gpt-5.4-mini"];
+
+export async function missingKey(fixture, t) {
+  await fixture.nodeRed.deploy(JSON.parse(await readFile(EXAMPLE, "utf8")));
+  for (const locale of ["de-DE", "es-ES", "en-US"]) {
+    const editor = await fixture.open(t, locale);
+    await editor.waitForCheck("checked");
+    await editor.waitForText(editor.node(AGENT).locator(".red-ui-flow-node-status-label"), NAME);
+    for (const id of [AGENT, MODEL]) {
+      await editor.triangle(id).waitFor();
+      assert.match(await editor.tooltip(editor.triangle(id)), new RegExp(`${NAME}[^]*OPENAI_API_KEY`));
+    }
+    assert.equal(await editor.triangle("rf05-agent-ollama").isVisible(), false);
+    const sidebar = await editor.openSidebar();
+    await editor.waitForText(sidebar, /: 3/);
+    const tray = await editor.open(AGENT);
+    await tray.getByRole("tab").nth(3).click();
+    const row = tray.getByRole("tabpanel").getByRole("group").first();
+    await editor.waitForText(row, "MODEL_KEY_MISSING");
+    await editor.waitForText(row, /OPENAI_API_KEY/);
+    await editor.screenshot(`missing-key-${locale.slice(0, 2)}`);
+    await editor.cancel();
+  }
+  // A key that is not deployed yet counts.
+  const editor = await fixture.open(t);
+  await editor.triangle(AGENT).waitFor();
+  await editor.open(MODEL);
+  await editor.type(editor.tray.locator("#node-input-apiKey"), "sk-of-a-newcomer");
+  await editor.done();
+  await editor.triangle(AGENT).waitFor({ state: "hidden" });
+  await editor.triangle(MODEL).waitFor({ state: "hidden" });
+  await editor.screenshot("missing-key-entered");
+}
