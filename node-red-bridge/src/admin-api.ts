@@ -12,8 +12,8 @@
 // GET  redflow/runtimes/:id/codes/:code            -> CodeEntry              redflow.read
 // GET  redflow/runtimes/:id/log                    -> LogLines               redflow.read
 // GET  redflow/runtimes/:id/tools                  -> RegistryTools          redflow.read
-// POST redflow/runtimes/:id/models/test  ModelForm -> ModelTest              redflow.write
-// POST redflow/runtimes/:id/models/list  ModelForm -> ModelList              redflow.write
+// POST redflow/runtimes/:id/models/test  ModelForm -> ModelTest              flows.write
+// POST redflow/runtimes/:id/models/list  ModelForm -> ModelList              flows.write
 // GET  redflow/operations                          -> OperationList          redflow.read
 // GET  redflow/agents/:id/errors                   -> AgentErrors            redflow.read
 //

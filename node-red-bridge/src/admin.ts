@@ -38,7 +38,8 @@ const NEEDS_NODE_RED = "NEEDS_NODE_RED";
 
 /** Registers the endpoints. */
 export function serveEditor(RED: Red): void {
-  const [read, write] = [RED.auth.needsPermission("redflow.read"), RED.auth.needsPermission("redflow.write")];
+  const permissions = ["redflow.read", "redflow.write", "flows.write"].map((name) => RED.auth.needsPermission(name));
+  const [read, write, deploy] = permissions as [AdminHandler, AdminHandler, AdminHandler];
   const get = (path: string, endpoint: Endpoint): void => {
     RED.httpAdmin.get(`/redflow/${path}`, read, handler(RED, endpoint));
   };
@@ -68,7 +69,8 @@ export function serveEditor(RED: Red): void {
   });
   post("runtimes/:id/check", read, (request) => check(RED, runtimeOf(request), requireBody(request)));
   for (const verb of ["test", "list"] as const) {
-    post(`runtimes/:id/models/${verb}`, write, (request) => askModel(runtimeOf(request), verb, requireBody(request)));
+    // A form may name environment variables, and its address gets their values: the right of a deploy.
+    post(`runtimes/:id/models/${verb}`, deploy, (request) => askModel(runtimeOf(request), verb, requireBody(request)));
   }
   for (const verb of ["cancel", "resolve"] as const) {
     post(`runtimes/:id/runs/:run/${verb}`, write, (request) => {

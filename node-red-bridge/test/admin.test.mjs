@@ -36,9 +36,10 @@ const state = async () => (await RED.request("GET", "/redflow/runtimes")).body.r
 
 test("reading and writing need different permissions", () => {
   const writes = RED.routes.filter(({ permission }) => permission === "redflow.write");
-  const models = ["test", "list"].map((verb) => `/redflow/runtimes/:id/models/${verb}`);
-  const expected = [...models, ...["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`)];
+  const expected = ["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`);
   assert.deepEqual(writes.map(({ path }) => path), expected);
+  const deploys = RED.routes.filter(({ permission }) => permission === "flows.write");
+  assert.deepEqual(deploys.map(({ path }) => path), ["test", "list"].map((verb) => `/redflow/runtimes/:id/models/${verb}`));
   const reads = RED.routes.filter(({ permission }) => permission === "redflow.read");
   assert.deepEqual([reads.length, RED.routes.length], [12, 16]);
 });

@@ -47,9 +47,9 @@ export const adminApi = {
   log: (runtime: string): Promise<LogLines> => get(`${runtimePath(runtime)}/log`),
   tools: (runtime: string): Promise<RegistryTools> => get(`${runtimePath(runtime)}/tools`),
   testModel: (runtime: string, form: ModelForm): Promise<ModelTest> =>
-    post(`${runtimePath(runtime)}/models/test`, form, "redflow.write", MODEL_TEST_MS),
+    post(`${runtimePath(runtime)}/models/test`, form, "flows.write", MODEL_TEST_MS),
   listModels: (runtime: string, form: ModelForm): Promise<ModelList> =>
-    post(`${runtimePath(runtime)}/models/list`, form, "redflow.write", MODEL_TEST_MS),
+    post(`${runtimePath(runtime)}/models/list`, form, "flows.write", MODEL_TEST_MS),
   operations: (): Promise<OperationList> => get("redflow/operations"),
   errors: (agent: string): Promise<AgentErrors> => get(`redflow/agents/${segment(agent)}/errors`),
 };
@@ -70,7 +70,7 @@ function post<T>(url: string, body: unknown, permission: Permission = "redflow.r
   return request({ method: "POST", url, data: JSON.stringify(body), contentType: "application/json", timeout }, permission);
 }
 
-type Permission = "redflow.read" | "redflow.write";
+type Permission = "redflow.read" | "redflow.write" | "flows.write";
 
 /** Whether the user has a permission, as far as the editor knows. Node-RED itself decides. */
 export function isAllowed(permission: Permission): boolean {

@@ -200,7 +200,9 @@ impl Memory for RedisMemory {
 
     fn check(&self) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
-            let script = scripts::CHECK.prepare_invoke();
+            // No session has this name: each has a colon.
+            let mut script = scripts::CHECK.prepare_invoke();
+            script.key(format!("{}check", self.key_prefix));
             self.connection.run_script(&script, self.timeout).await.map(|_| ())
         })
     }

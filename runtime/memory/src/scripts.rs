@@ -7,8 +7,10 @@
 use redis::Script;
 use std::sync::LazyLock;
 
-/// Replies `done`. It needs the permission that every other script needs too.
-pub(crate) static CHECK: LazyLock<Script> = LazyLock::new(|| Script::new("return {'done'}"));
+/// Replies `done` if Redis lets the memory write: a replica, a full Redis or a missing permission does not.
+pub(crate) static CHECK: LazyLock<Script> = LazyLock::new(|| {
+    Script::new("redis.call('RPUSH', KEYS[1], ''); redis.call('DEL', KEYS[1]); return {'done'}")
+});
 
 /// Replies `turns` and the newest turns within the limits, newest first; or `legacy` and its bytes; or an
 /// error: `type KEY`, `junk`, `large KEY BYTES LIMIT`.

@@ -29,8 +29,8 @@ const QUESTION: &str = "This is a test of the connection. Return a FINAL action 
 const SCHEMA_QUESTION: &str = "Say hello in one short sentence.";
 const SCHEMA_WORD: &str = "follows-the-schema";
 
-/// How long each call of a test may take.
-const MAX_CALL_TIME: Duration = Duration::from_secs(120);
+/// How long a test may take, with all its calls. The editor waits 120 s for it.
+const MAX_TEST_TIME: Duration = Duration::from_secs(110);
 
 /// The most models that an error names.
 const MAX_NAMED_MODELS: usize = 10;
@@ -88,12 +88,17 @@ impl ModelTester {
     pub async fn test(&self) -> ModelTest {
         let test = ActionTest::new(QUESTION);
         let since = Instant::now();
-        let answer = self.call(&test.transcript, &test.answer_kind).await;
+        let time_left = || MAX_TEST_TIME.saturating_sub(since.elapsed());
+        let answer = self.call(&test.transcript, &test.answer_kind, time_left()).await;
         let duration = since.elapsed();
         let is_away = |failure: &Failure| {
             matches!(failure.code, RunErrorCode::ProviderUnavailable | RunErrorCode::Timeout)
         };
-        let list = if answer.as_ref().is_err_and(is_away) { None } else { self.list().await.ok() };
+        let list = if answer.as_ref().is_err_and(is_away) {
+            None
+        } else {
+            tokio::time::timeout(time_left(), self.list()).await.ok().and_then(Result::ok)
+        };
         let list = list.unwrap_or_default();
         let sent = self.model.describe_request(&test.answer_kind);
         let info = self.model.info();
@@ -132,22 +137,27 @@ impl ModelTester {
                     }
                 }
                 report.answer = self.shown_answer(answer.text);
-                report.schema = self.test_schema(report.sent.as_ref()).await;
+                report.schema = self.test_schema(report.sent.as_ref(), time_left()).await;
             }
         }
         report
     }
 
-    async fn call(&self, transcript: &Transcript, answer_kind: &AnswerKind) -> Result<ModelAnswer, Failure> {
+    async fn call(
+        &self,
+        transcript: &Transcript,
+        answer_kind: &AnswerKind,
+        time: Duration,
+    ) -> Result<ModelAnswer, Failure> {
         let request = ModelRequest { answer_kind, ..ModelRequest::for_text(transcript) };
-        tokio::time::timeout(MAX_CALL_TIME, self.model.call(request)).await.unwrap_or_else(|_| {
-            let message = format!("the model did not answer within {} s", MAX_CALL_TIME.as_secs());
+        tokio::time::timeout(time, self.model.call(request)).await.unwrap_or_else(|_| {
+            let message = format!("the model did not answer within {} s", time.as_secs());
             Err(Failure { code: RunErrorCode::Timeout, message })
         })
     }
 
     /// Whether the server follows a schema that the question does not mention. None if there is no whole answer.
-    async fn test_schema(&self, sent: Option<&SentRequest>) -> Option<SchemaUse> {
+    async fn test_schema(&self, sent: Option<&SentRequest>, time: Duration) -> Option<SchemaUse> {
         if sent?.response_format != SentFormat::JsonSchema {
             return Some(SchemaUse::NotSent);
         }
@@ -160,7 +170,7 @@ impl ModelTester {
         let answer_kind = AnswerKind::Reply(Reply { format, ..Reply::default() });
         let mut transcript = Transcript::default();
         transcript.push(Arc::new(ChatMessage::new(ChatRole::User, SCHEMA_QUESTION)));
-        let answer = self.call(&transcript, &answer_kind).await.ok()?;
+        let answer = self.call(&transcript, &answer_kind, time).await.ok()?;
         let value: Value = serde_json::from_str(&answer.text).unwrap_or_default();
         if value == json!({"code": SCHEMA_WORD}) {
             return Some(SchemaUse::Honoured);

@@ -43,7 +43,8 @@ fn every_documented_option_exists() {
 
 #[test]
 fn the_declared_native_types_run() {
-    let runs = |node: &&NodeDeclaration| !STRUCTURE_TYPES.contains(&node.node_type.name);
+    // A config node holds properties of others.
+    let runs = |node: &&NodeDeclaration| !STRUCTURE_TYPES.contains(&node.node_type.name) && !node.config;
     for node in NODES.iter().filter(runs) {
         let type_name = node.node_type.name;
         let flow = serde_json::json!([{"id": "n", "type": type_name, "x": 1, "y": 1, "wires": []}]);

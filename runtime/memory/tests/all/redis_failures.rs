@@ -147,7 +147,8 @@ async fn refusals_of_redis_are_reported_in_our_own_words() {
     let eve = server.props(&json!({"username": "eve", "password": "p"}));
     let eve = build(&adapters, "redis-memory", "n", eve);
     let forbidden = failure("Redis does not allow this user the commands that a memory needs");
-    assert_eq!(eve.recall("f:s").await, Err(forbidden));
+    assert_eq!(eve.recall("f:s").await, Err(forbidden.clone()));
+    assert_eq!(eve.check().await, Err(forbidden));
 
     append_turn(&memory, "f:s", "1").await.unwrap();
     let set = |name: &'static str, value: &'static str| {
@@ -157,13 +158,13 @@ async fn refusals_of_redis_are_reported_in_our_own_words() {
     };
     let _: () = set("maxmemory", "1").query_async(&mut raw).await.unwrap();
     assert_eq!(append_turn(&memory, "f:s", "2").await, Err(failure("Redis is out of memory")));
+    assert_eq!(memory.check().await, Err(failure("Redis is out of memory")));
     let _: () = set("maxmemory", "0").query_async(&mut raw).await.unwrap();
     assert_eq!(user_texts(&memory, "f:s").await, ["1"]);
     let _: () = redis::cmd("REPLICAOF").arg(&["127.0.0.1", "1"]).query_async(&mut raw).await.unwrap();
-    assert_eq!(
-        append_turn(&memory, "f:s", "2").await,
-        Err(failure("Redis refused the command with READONLY"))
-    );
+    let refused = failure("Redis refused the command with READONLY");
+    assert_eq!(append_turn(&memory, "f:s", "2").await, Err(refused.clone()));
+    assert_eq!(memory.check().await, Err(refused));
 }
 
 #[tokio::test]
