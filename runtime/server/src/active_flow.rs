@@ -176,7 +176,8 @@ impl FlowBuilder {
             flows.iter().enumerate().map(|(index, flow)| (flow.id.to_string(), index)).collect();
         for (tab, mut state) in agents {
             if let Some(error) = build_errors.get(&state.node.id) {
-                (state.ready, state.problems) = (false, vec![build_problem(&state.node, error)]);
+                state.ready = false;
+                state.problems.insert(0, build_problem(&state.node, error));
             }
             let index = *tab_index.entry(tab).or_insert_with_key(|tab| {
                 // The agent is on no tab and names none.

@@ -29,9 +29,6 @@ const QUESTION: &str = "This is a test of the connection. Return a FINAL action 
 const SCHEMA_QUESTION: &str = "Say hello in one short sentence.";
 const SCHEMA_WORD: &str = "follows-the-schema";
 
-/// How long a test may take, with all its calls. The editor waits 120 s for it.
-const MAX_TEST_TIME: Duration = Duration::from_secs(110);
-
 /// The most models that an error names.
 const MAX_NAMED_MODELS: usize = 10;
 
@@ -84,11 +81,11 @@ impl ModelTester {
     }
 
     /// Calls the model once for a valid action. If the request had a schema, a second call finds out whether the
-    /// server follows it.
-    pub async fn test(&self) -> ModelTest {
+    /// server follows it. All calls together end within `limit`.
+    pub async fn test(&self, limit: Duration) -> ModelTest {
         let test = ActionTest::new(QUESTION);
         let since = Instant::now();
-        let time_left = || MAX_TEST_TIME.saturating_sub(since.elapsed());
+        let time_left = || limit.saturating_sub(since.elapsed());
         let answer = self.call(&test.transcript, &test.answer_kind, time_left()).await;
         let duration = since.elapsed();
         let is_away = |failure: &Failure| {

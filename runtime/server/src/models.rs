@@ -8,9 +8,12 @@ use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::keyed_models::{KeyedModels, StoredKeys};
 use crate::model_test::ModelTester;
+use crate::principal::principal;
 use crate::response::{ApiResult, Problem, json, printable};
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use redflow_access::Caller;
 use redflow_contract::Message;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::catalogue::lookup;
@@ -24,10 +27,14 @@ use redflow_contract::secret::PASSWORD_MASK;
 use redflow_flow::{ProcessSecrets, RawFlow};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use url::{Origin, Url};
 
 /// Bytes of a body.
 const MAX_BODY_BYTES: usize = 256 * 1024;
+
+/// How long a test may take, with all its calls. The editor waits 120 s for it.
+const MAX_TEST_TIME: Duration = Duration::from_secs(110);
 
 /// The id of the node in the flow that is made of the request.
 const NODE: &str = "model";
@@ -35,16 +42,26 @@ const NODE: &str = "model";
 /// Properties of a node that are not about the model. A disabled node can be tested, too.
 const PLACE: [&str; 7] = ["id", "z", "g", "d", "x", "y", "wires"];
 
-pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
+pub(crate) async fn test(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> ApiResult {
     let (request, _) = body::read_limited(&headers, body, &app, MAX_BODY_BYTES).await?;
     let _slot = app.work_slots.connection_test().ok_or_else(too_many_tests)?;
-    Ok(json(200, &tester(&app, request)?.test().await))
+    Ok(json(200, &tester(&app, &caller, request)?.test(MAX_TEST_TIME).await))
 }
 
-pub(crate) async fn list(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> ApiResult {
     let (request, _) = body::read_limited(&headers, body, &app, MAX_BODY_BYTES).await?;
     let _slot = app.work_slots.connection_test().ok_or_else(too_many_tests)?;
-    let list = tester(&app, request)?.list().await;
+    let list = tester(&app, &caller, request)?.list().await;
     Ok(json(200, &list.map_err(|Failure { code, message }| problem(code, message))?))
 }
 
@@ -57,7 +74,16 @@ fn problem(code: RunErrorCode, message: String) -> Problem {
     ApiError { code: ProblemCode::Run(code), message, report: None, revision: None }.into()
 }
 
-fn tester(app: &App, request: ModelTestRequest) -> Result<ModelTester, Problem> {
+/// Builds the model of a request. The log says who calls which server: a key of the request may name a variable of the
+/// environment, as in a flow that the caller may deploy.
+fn tester(app: &App, caller: &Caller, request: ModelTestRequest) -> Result<ModelTester, Problem> {
+    let tester = build_tester(app, request)?;
+    let (by, address) = (principal(caller), tester.address().unwrap_or_default());
+    tracing::info!(by = by.as_str(), address, "a model is tested");
+    Ok(tester)
+}
+
+fn build_tester(app: &App, request: ModelTestRequest) -> Result<ModelTester, Problem> {
     let ModelTestRequest { type_name, mut config, credentials, node, instance } = request;
     if lookup(&type_name).role != Role::Model {
         let text = format!("`{}` is not a type of model. /api/catalogue lists them.", printable(&type_name));

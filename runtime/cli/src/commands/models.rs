@@ -20,6 +20,10 @@ use redflow_flow::{ProcessSecrets, resolve_process_env};
 use redflow_server::ModelTester;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Duration;
+
+/// How long a test may take, with all its calls. A slow machine may need minutes; `timeout` of the node ends each call.
+const MAX_TEST_TIME: Duration = Duration::from_secs(30 * 60);
 
 pub(crate) fn models(options: &ModelsOptions, context: &AppContext) -> CommandResult {
     let ModelsCommand::Test(options) = &options.command;
@@ -38,7 +42,7 @@ fn test(options: &ModelTestOptions, context: &AppContext) -> Result<Exit, String
     check_properties(context, &node, &props)?;
     let tester = ModelTester::new(&context.adapters, &process_env, &node, &props)?;
     let runtime = new_runtime().map_err(|_| "cannot start".to_owned())?;
-    let report = runtime.block_on(tester.test());
+    let report = runtime.block_on(tester.test(MAX_TEST_TIME));
     let printed = if options.json { print_json(&report) } else { print_text(&format_result(&report)) };
     Ok(printed.max(if report.ok { Exit::Success } else { Exit::Failure }))
 }
@@ -111,7 +115,8 @@ fn node_of_flow(
     if lookup(&node.type_name).role != Role::Model {
         return Err(format!("`{id}` is not a model but a `{}`", printable_line(&node.type_name, 100)));
     }
-    let props = flow.resolved_props(ix, &process_env, ProcessSecrets::InSecretProperties);
+    let mut props = flow.resolved_props(ix, &process_env, ProcessSecrets::InSecretProperties);
+    flow.add_shared_key(ix, &node.type_name, &mut props, &process_env);
     Ok((node, props))
 }
 
