@@ -3,6 +3,7 @@
 
 import { killedAndRestarted } from "./editor/sidecar-killed.mjs";
 import { twoHundredAgents } from "./editor/many-agents.mjs";
+import { agentProblems } from "./editor/agent-problems.mjs";
 import * as agentDialog from "./editor/agent-dialog.mjs";
 import * as aiAgent from "./editor/ai-agent.mjs";
 import { tenThousandEvents } from "./editor/many-events.mjs";
@@ -19,6 +20,7 @@ import { LINES } from "./kit/node-red.mjs";
 const SCENARIOS = {
   "imports, deploys and runs the example": runExample,
   "names a model without a key": missingKey,
+  "shows what is wrong with an agent, and whose run it is": agentProblems,
   "the agent's dialog has four tabs": agentDialog.fourTabs,
   "its tab Tools lists the connected tools": agentDialog.tools,
   "wiring a tool allows it": agentDialog.wiringAllows,
