@@ -6,6 +6,7 @@ import { hasWireTo, usesTool } from "./bound-tools";
 import { isToolRequest } from "./calls";
 import { Failure } from "./failure";
 import { onInput } from "./guard";
+import { setHttpStatus } from "./http-status";
 import type { Definition, Msg, Red, RedNode } from "./red";
 import { dropRefusedAgain, isRefusal } from "./refused-edges";
 import { registerNode } from "./register";
@@ -49,9 +50,10 @@ export function registerAgent(RED: Red, type: string): void {
         dropReply(this, "its call is no longer known");
         done();
       } else if (runtime === undefined) {
-        const { text: message, phrase } = sentence("no_runtime");
-        const failure = new Failure("CONFIG_INVALID", message);
-        agentErrors.add(this.id, { code: failure.code, message, phrase });
+        const { text, phrase } = sentence("no_runtime");
+        const failure = new Failure("CONFIG_INVALID", text);
+        agentErrors.add(this.id, { code: failure.code, message: text, phrase });
+        setHttpStatus(message, failure.code);
         done(failure);
       } else {
         runtime.runs.start(this, message, send, done);

@@ -5,6 +5,7 @@ import type { Diagnostic } from "@redflow/bindings";
 import { agentErrors } from "./agent-errors";
 import { Failure } from "./failure";
 import { guard } from "./guard";
+import { setHttpStatus } from "./http-status";
 import type { Msg, Red, RedNode, SendEvent } from "./red";
 import { type Sentence, sentence } from "./sentence";
 
@@ -38,7 +39,7 @@ export function refusedEdges(diagnostics: readonly Diagnostic[], isAgent: (id: s
 }
 
 /** The codes with which a refused agent fails every message. */
-const REFUSAL_CODES = new Set<unknown>(["EDGE_REJECTED", "CONFIG_INVALID", "NEEDS_NODE_RED"]);
+const REFUSAL_CODES = new Set<unknown>(["EDGE_REJECTED", "CONFIG_INVALID", "MODEL_KEY_MISSING", "NEEDS_NODE_RED"]);
 
 /** Whether a message carries the error of an agent that has refused it. */
 export function isRefusal({ error }: Msg): boolean {
@@ -84,7 +85,10 @@ function isDropped(RED: Red, event: SendEvent): boolean {
           const failure = new Failure("EDGE_REJECTED", problem.text);
           agentErrors.add(agent.id, { code: failure.code, message: failure.message, phrase: problem.phrase });
           // For Catch nodes. It does not fail the call that the message may belong to: its reply comes another way.
-          agent.error(failure, msg);
+          // A copy: the nodes at other wires may get the same message.
+          const failed = { ...msg };
+          setHttpStatus(failed, failure.code);
+          agent.error(failure, failed);
         }
       });
       return true;

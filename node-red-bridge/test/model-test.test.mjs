@@ -49,4 +49,6 @@ test("shows what is known of a test", () => {
     ["schema", "not sent"],
     ["window", "4096 tokens"],
   ]);
+  globalThis.RED = { _: translator("de"), i18n: { lang: () => "de" } };
+  assert.match(testRows(most).find(([key]) => key === "speed")[1], /^12,3 /);
 });

@@ -74,6 +74,12 @@ test("drops a message on a refused wire, and its agent reports that", async (t) 
   const [errorCount, warningCount] = [RED.byId.get("ag").errors.length, RED.byId.get("ag").warnings.length];
   assert.equal(hook(sent("bad", 1, "ag", { ...message, error: { code: "EDGE_REJECTED", source: { id: "good" } } })), false);
   assert.deepEqual([RED.byId.get("ag").errors.length, RED.byId.get("ag").warnings.length], [errorCount, warningCount + 1]);
+  // Behind http in, the reported message has the status of the code. Nodes at other wires keep theirs.
+  const request = { ...message, res: {} };
+  const reported = [];
+  RED.byId.get("ag").error = (_, { statusCode, res }) => reported.push([statusCode, res === request.res]);
+  assert.equal(hook(sent("bad", 1, "ag", request)), false);
+  assert.deepEqual([reported, request.statusCode], [[[500, true]], undefined]);
   // The message is dropped even if the agent throws.
   RED.byId.get("ag").error = () => assert.fail("mine");
   assert.equal(hook(sent("bad", 1, "ag", message)), false);
@@ -153,13 +159,13 @@ test("a refused agent drops a message that was refused before", async (t) => {
   RED.deploy(runtime, agent("ag"), agent("well"), { id: "bad", type: "x" });
   await until("timeout", () => RED.byId.get("ag").statuses.some(({ fill }) => fill === "red"));
   const source = { id: "ag", type: "agent-core", name: "", count: 1 };
-  const refusals = ["EDGE_REJECTED", "CONFIG_INVALID"].map((code) => ({ code, message: "no", source }));
+  const refusals = ["EDGE_REJECTED", "CONFIG_INVALID", "MODEL_KEY_MISSING"].map((code) => ({ code, message: "no", source }));
   for (const error of [...refusals, { ...refusals[0], source: { id: "well" } }, { code: "EDGE_REJECTED" }]) {
     assert.deepEqual(RED.send("ag", { payload: 1, error }).done, [undefined]);
   }
   const own = RED.byId.get("ag");
   // Without an error for Catch nodes.
-  assert.deepEqual([own.errors, own.warnings.length, agentErrors.list("ag").length], [[], 4, 4]);
+  assert.deepEqual([own.errors, own.warnings.length, agentErrors.list("ag").length], [[], 5, 5]);
   const starts = () => messages.filter(({ type }) => type === "start").length;
   assert.equal(starts(), 0);
   // Messages with other errors start runs, and a ready agent accepts every message.
@@ -173,7 +179,8 @@ test("a refused agent drops a message that was refused before", async (t) => {
   await until("timeout", () => starts() === others.length + 2);
   // An agent without a runtime is refused too.
   RED.deploy(agent("ag"));
-  const { done } = RED.send("ag", { payload: 1 });
-  assert.equal(done[0].code, "CONFIG_INVALID");
+  const message = { payload: 1, res: {} };
+  const { done } = RED.send("ag", message);
+  assert.deepEqual([done[0].code, message.statusCode], ["CONFIG_INVALID", 500]);
   assert.deepEqual(RED.send("ag", { payload: 1, error: { ...refusals[1] } }).done, [undefined]);
 });

@@ -219,13 +219,38 @@ export function noteKey(variable: string, elsewhere?: string): void {
   const [key, shared] = [$(`#${PREFIX}-apiKey`), $(`#${PREFIX}-keyNode`)];
   const other = $(`#${PREFIX}-${elsewhere ?? ""}`);
   const note = $("<div>", { class: "redflow-note" }).appendTo(key.closest(".form-row"));
+  /** Whether each shared key has a key. */
+  const stored = new Map<string, boolean>();
+  const look = async (keyNode: EditorNode): Promise<void> => {
+    const has = await hasKey(keyNode);
+    if (stored.get(keyNode.id) !== has) {
+      stored.set(keyNode.id, has);
+      update();
+    }
+  };
   const update = (): void => {
-    const isShared = Boolean(RED.nodes.node(String(shared.val() ?? "")));
+    const keyNode = RED.nodes.node(String(shared.val() ?? ""));
+    const isShared = keyNode !== null;
+    if (keyNode !== null) {
+      void look(keyNode);
+    }
+    const source = keyNode === null ? "keyFrom" : (stored.get(keyNode.id) ?? true) ? "keyShared" : "keySharedEmpty";
     const isNeeded = isBlank(key.val()) && (isShared || elsewhere === undefined || isBlank(other.val()));
-    note.text(isShared ? text("fields.keyShared") : text("fields.keyFrom", { variable })).toggle(isNeeded);
+    note.text(text(`fields.${source}`, { variable })).toggle(isNeeded);
   };
   for (const field of [key, shared, other]) {
     field.on("input change", update);
   }
   update();
+}
+
+/** Whether a key node has a key. Until a dialog has loaded its credentials, only Node-RED knows. */
+async function hasKey({ id, type, credentials }: EditorNode): Promise<boolean> {
+  try {
+    const known = credentials ?? ((await $.getJSON(`credentials/${type}/${encodeURIComponent(id)}`)) as Record<string, unknown>);
+    return known["has_apiKey"] === true || !isBlank(known["apiKey"]);
+  } catch {
+    // The user may not read it.
+    return true;
+  }
 }

@@ -78,7 +78,7 @@ interface EditorRed {
     annotations: { register(id: string, options: object): void };
   };
   history: {
-    depth(): number;
+    list(): EditorHistoryEvent[];
     peek(): EditorHistoryEvent | undefined;
     push(event: EditorHistoryEvent): void;
     replace(event: EditorHistoryEvent): void;

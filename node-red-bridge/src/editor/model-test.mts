@@ -6,6 +6,7 @@ import type { ModelForm } from "../admin-api.js";
 import { RequestError, adminApi } from "./admin-client.mjs";
 import { MAX_ROW_CHARS, button, cut, element, untrusted } from "./dom.mjs";
 import { typedValue } from "./fields.mjs";
+import { formatDecimal } from "./formats.mjs";
 import { STORED_SECRET, isBlank } from "./rules.mjs";
 import { text } from "./text.mjs";
 
@@ -31,8 +32,17 @@ export function prepareModelTest(node: EditorNode): void {
     return;
   }
   const answer = element("div", { class: "redflow-test-answer", attributes: { role: "status" } });
+  let isBusy = false;
+  const setBusy = (busy: boolean): void => {
+    isBusy = busy;
+    buttons.forEach((one) => one.setAttribute("aria-disabled", String(busy)));
+  };
   const ask = async <T,>(send: (runtime: string, form: ModelForm) => Promise<T>, show: (response: T) => Node[]): Promise<void> => {
-    buttons.forEach((one) => (one.disabled = true));
+    // A disabled button would lose the focus.
+    if (isBusy) {
+      return;
+    }
+    setBusy(true);
     answer.replaceChildren(text("fields.test.busy"));
     try {
       const runtime = await connectedRuntime();
@@ -41,7 +51,7 @@ export function prepareModelTest(node: EditorNode): void {
     } catch (error) {
       answer.replaceChildren(...describeFailure(error));
     } finally {
-      buttons.forEach((one) => (one.disabled = false));
+      setBusy(false);
     }
   };
   const test = button(text("fields.test.test"), () => void ask(adminApi.testModel, describeTest));
@@ -77,7 +87,7 @@ export function describeTest(test: ModelTest): Node[] {
     element("li", {}, element("span", { class: "redflow-hint", text: `${text(`fields.test.row.${key}`)}: ` }), untrusted("span", value, { maxChars: MAX_ROW_CHARS })),
   );
   const head = ok
-    ? [element("strong", { text: text("fields.test.ok", { seconds: (durationMs / 1000).toFixed(1) }) })]
+    ? [element("strong", { text: text("fields.test.ok", { seconds: formatDecimal(durationMs / 1000, 1) }) })]
     : failed(error?.code ?? "", error?.message ?? "");
   const details = answer === undefined ? [] : [element("details", {}, element("summary", { text: text("fields.test.answer") }), untrusted("pre", answer, { class: "redflow-prompt" }))];
   const isUseful = usage !== undefined || sent !== undefined;
@@ -92,7 +102,7 @@ export function testRows({ sent, server, model, answeredBy, usage, tokensPerSeco
     ["address", sent?.address],
     ["model", answeredBy ?? model],
     ["tokens", tokens],
-    ["speed", tokensPerSecond === undefined ? undefined : text("fields.test.perSecond", { n: tokensPerSecond.toFixed(1) })],
+    ["speed", tokensPerSecond === undefined ? undefined : text("fields.test.perSecond", { n: formatDecimal(tokensPerSecond, 1) })],
     ["schema", schema === undefined ? undefined : text(`fields.test.schema.${schema}`)],
     ["window", contextWindow === undefined ? undefined : text("fields.test.windowTokens", { n: contextWindow })],
   ];

@@ -32,8 +32,8 @@ const NAMES = ["toolName", "name", "ids"];
 /** The operations of installed nodes; undefined until a wire is drawn. */
 let operations: Operations | undefined;
 let known = new Map<string, ConnectedTools>();
-/** The steps of the undo history. It grows with a change of the user, and shrinks when the user takes one back. */
-let lastDepth = 0;
+/** The steps of the undo history that were there at the last update. One that comes back when the user takes a later one back is not new. */
+const seen = new WeakSet<EditorHistoryEvent>();
 let isScheduled = false;
 
 export function startToolTicks(): void {
@@ -52,8 +52,8 @@ async function update(): Promise<void> {
   // Before the request: another change may come while it waits.
   const before = known;
   const event = RED.history.peek();
-  const isNew = event !== undefined && RED.history.depth() > lastDepth && changesTools(event);
-  lastDepth = RED.history.depth();
+  const isNew = event !== undefined && !seen.has(event) && changesTools(event);
+  RED.history.list().forEach((step) => seen.add(step));
   if (isNew) {
     operations ??= (await adminApi.operations().catch(() => ({ operations: {} }))).operations;
   }
@@ -118,10 +118,14 @@ function allowTools(agent: EditorNode, before: ConnectedTools, after: ConnectedT
 /** Makes one step of the undo history of the user's change and these edits. */
 function record(event: EditorHistoryEvent, edits: EditorHistoryEvent[]): void {
   if (RED.history.peek() === event) {
-    RED.history.replace({ t: "multi", events: [event, ...edits], dirty: event.dirty ?? false });
+    const step = { t: "multi", events: [event, ...edits], dirty: event.dirty ?? false };
+    seen.add(step);
+    RED.history.replace(step);
   } else {
-    edits.forEach((edit) => RED.history.push(edit));
-    lastDepth = RED.history.depth();
+    for (const edit of edits) {
+      seen.add(edit);
+      RED.history.push(edit);
+    }
   }
   RED.view.redraw();
 }

@@ -76,11 +76,13 @@ phrases! {
     service_disabled(service, role, agent) "`{service}`, the {role} of {agent}, is disabled";
     service_disabled_help(service, role) "Enable `{service}` and deploy, or use another {role}.";
     memory_silent() "the memory does not answer";
+    redis_unreachable() "Redis cannot be reached";
     memory_fails(reason, memory) "{reason}: the agent runs without its memory `{memory}`";
     too_many_services(agent, count, roles, names) "{agent} has {count} {roles}: {names}";
     too_many_services_help(role) "Keep one {role} and remove the wires or properties that bind the others.";
     model_key_missing(model) "`{model}` has no API key";
     model_key_missing_help(variable) "Open the node, enter its API key and deploy. Or set {variable} where the sidecar runs, and restart it.";
+    model_key_missing_shared_help(key, variable) "Enter the API key in the shared key `{key}` and deploy. Or set {variable} where the sidecar runs, and restart it.";
     session_shared(memory) "messages without `msg.sessionId` all share one conversation in {memory}";
     session_shared_help() "Set `sessionId` on the agent, such as `{{msg.userId}}`, or send `msg.sessionId`.";
 

@@ -22,6 +22,17 @@ pub fn key_node_type(type_name: &str) -> Option<&'static str> {
 }
 
 impl ResolvedFlow {
+    /// The config node that a model names in `keyNode`, if it is one of the model's provider. `props` are resolved properties of
+    /// the model at `ix`.
+    #[must_use]
+    pub fn key_node(&self, ix: NodeIx, type_name: &str, props: &Map<String, Value>) -> Option<NodeIx> {
+        let (expected, id) = (key_node_type(type_name)?, text_of(props, KEY_NODE)?);
+        match self.find_from(self.nodes[ix].scope, id) {
+            Wire::To(key_node) if self.raw(key_node).type_name == expected => Some(key_node),
+            _ => None,
+        }
+    }
+
     /// Gives a model the key of the config node that its `keyNode` names. A key of the model itself stays.
     /// `props` are resolved properties of the model at `ix`. The result must not be shown or stored. Returns the config
     /// node, if its key was taken.
@@ -32,9 +43,8 @@ impl ResolvedFlow {
         props: &mut Map<String, Value>,
         process: ProcessEnv<'_>,
     ) -> Option<NodeIx> {
-        let (expected, id) = (key_node_type(type_name)?, text_of(props, KEY_NODE)?);
-        let Wire::To(key_node) = self.find_from(self.nodes[ix].scope, id) else { return None };
-        if self.raw(key_node).type_name != expected || key_of(props).is_some() {
+        let key_node = self.key_node(ix, type_name, props)?;
+        if key_of(props).is_some() {
             return None;
         }
         let shared = self.resolved_props(key_node, process, ProcessSecrets::InSecretProperties);

@@ -4,6 +4,7 @@
 //! limit of the caller and queues nothing for later: a call that fails, fails at once.
 
 use crate::failure::memory_error;
+use redflow_contract::phrases;
 use redflow_contract::run_error::Failure;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
@@ -141,7 +142,7 @@ fn is_lost(error: &RedisError) -> bool {
 fn failure_of(error: &RedisError) -> Failure {
     let code = error.code().unwrap_or_default();
     match (error.kind(), code) {
-        (ErrorKind::Io, _) => memory_error("Redis cannot be reached"),
+        (ErrorKind::Io, _) => memory_error(phrases::redis_unreachable().text),
         (ErrorKind::AuthenticationFailed, _) | (_, "WRONGPASS") => {
             memory_error("Redis refused the user name or the password")
         }

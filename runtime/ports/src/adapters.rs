@@ -56,16 +56,24 @@ pub struct BuildError {
     pub reason: String,
     /// The environment variable for the key that a model lacks; none if something else is wrong.
     pub missing_key: Option<&'static str>,
+    /// The label of the config node that the model names for its key.
+    pub shared_key: Option<String>,
 }
 
 impl BuildError {
     /// An error about a node of which nothing but the summary is known.
     #[must_use]
     pub fn new(node: &NodeSummary, reason: impl Into<String>) -> Self {
-        let label = if node.name.is_empty() { node.id.as_str() } else { &node.name };
-        let label = label.chars().take(MAX_LABEL_CHARS).collect();
-        Self { node: Box::new(node.clone()), label, reason: reason.into(), missing_key: None }
+        let (label, node) = (label_of(node), Box::new(node.clone()));
+        Self { node, label, reason: reason.into(), missing_key: None, shared_key: None }
     }
+}
+
+/// How people know a node of which only the summary is known: its name, else its id.
+#[must_use]
+pub fn label_of(node: &NodeSummary) -> String {
+    let label = if node.name.is_empty() { node.id.as_str() } else { &node.name };
+    label.chars().take(MAX_LABEL_CHARS).collect()
 }
 
 impl NodeConfig<'_> {

@@ -207,7 +207,10 @@ fn build_problem(agent: &NodeSummary, error: &BuildError) -> Diagnostic {
         Some(variable) => Diagnostic::new(
             DiagnosticCode::ModelKeyMissing,
             phrases::model_key_missing(&error.label),
-            phrases::model_key_missing_help(variable),
+            match &error.shared_key {
+                Some(key) => phrases::model_key_missing_shared_help(key, variable),
+                None => phrases::model_key_missing_help(variable),
+            },
         ),
         None => {
             let message = phrases::build_failed(&error.label, &error.reason);

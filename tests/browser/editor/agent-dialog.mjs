@@ -67,6 +67,19 @@ export async function wiringAllows(fixture, t) {
   };
   await editor.wire("agent", 1, "calc");
   await allowed(["calculator"]);
+  // A moved node is a step of the history without an event about wires. Both steps are taken back.
+  await editor.undo();
+  await page.evaluate(() => {
+    const n = RED.nodes.node("answer");
+    RED.history.push({ t: "move", nodes: [{ n, ox: n.x, oy: n.y, dirty: true, moved: n.moved }], dirty: RED.nodes.dirty() });
+  });
+  await editor.wire("agent", 1, "calc");
+  await allowed(["calculator"]);
+  await editor.undo();
+  await allowed([]);
+  await editor.undo();
+  await editor.wire("agent", 1, "calc");
+  await allowed(["calculator"]);
   await editor.wire("agent", 1, "mail");
   await allowed(["calculator", "send_mail"]);
   assert.deepEqual(await editor.value("agent", "validationErrors") ?? [], []);

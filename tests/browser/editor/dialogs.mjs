@@ -170,8 +170,11 @@ export async function parameters(fixture, t) {
 export async function sharedKey(fixture, t) {
   const editor = await fixture.deployAndOpen(t, withRuntime(fixture, "05-live-models"));
   const { page } = editor;
+  for (const id of ["rf05-openai", "rf05-agent-openai"]) {
+    await editor.triangle(id).waitFor();
+  }
   await editor.openById("rf05-openai");
-  await editor.waitForText(editor.tray, "Empty: the model uses the shared key.");
+  await editor.waitForText(editor.tray, /shared key, but that has no key yet/);
   await editor.screenshot("shared-key");
   await editor.tray.locator("#node-input-keyNode").selectOption("_ADD_");
   await editor.waitForText(editor.tray, /OPENAI_API_KEY/);
@@ -194,7 +197,14 @@ export async function sharedKey(fixture, t) {
   await editor.screenshot("key-node");
   await page.locator("#node-config-dialog-ok").click();
   await editor.waitForDialogClosed();
+  // The key counts for the model that names it, and for its agent.
+  for (const id of ["rf05-openai", "rf05-agent-openai"]) {
+    await editor.triangle(id).waitFor({ state: "hidden" });
+  }
   await editor.deploy();
+  await editor.openById("rf05-openai");
+  await editor.waitForText(editor.tray, "Empty: the model uses the shared key.");
+  await editor.cancel();
   // No browser gets the key back.
   assert.ok(!JSON.stringify(await fixture.nodeRed.flows()).includes("sk-shared-of-the-browser"));
   await page.evaluate(() => RED.editor.editConfig("", "openai-key", "rf05-openai-key", "node-config-input"));
@@ -210,10 +220,14 @@ export async function modelTest(fixture, t) {
   const editor = await fixture.deployAndOpen(t, [...flow.filter(({ id }) => id !== key.id), key]);
   fixture.model.setAnswers({ action: "final", message: "ok", confidence: 1 });
   await editor.openById("rf05-openai");
-  const { tray } = editor;
+  const { page, tray } = editor;
   const answer = tray.locator(".redflow-test-answer");
-  await tray.getByRole("button", { name: "Test", exact: true }).click();
+  const test = tray.getByRole("button", { name: "Test", exact: true });
+  await test.focus();
+  await page.keyboard.press("Enter");
   await editor.waitForText(answer, /The model answered in \d+\.\d s\./);
+  // The button keeps the focus.
+  assert.ok(await test.evaluate((button) => button === document.activeElement && button.getAttribute("aria-disabled") === "false"));
   await editor.waitForText(answer, /11 read, 7 written/);
   await editor.waitForText(answer, /JSON Schema: followed/);
   await editor.screenshot("model-test");

@@ -8,9 +8,9 @@ const [AGENT, MODEL, NAME] = ["rf05-agent-openai", "rf05-openai", "gpt-5.4-mini"
 
 /** What is wrong and what to do, in each language. */
 const WORDS = {
-  "de-DE": ["hat keinen API-Schlüssel", "geben Sie"],
-  "es-ES": ["no tiene clave de API", "introduzca"],
-  "en-US": ["has no API key", "enter its API key"],
+  "de-DE": ["hat keinen API-Schlüssel", "Geben Sie den API-Schlüssel im gemeinsamen Schlüssel"],
+  "es-ES": ["no tiene clave de API", "Introduzca la clave de API en la clave compartida"],
+  "en-US": ["has no API key", "Enter the API key in the shared key"],
 };
 
 export async function missingKey(fixture, t) {

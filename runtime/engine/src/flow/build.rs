@@ -17,7 +17,7 @@ use redflow_contract::scrub::Scrubber;
 use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ReadyProvider, ResolvedFlow, Verdict};
 use redflow_machine::Strategies;
 use redflow_ports::{
-    Adapters, BuildError, Builder, ChatModel, Memory, ModelInfo, NodeConfig, Tool, ToolProvider,
+    Adapters, BuildError, Builder, ChatModel, Memory, ModelInfo, NodeConfig, Tool, ToolProvider, label_of,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -290,7 +290,11 @@ fn build_once<T: ?Sized>(
         let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
         let config = NodeConfig { node: &node, props: &props, env, on_secret: &add_secret };
         match builders.get(node.type_name.as_str()) {
-            Some(builder) => builder(config),
+            Some(builder) => builder(config).map_err(|error| {
+                let key_node = flow.key_node(ix, &node.type_name, &props);
+                let shared_key = key_node.map(|key_node| label_of(&flow.summary(key_node)));
+                BuildError { shared_key, ..error }
+            }),
             None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
         }
     };

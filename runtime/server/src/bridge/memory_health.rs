@@ -134,9 +134,27 @@ async fn check(watched: &WatchedMemory) -> Result<(), ServiceProblem> {
     let code = RunErrorCode::MemoryError;
     let problem = match timeout(CHECK_TIMEOUT, watched.memory.check()).await {
         Ok(Ok(())) => return Ok(()),
-        Ok(Err(failure)) => failure.message.into(),
+        Ok(Err(failure)) => reason_of(failure.message),
         Err(_) => phrases::memory_silent(),
     };
     let Sentence { text: message, phrase } = phrases::memory_fails(problem, label);
     Err(ServiceProblem { code, message, phrase })
+}
+
+/// Why a memory fails, in the user's language where the catalogues have the sentence.
+fn reason_of(message: String) -> Sentence {
+    let unreachable = phrases::redis_unreachable();
+    if message == unreachable.text { unreachable } else { message.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason_of;
+
+    #[test]
+    fn the_reason_has_a_phrase_if_the_catalogues_have_it() {
+        let key = |message: &str| reason_of(message.to_owned()).phrase.map(|phrase| phrase.key.to_string());
+        assert_eq!(key("Redis cannot be reached").as_deref(), Some("redis_unreachable"));
+        assert_eq!(key("Redis is out of memory"), None);
+    }
 }

@@ -182,6 +182,13 @@ async fn names_a_model_without_a_key_before_the_first_message() {
     assert_eq!((&problem["node"]["id"], &problem["target"]["id"]), (&json!("model"), &json!("agent")));
     assert_eq!(problem["message"], "`gpt-4o` has no API key");
     assert!(problem["help"].as_str().unwrap().contains("OPENAI_API_KEY"), "{problem}");
+    // A model that names a shared key without a key: the help leads there.
+    let mut shared = flow_at_openai(json!({}));
+    shared[3]["keyNode"] = json!("key");
+    shared.as_array_mut().unwrap().push(json!({"id": "key", "type": "openai-key", "name": "Our key"}));
+    let report = sidecar.post("/api/flows/check", json!({"flows": shared})).await.ok(200);
+    let help = "Enter the API key in the shared key `Our key` and deploy. Or set OPENAI_API_KEY where the sidecar runs, and restart it.";
+    assert_eq!(report["diagnostics"][0]["help"], help, "{report}");
     // A deploy goes through. The agent says it, also in its answer.
     let nodes = flow_at_openai(json!({}));
     let deployed = sidecar.post("/api/deployment", json!({"flows": nodes})).await.ok(200);
