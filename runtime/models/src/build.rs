@@ -128,7 +128,8 @@ impl ModelBuilder {
         wire: Box<dyn Wire>,
     ) -> Result<Arc<dyn ChatModel>, BuildError> {
         let capabilities = self.capabilities;
-        let price = find_price(&context.settings.prices, &self.model);
+        // The model of a node that names none is known only after its first call.
+        let price = find_price(&context.settings.prices, &self.model).filter(|_| self.is_named);
         let info = ModelInfo {
             provider: self.provider,
             model: self.model.clone(),
@@ -324,12 +325,28 @@ pub(crate) fn extra_body(
     if let Some(name) = OWN_FIELDS.iter().find(|name| extra.contains_key(**name)) {
         return Err(config.error(format!("`extraBody` must not have `{name}`, which the node sends itself")));
     }
-    if let Some(name) = extra.keys().find(|name| is_secret_parameter(name)) {
+    if let Some(name) = find_secret_name(&extra) {
         return Err(config.error(format!(
             "`extraBody` must not hold a key (`{name}`); put it into the node's credentials"
         )));
     }
     Ok(extra)
+}
+
+/// The first name of a key in an object, however deep.
+fn find_secret_name(object: &Map<String, Value>) -> Option<&str> {
+    fn find(value: &Value) -> Option<&str> {
+        match value {
+            Value::Object(object) => find_secret_name(object),
+            Value::Array(list) => list.iter().find_map(find),
+            _ => None,
+        }
+    }
+    object.iter().find_map(
+        |(name, value)| {
+            if is_secret_parameter(name) { Some(name.as_str()) } else { find(value) }
+        },
+    )
 }
 
 /// A sampling setting, unless the model accepts none.

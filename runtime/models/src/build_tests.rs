@@ -351,6 +351,9 @@ fn a_call_costs_what_the_table_says() {
         ("openai-model", json!({"model": "unknown"}), None),
         ("anthropic-model", json!({}), Some((600.0 * 4.0 + 400.0 * 0.5 + 100.0 * 10.0) / 1e6)),
         ("ollama-model", json!({"model": "llama3.2"}), None),
+        // The default name is not that of the model at this server.
+        ("openai-model", json!({"baseURL": "http://127.0.0.1:8080/v1"}), None),
+        ("openai-model", json!({"baseURL": "http://127.0.0.1:8080/v1", "model": "gpt-4o"}), Some(0.003)),
     ] {
         let settings = ModelSettings { prices: prices(), ..ModelSettings::default() };
         let want = reply(ToolChoice::None);
@@ -395,7 +398,13 @@ fn further_settings_are_checked() {
         assert_eq!(error(json!({ name: 1 })), text);
     }
     let text = "`extraBody` must not hold a key (`api_key`); put it into the node's credentials";
-    assert_eq!(error(json!({"api_key": "sk-1"})), text);
+    for extra in [
+        json!({"api_key": "sk-1"}),
+        json!({"provider": {"api_key": "sk-1"}}),
+        json!({"routes": [1, [{"weight": 1}, {"upstream": {"api_key": "sk-1"}}]]}),
+    ] {
+        assert_eq!(error(extra.clone()), text, "{extra}");
+    }
     let long = "x".repeat(super::MAX_EXTRA_BODY_BYTES);
     assert!(error(json!({ "grammar": long })).ends_with("at most 16384 are allowed"));
     let node = Node::new("openai-model", json!({"extraBody": {"service_tier": "flex"}, "api": "responses"}));

@@ -114,24 +114,40 @@ impl Driver {
         deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
         let deadline = options.deadline.unwrap_or_else(|| Instant::now() + target.timeout);
-        let mut loading_since = None;
+        let mut loading = LoadingWait { observer: options.wait_observer, since: None, is_reported: false };
         let (mut chat, mut max_retries, mut attempts) = (*chat, options.max_retries, 1);
         let (mut weaker, mut refused) = (options.weaker_formats.iter(), Vec::new());
         loop {
             let mut progress =
                 DeltaProgress { deltas, attempt: attempts, reported_bytes: 0, is_answered: false };
             // Awaited without a variable, which would take the room of the attempt once more.
-            let mut error =
-                match tokio::time::timeout_at(deadline, self.attempt(target, &chat, &mut progress)).await {
-                    Ok(Ok(answer)) => {
-                        if let Some(memory) = options.refused_formats {
-                            refused.into_iter().for_each(|format| memory.add(format));
-                        }
-                        return Ok(answer);
+            let mut error = match tokio::time::timeout_at(
+                deadline,
+                self.attempt(target, &chat, &mut progress, &mut loading),
+            )
+            .await
+            {
+                Ok(Ok(answer)) => {
+                    if let Some(memory) = options.refused_formats {
+                        refused.into_iter().for_each(|format| memory.add(format));
                     }
-                    Ok(Err(error)) => error,
-                    Err(_) => CallError::TimedOut(target.timeout),
-                };
+                    return Ok(answer);
+                }
+                Ok(Err(error)) => error,
+                Err(_) => CallError::TimedOut(target.timeout),
+            };
+            let is_in_time = |wait: &Duration| Instant::now() + *wait < deadline;
+            if options.waits_for_loading
+                && error.is_loading()
+                && is_in_time(&LOADING_WAIT)
+                && loading.elapsed() < MAX_LOADING_TIME
+            {
+                loading.begin();
+                tracing::info!(provider = target.provider, "waiting while the server loads the model");
+                tokio::time::sleep(LOADING_WAIT).await;
+                continue;
+            }
+            loading.end();
             // Some providers stream only for some customers. If the node does not require the stream, the run must not fail.
             if chat.stream && !options.requires_stream && !progress.is_answered && error.refuses_stream() {
                 chat.stream = false;
@@ -152,18 +168,6 @@ impl Driver {
                 attempts += 1;
                 max_retries = max_retries.saturating_add(1);
                 continue;
-            }
-            let is_in_time = |wait: &Duration| Instant::now() + *wait < deadline;
-            if options.waits_for_loading && error.is_loading() && is_in_time(&LOADING_WAIT) {
-                let since = *loading_since.get_or_insert_with(Instant::now);
-                if since.elapsed() < MAX_LOADING_TIME {
-                    if let Some(observer) = options.wait_observer {
-                        observer.waiting(Some(ModelWait::Loading));
-                    }
-                    tracing::info!(provider = target.provider, "waiting while the server loads the model");
-                    tokio::time::sleep(LOADING_WAIT).await;
-                    continue;
-                }
             }
             // There is no retry after the deadline.
             let wait = retry_delay(&error, attempts, max_retries, fastrand::f64()).filter(is_in_time);
@@ -192,6 +196,7 @@ impl Driver {
         target: &Target,
         chat: &ChatRequest<'_>,
         progress: &mut DeltaProgress<'_>,
+        loading: &mut LoadingWait<'_>,
     ) -> Result<ModelAnswer, CallError> {
         // Each attempt encodes the body again, so that a waiting run does not hold it in memory.
         let mut body = Vec::with_capacity(estimated_bytes(chat));
@@ -206,6 +211,7 @@ impl Driver {
             return Err(CallError::Provider(error, RetryAdvice::from_headers(&headers, now())));
         }
         progress.is_answered = true;
+        loading.end();
         if let Some(reason) = unreadable_reason(&headers) {
             return Err(CallError::Malformed(reason));
         }
@@ -330,6 +336,38 @@ async fn read_stream(
         Some(Err(WireError::Malformed(_))) => Err(CallError::Interrupted),
         Some(Err(error)) => Err(error.into()),
         Some(Ok(())) | None => Ok(assembler.finish()?),
+    }
+}
+
+/// The wait of a call for a model that is being loaded.
+struct LoadingWait<'a> {
+    observer: Option<&'a dyn WaitObserver>,
+    /// When the call first waited.
+    since: Option<Instant>,
+    /// Whether the observer takes the call for waiting.
+    is_reported: bool,
+}
+
+impl LoadingWait<'_> {
+    fn elapsed(&self) -> Duration {
+        self.since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    fn begin(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+        self.is_reported = true;
+        if let Some(observer) = self.observer {
+            observer.waiting(Some(ModelWait::Loading));
+        }
+    }
+
+    /// The server answers something else, so the model is loaded.
+    fn end(&mut self) {
+        if std::mem::take(&mut self.is_reported)
+            && let Some(observer) = self.observer
+        {
+            observer.waiting(None);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ fn nodes(more: &Value) -> Vec<Node> {
         ("openai-model", json!({"api": "responses"})),
         ("anthropic-model", json!({})),
         ("model.azure.openai", azure),
-        ("ollama-model", json!({})),
+        ("ollama-model", json!({"model": "llama3.2"})),
     ];
     let node = |(type_name, mut props): (&'static str, Value)| {
         props.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -295,10 +295,15 @@ fn the_cost_is_estimated_if_the_provider_reports_no_tokens() {
 #[test]
 fn the_info_says_whether_the_cost_is_known() {
     let price = crate::price::Price { input: 1.0, output: 1.0, cached: None, cache_write: None };
-    for (model, priced) in [("gpt-4o", true), ("other", false)] {
+    for (props, priced) in [
+        (json!({"model": "gpt-4o"}), true),
+        (json!({"model": "other"}), false),
+        (json!({}), true),
+        (json!({"baseURL": "http://127.0.0.1:8080/v1"}), false),
+    ] {
         let prices = crate::price::Prices::from([("gpt-*".to_owned(), price)]);
         let settings = ModelSettings { prices, ..ModelSettings::default() };
-        let model = Node::new("openai-model", json!({ "model": model })).build(settings).unwrap();
-        assert_eq!(model.info().priced, priced);
+        let model = Node::new("openai-model", props.clone()).build(settings).unwrap();
+        assert_eq!(model.info().priced, priced, "{props}");
     }
 }

@@ -180,6 +180,38 @@ async fn a_node_makes_no_more_calls_at_once_than_it_may() {
 }
 
 #[tokio::test]
+async fn the_wait_for_a_model_ends_with_the_head_of_another_answer() {
+    let (rest, log) = (Arc::new(Notify::new()), WaitLog::default());
+    let loading = || error(503, "unavailable_error", "Loading model");
+    let first = chunk(&piece(value!({"content": "hi"}), None));
+    let last = chunk(&piece(value!({}), Some("stop")));
+    let held = vec![
+        stream_head(),
+        Step::Wait(Arc::clone(&rest)),
+        Step::Send(first),
+        Step::Send(last),
+        Step::Send(chunk("data: [DONE]\n\n")),
+        Step::Send(b"0\r\n\r\n".to_vec()),
+    ];
+    let server = ScriptedServer::start([loading(), held, loading(), error(400, "e", "no")]).await;
+    let model = CHAT.at(&server, value!({"stream": true}));
+    let transcript = Transcript::default();
+    let request = || ModelRequest { wait_observer: Some(&log), ..ModelRequest::for_text(&transcript) };
+    let release = async {
+        while log.0.lock().unwrap().last() != Some(&None) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        rest.notify_one();
+    };
+    let (answer, ()) = join(model.call(request()), release).await;
+    assert_eq!(answer.unwrap().text, "hi");
+    let waits = [Some(ModelWait::Loading), None];
+    assert_eq!(*log.0.lock().unwrap(), waits);
+    assert_eq!(model.call(request()).await.unwrap_err().code, Code::ModelError);
+    assert_eq!(*log.0.lock().unwrap(), [waits, waits].concat(), "an error is an answer, too");
+}
+
+#[tokio::test]
 async fn the_wait_for_other_calls_is_part_of_the_timeout() {
     let server = ScriptedServer::start([vec![Step::Hang]]).await;
     let mut adapters = Adapters::default();
