@@ -4,6 +4,7 @@
 //! what the crate `url` reads.
 
 use crate::host::{Host, split_port};
+use crate::pool::Origin;
 use crate::{Refusal, Rule};
 use std::net::IpAddr;
 use url::Url;
@@ -52,6 +53,10 @@ impl AddressText {
             read.url.set_host(Some(name)).map_err(|_| refused("the host cannot be read"))?;
         }
         Ok(read)
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { is_https: self.scheme == "https", host: self.host.clone(), port: self.port }
     }
 
     /// Whether both addresses have the same scheme, host and port.

@@ -1,6 +1,8 @@
 //! The body of an answer: decoded, bounded, and under the deadline of its call.
 
 use crate::call_slots::CallSlot;
+use crate::deadline::Deadline;
+use crate::pool::Lease;
 use crate::{EgressError, Refusal, Rule};
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
@@ -11,7 +13,6 @@ use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::io::Write;
 use std::pin::Pin;
-use tokio::time::{Instant, timeout_at};
 
 /// How many encoded bytes are decoded at once. They become at most about a thousand times as many.
 const DECODED_AT_ONCE: usize = 1024;
@@ -21,7 +22,7 @@ pub struct EgressBody {
     /// `None` after the end.
     open: Option<OpenBody>,
     limit: u64,
-    deadline: Instant,
+    deadline: Deadline,
 }
 
 struct OpenBody {
@@ -29,13 +30,20 @@ struct OpenBody {
     gzip: Option<Gzip>,
     received: u64,
     decoded: u64,
+    lease: Option<Lease>,
     _slot: CallSlot,
 }
 
 impl EgressBody {
-    pub(crate) fn new(incoming: Incoming, is_gzip: bool, limits: BodyLimits, slot: CallSlot) -> Self {
+    pub(crate) fn new(
+        incoming: Incoming,
+        is_gzip: bool,
+        limits: BodyLimits,
+        held: (Option<Lease>, CallSlot),
+    ) -> Self {
         let gzip = is_gzip.then(Gzip::default);
-        let open = OpenBody { incoming, gzip, received: 0, decoded: 0, _slot: slot };
+        let (lease, slot) = held;
+        let open = OpenBody { incoming, gzip, received: 0, decoded: 0, lease, _slot: slot };
         Self { open: Some(open), limit: limits.max_bytes, deadline: limits.deadline }
     }
 
@@ -45,20 +53,22 @@ impl EgressBody {
     /// When the body is too large, broken or too slow. The connection is closed then.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
         let Some(open) = &mut self.open else { return Ok(None) };
-        let chunk = timeout_at(self.deadline, open.next(self.limit)).await;
+        let chunk = self.deadline.wait(open.next(self.limit)).await;
         let chunk = chunk.unwrap_or(Err(EgressError::TimedOut { sent: true }));
-        if !matches!(chunk, Ok(Some(_))) {
-            self.open = None;
+        if !matches!(chunk, Ok(Some(_)))
+            && let Some(OpenBody { lease: Some(lease), .. }) = self.open.take()
+            && chunk.is_ok()
+        {
+            lease.give_back();
         }
         chunk
     }
 }
 
 /// The bounds of a body.
-#[derive(Clone, Copy)]
 pub(crate) struct BodyLimits {
     pub(crate) max_bytes: u64,
-    pub(crate) deadline: Instant,
+    pub(crate) deadline: Deadline,
 }
 
 impl OpenBody {

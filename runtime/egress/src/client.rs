@@ -4,30 +4,27 @@ use crate::address_text::AddressText;
 use crate::body::{BodyLimits, EgressBody, take_encoding};
 use crate::call_slots::{CallSlot, CallSlots};
 use crate::connector::{CONNECT_TIMEOUT, ConnectError, Connector, SentMark};
+use crate::deadline::Deadline;
 use crate::hop::{Hop, remove_parameter};
+use crate::pool::{Connection, Lease, Pool};
 use crate::redirect::Redirect;
 use crate::{
-    Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, MAX_HEAD_BYTES, MAX_HEADERS,
-    Refusal, Resolve, Rule,
+    Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, MAX_HEAD_BYTES, Refusal,
+    Resolve, Rule,
 };
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::Body;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
-use hyper_util::client::legacy::{Client, Error as ClientError};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use secrecy::ExposeSecret;
-use std::error::Error;
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
+use url::Position;
 
-/// How long a connection without a call stays open. Short, because a server may close it at any time.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-
-type HopClient = Client<Connector, Full<Bytes>>;
+type HopRequest = Request<Full<Bytes>>;
 
 /// The client. Its clones share connections and bounds.
 ///
@@ -37,10 +34,9 @@ type HopClient = Client<Connector, Full<Bytes>>;
 pub struct Egress {
     policy: Arc<EgressPolicy>,
     connector: Connector,
-    /// For requests that change nothing. It keeps connections open.
-    reading: HopClient,
-    /// For all others: a connection for each, so that its mark says whether a byte of this request left.
-    writing: HopClient,
+    /// For requests that change nothing. All others have a connection each, so that its mark says whether a byte of
+    /// this request left.
+    pool: Pool,
     slots: CallSlots,
 }
 
@@ -79,9 +75,7 @@ impl Egress {
     pub fn with_net(policy: EgressPolicy, resolver: Arc<dyn Resolve>, dialler: Arc<dyn Dial>) -> Self {
         let policy = Arc::new(policy);
         let connector = Connector::new(policy.clone(), resolver, dialler);
-        let reading = hop_client(&connector, crate::call_slots::MAX_CALLS_PER_HOST);
-        let writing = hop_client(&connector, 0);
-        Self { policy, connector, reading, writing, slots: CallSlots::new() }
+        Self { policy, connector, pool: Pool::default(), slots: CallSlots::new() }
     }
 
     /// The operator's policy.
@@ -124,18 +118,23 @@ impl Egress {
     /// # Errors
     /// When a rule refuses it, or no answer comes.
     pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
-        let now = Instant::now();
-        let deadline = now.checked_add(request.timeout).unwrap_or(now + Duration::from_secs(86400));
+        let mut deadline = Deadline::after(request.timeout);
         let mut hop = Hop::first(self.judge_hop(&request, &request.url)?, &request);
         let mut redirected = None;
         for followed in 0.. {
-            let (answer, slot) =
-                self.send_hop(&request, &hop, deadline).await.map_err(|error| match redirected {
+            let (answer, lease, slot) =
+                self.send_hop(&request, &hop, &mut deadline).await.map_err(|error| match redirected {
                     // A request that was repeated after a redirect may have changed something.
                     Some(status) if hop.is_reading() || !error.is_sent() => error.after_answer(status),
                     _ => error,
                 })?;
             let (mut head, incoming) = answer.into_parts();
+            let lease = if incoming.is_end_stream() {
+                lease.give_back();
+                None
+            } else {
+                Some(lease)
+            };
             let answered = |error: EgressError| error.after_answer(head.status);
             // The buffer of hyper may take in more than its bound.
             if head_bytes(&head.headers) > MAX_HEAD_BYTES {
@@ -150,7 +149,7 @@ impl Egress {
             let is_gzip = take_encoding(&hop.method, head.status, &mut head.headers)
                 .map_err(|refusal| EgressError::from(refusal).after_answer(head.status))?;
             let max_bytes = request.max_body_bytes.min(self.policy.max_body_bytes);
-            let body = EgressBody::new(incoming, is_gzip, BodyLimits { max_bytes, deadline }, slot);
+            let body = EgressBody::new(incoming, is_gzip, BodyLimits { max_bytes, deadline }, (lease, slot));
             let url = String::from(hop.address.url);
             return Ok(EgressResponse { status: head.status, headers: head.headers, url, body });
         }
@@ -173,24 +172,58 @@ impl Egress {
         &self,
         request: &EgressRequest,
         hop: &Hop,
-        deadline: Instant,
-    ) -> Result<(Response<Incoming>, CallSlot), EgressError> {
-        let slot = timeout_at(deadline, self.slots.take(hop.address.host.to_string())).await;
-        let slot = slot.map_err(|_| EgressError::TimedOut { sent: false })?;
-        let mut hop_request = self.hop_request(request, hop)?;
-        let connection = capture_connection(&mut hop_request);
-        let client = if hop.is_reading() { &self.reading } else { &self.writing };
-        match timeout_at(deadline, client.request(hop_request)).await {
-            Err(_) => Err(EgressError::TimedOut { sent: is_begun(&connection) }),
-            Ok(Err(error)) => Err(explain(&error, is_begun(&connection))),
-            Ok(Ok(answer)) => Ok((answer, slot)),
+        deadline: &mut Deadline,
+    ) -> Result<(Response<Incoming>, Lease, CallSlot), EgressError> {
+        let slot = deadline.wait(self.slots.take(&hop.address.host)).await;
+        let slot = slot.ok_or(EgressError::TimedOut { sent: false })?;
+        let hop_request = self.hop_request(request, hop)?;
+        let mut sent = None;
+        match deadline.wait(self.exchange(hop, hop_request, &mut sent)).await {
+            None => Err(EgressError::TimedOut { sent: sent.is_some_and(|sent| sent.is_set()) }),
+            Some(answer) => answer.map(|(answer, lease)| (answer, lease, slot)),
         }
     }
 
-    fn hop_request(&self, request: &EgressRequest, hop: &Hop) -> Result<Request<Full<Bytes>>, Refusal> {
+    /// Sends a request on an open connection or a new one. `sent` is the mark of the connection that has it.
+    async fn exchange(
+        &self,
+        hop: &Hop,
+        mut request: HopRequest,
+        sent: &mut Option<SentMark>,
+    ) -> Result<(Response<Incoming>, Lease), EgressError> {
+        let origin = hop.address.origin();
+        let mut open = if hop.is_reading() { self.pool.take(&origin) } else { None };
+        loop {
+            let is_new = open.is_none();
+            let mut connection = match open.take() {
+                Some(connection) => connection,
+                None => {
+                    let stream = self.connector.connect(&origin).await.map_err(|error| match error {
+                        ConnectError::Refused(refusal) => EgressError::Refused(refusal),
+                        ConnectError::Failed(reason) => failed(false, reason),
+                    })?;
+                    Connection::begin(stream).await.map_err(|error| explain(&error, false))?
+                }
+            };
+            *sent = Some(connection.sent.clone());
+            match connection.send(request).await {
+                Ok(answer) => {
+                    let back_to = hop.is_reading().then(|| (self.pool.clone(), origin));
+                    return Ok((answer, Lease { connection, back_to }));
+                }
+                Err(mut error) => match error.take_message() {
+                    // The server had closed the connection, and nothing left.
+                    Some(unsent) if !is_new => request = unsent,
+                    _ => return Err(explain(error.error(), connection.sent.is_set())),
+                },
+            }
+        }
+    }
+
+    fn hop_request(&self, request: &EgressRequest, hop: &Hop) -> Result<HopRequest, Refusal> {
         let unreadable = || Refusal::new(Rule::Text, "the address cannot be written into a request");
         let mut headers = hop.headers(request);
-        let mut url = hop.address.url.clone();
+        let mut url = Cow::Borrowed(&hop.address.url);
         if let Some(credential) = self.credential_of(request, hop) {
             match credential {
                 EgressCredential::Header { name, value, .. } => {
@@ -201,17 +234,19 @@ impl Egress {
                     headers.insert(name, value);
                 }
                 EgressCredential::Query { name, value, .. } => {
-                    remove_parameter(&mut url, name);
-                    url.query_pairs_mut().append_pair(name, value.expose_secret());
+                    remove_parameter(url.to_mut(), name);
+                    url.to_mut().query_pairs_mut().append_pair(name, value.expose_secret());
                 }
             }
         }
-        if let Some(proxy) = &self.policy.proxy
-            && let Some(authorization) = &proxy.authorization
-            && hop.address.scheme == "http"
-        {
+        let proxy = self.policy.proxy.as_ref().filter(|_| hop.address.scheme == "http");
+        if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.as_ref()) {
             headers.insert(http::header::PROXY_AUTHORIZATION, authorization.clone());
         }
+        let host = &url[Position::BeforeHost..Position::AfterPort];
+        headers.insert(HOST, HeaderValue::from_str(host).map_err(|_| unreadable())?);
+        // Only a proxy needs to know the scheme and the host from the target.
+        let target = if proxy.is_some() { url.as_str() } else { &url[Position::BeforePath..] };
         let body = if hop.keeps_body { request.body.clone() } else { Bytes::new() };
         if body.is_empty() && !hop.is_reading() && hop.method != Method::DELETE {
             // Servers ask for it where a body is usual.
@@ -219,7 +254,7 @@ impl Egress {
         }
         let mut built = Request::new(Full::new(body));
         *built.method_mut() = hop.method.clone();
-        *built.uri_mut() = Uri::try_from(url.as_str()).map_err(|_| unreadable())?;
+        *built.uri_mut() = Uri::try_from(target).map_err(|_| unreadable())?;
         *built.headers_mut() = headers;
         Ok(built)
     }
@@ -279,49 +314,21 @@ impl Egress {
     }
 }
 
-fn hop_client(connector: &Connector, idle_connections: usize) -> HopClient {
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_max_idle_per_host(idle_connections)
-        .retry_canceled_requests(false)
-        .http1_max_buf_size(MAX_HEAD_BYTES)
-        .http1_max_headers(MAX_HEADERS)
-        .build(connector.clone())
-}
-
-/// Whether a byte of the request may have left. On a connection that was open before, one of another request counts.
-fn is_begun(connection: &CaptureConnection) -> bool {
-    let mut extras = http::Extensions::new();
-    if let Some(connected) = connection.connection_metadata().as_ref() {
-        connected.get_extras(&mut extras);
-    }
-    extras.get::<SentMark>().is_some_and(SentMark::is_set)
-}
-
 /// Explains an error without the library's text, which may hold an address.
-fn explain(error: &ClientError, sent: bool) -> EgressError {
-    let failed = |reason: &str| EgressError::Failed { sent, reason: reason.to_owned() };
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<ConnectError>() {
-            return match error {
-                ConnectError::Refused(refusal) => EgressError::Refused(refusal.clone()),
-                ConnectError::Failed(reason) => failed(reason),
-            };
-        }
-        if let Some(error) = error.downcast_ref::<hyper::Error>() {
-            // hyper has no other way to tell it apart in a client.
-            if error.to_string() == "message head is too large" {
-                return failed(&EgressError::HeadTooLarge.to_string());
-            }
-            if error.is_parse() {
-                return failed("the answer is not HTTP");
-            }
-        }
-        cause = error.source();
+fn explain(error: &hyper::Error, sent: bool) -> EgressError {
+    // hyper has no other way to tell it apart in a client.
+    if error.to_string() == "message head is too large" {
+        return failed(sent, &EgressError::HeadTooLarge.to_string());
     }
-    failed("the connection was lost before the answer")
+    let is_other = error.is_parse();
+    failed(
+        sent,
+        if is_other { "the answer is not HTTP" } else { "the connection was lost before the answer" },
+    )
+}
+
+fn failed(sent: bool, reason: &str) -> EgressError {
+    EgressError::Failed { sent, reason: reason.to_owned() }
 }
 
 /// The bytes of headers with their separators.

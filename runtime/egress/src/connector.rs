@@ -2,13 +2,11 @@
 
 use crate::host::Host;
 use crate::net::{ByteStream, Dial, Resolve};
+use crate::pool::Origin;
 use crate::tls::Tls;
 use crate::{EgressPolicy, Refusal, Rule};
-use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
-use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -17,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
-use tower_service::Service;
 
 /// The longest time until a connection is ready: lookup, connection, proxy and TLS together.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,16 +65,19 @@ impl Connector {
         }
     }
 
-    async fn connect(&self, uri: &Uri) -> Result<GuardedStream, ConnectError> {
-        const UNREADABLE: ConnectError = ConnectError::Failed("the host cannot be read");
-        let is_https = uri.scheme_str() == Some("https");
-        let host = Host::parse(uri.host().unwrap_or_default()).map_err(|_| UNREADABLE)?;
-        let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
-        let mut is_proxied = false;
+    /// Opens a connection to an origin.
+    pub(crate) async fn connect(&self, origin: &Origin) -> Result<GuardedStream, ConnectError> {
+        let connected = timeout(CONNECT_TIMEOUT, self.open(origin)).await;
+        let stream = connected.unwrap_or(Err(ConnectError::Failed("there was no connection in time")))?;
+        Ok(GuardedStream::new(stream))
+    }
+
+    async fn open(&self, origin: &Origin) -> Result<Box<dyn ByteStream>, ConnectError> {
+        let Origin { is_https, host, port } = origin;
         let mut stream = match &self.0.policy.proxy {
             None => {
-                let addresses = self.addresses(&host, port).await?;
-                self.dial(&addresses, port).await?
+                let addresses = self.addresses(host, *port).await?;
+                self.dial(&addresses, *port).await?
             }
             Some(proxy) => {
                 // The operator chose this host, so it is not judged.
@@ -86,18 +86,17 @@ impl Connector {
                 if proxy.is_https {
                     stream = self.secure(&proxy.host, stream).await?;
                 }
-                is_proxied = !is_https;
-                if is_https {
-                    let target = host.with_port(port);
+                if *is_https {
+                    let target = host.with_port(*port);
                     proxy.tunnel(&mut stream, &target).await.map_err(ConnectError::Failed)?;
                 }
                 stream
             }
         };
-        if is_https {
-            stream = self.secure(&host, stream).await?;
+        if *is_https {
+            stream = self.secure(host, stream).await?;
         }
-        Ok(GuardedStream { stream: TokioIo::new(stream), sent: SentMark::default(), is_proxied })
+        Ok(stream)
     }
 
     async fn secure(
@@ -135,29 +134,16 @@ impl Connector {
     }
 }
 
-impl Service<Uri> for Connector {
-    type Response = GuardedStream;
-    type Error = ConnectError;
-    type Future = Pin<Box<dyn Future<Output = Result<GuardedStream, ConnectError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connector = self.clone();
-        Box::pin(async move {
-            let connected = timeout(CONNECT_TIMEOUT, connector.connect(&uri)).await;
-            connected.unwrap_or(Err(ConnectError::Failed("there was no connection in time")))
-        })
-    }
-}
-
 /// A connection that notes when a byte leaves.
 pub(crate) struct GuardedStream {
     stream: TokioIo<Box<dyn ByteStream>>,
-    sent: SentMark,
-    is_proxied: bool,
+    pub(crate) sent: SentMark,
+}
+
+impl GuardedStream {
+    pub(crate) fn new(stream: Box<dyn ByteStream>) -> Self {
+        Self { stream: TokioIo::new(stream), sent: SentMark::default() }
+    }
 }
 
 /// Whether a byte of a request left on a connection.
@@ -173,12 +159,6 @@ impl SentMark {
         if let Poll::Ready(Ok(1..)) = written {
             self.0.store(true, Ordering::Release);
         }
-    }
-}
-
-impl Connection for GuardedStream {
-    fn connected(&self) -> Connected {
-        Connected::new().proxy(self.is_proxied).extra(self.sent.clone())
     }
 }
 

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
 /// Headers that the client itself decides about: the host, framing, the connection and the encoding of the answer.
-const OWN_HEADERS: [HeaderName; 12] = [
+static OWN_HEADERS: [HeaderName; 12] = [
     HOST,
     CONTENT_LENGTH,
     TRANSFER_ENCODING,
@@ -27,7 +27,7 @@ const OWN_HEADERS: [HeaderName; 12] = [
 ];
 
 /// Headers that describe a body.
-const BODY_HEADERS: [HeaderName; 4] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION];
+static BODY_HEADERS: [HeaderName; 4] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION];
 
 /// One request of a call.
 pub(crate) struct Hop {
@@ -51,13 +51,12 @@ impl Hop {
     /// The headers without the credential. Another origin than the first gets none of the caller's headers.
     pub(crate) fn headers(&self, request: &EgressRequest) -> HeaderMap {
         let mut headers = if self.is_first_origin { request.headers.clone() } else { HeaderMap::new() };
-        for name in OWN_HEADERS {
+        let is_dropped = |name: &&HeaderName| {
+            OWN_HEADERS.contains(name) || (!self.keeps_body && BODY_HEADERS.contains(name))
+        };
+        // Most requests have none of them, and few headers at all.
+        for name in headers.keys().filter(is_dropped).cloned().collect::<Vec<_>>() {
             headers.remove(name);
-        }
-        if !self.keeps_body {
-            for name in BODY_HEADERS {
-                headers.remove(name);
-            }
         }
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         let agent = HeaderValue::from_static(concat!("redflow/", env!("CARGO_PKG_VERSION")));

@@ -8,7 +8,7 @@ const MAX_NAME_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
 /// A host: a name as A-labels in lower case, or an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
     Name(String),
     Address(IpAddr),
@@ -79,8 +79,9 @@ impl fmt::Display for Bracketed<'_> {
     }
 }
 
+/// Reads an IPv4 address in its usual spelling: four decimal numbers without leading zeros.
 fn canonical_v4(text: &str) -> Option<Ipv4Addr> {
-    text.parse().ok().filter(|address: &Ipv4Addr| address.to_string() == text)
+    text.parse().ok()
 }
 
 /// Whether a program may read a label as a number: decimal, octal or hexadecimal.

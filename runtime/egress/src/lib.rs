@@ -22,8 +22,9 @@
 //! | `address_text` | the rules `text` and `authority` |
 //! | `special_names`, `special_addresses` | the tables behind the rules `name` and `address` |
 //! | `net`, `connector`, `proxy`, `tls` | the rule `connect`: lookup, judgement, connection |
+//! | `pool` | connections that stay open between requests |
 //! | `redirect`, `hop` | the rule `redirect`: where it leads, and what goes there |
-//! | `body`, `call_slots` | the rule `bounds` |
+//! | `body`, `call_slots`, `deadline` | the rule `bounds` |
 //! | `client` | one call from its address to its answer |
 //! | `scripted_net` | the network of tests |
 
@@ -32,10 +33,12 @@ mod body;
 mod call_slots;
 mod client;
 mod connector;
+mod deadline;
 mod hop;
 mod host;
 mod net;
 mod policy;
+mod pool;
 mod proxy;
 mod redirect;
 mod refusal;

@@ -120,6 +120,8 @@ const PLATFORM: &[(AddressBlock, &str)] = &[
     (v6([0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1], 128), "the metadata endpoint of Akamai"),
     // Google Cloud: metadata.
     (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0], 32), "the metadata endpoint of Google Cloud"),
+    // Oracle Cloud: metadata.
+    (v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128), "the metadata endpoint of Oracle Cloud"),
     // Scaleway: metadata.
     (v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42], 128), "the metadata endpoint of Scaleway"),
 ];

@@ -35,6 +35,7 @@ fn link_local_and_platform_endpoints_can_only_be_named_exactly() {
         "168.63.129.16",
         "100.100.100.200",
         "192.80.8.124",
+        "fd00:c1::a9fe:a9fe",
         "fd00:ec2::254",
         "fd20:ce::254",
         "fd00:a9fe:a9fe::1",

@@ -11,6 +11,7 @@
 mod answers;
 mod connections;
 mod credentials;
+mod kept_connections;
 mod kit;
 mod limits;
 mod proxies;
