@@ -95,13 +95,11 @@ struct Idle {
 impl Pool {
     /// Takes an open connection to an origin.
     pub(crate) fn take(&self, origin: &Origin) -> Option<Connection> {
-        let now = Instant::now();
         let mut table = lock(&self.0);
         let IdleTable { by_origin, connections, .. } = &mut *table;
         let idle = by_origin.get_mut(origin)?;
         let before = idle.len();
-        let is_open = |idle: &Idle| idle.until > now && !idle.connection.sender.is_closed();
-        let found = std::iter::from_fn(|| idle.pop()).find(is_open);
+        let found = std::iter::from_fn(|| idle.pop()).find(|idle| !idle.connection.sender.is_closed());
         *connections -= before - idle.len();
         found.map(|idle| idle.connection)
     }
