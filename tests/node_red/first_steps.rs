@@ -18,8 +18,11 @@ on_both_lines! {
 }
 
 /// The package's types.
-const TYPES: [&str; 17] = [
+const TYPES: [&str; 20] = [
     "redflow-runtime",
+    "openai-key",
+    "anthropic-key",
+    "azure-openai-key",
     "agent-core",
     "ai-agent",
     "openai-model",
