@@ -142,8 +142,26 @@ fn a_proxy_in_front_of_openai_gets_one_object_after_it_refused_the_union() {
     for _ in 0..2 {
         call(&model, &action()).unwrap();
     }
+    assert_eq!(formats(&recording), ["branches", "object", "object"]);
+}
+
+#[test]
+fn a_refused_schema_says_nothing_about_that_of_another_agent() {
+    let recording = Recording::new([refusal(400, "failed to parse grammar")]);
+    let model = model(json!({"baseURL": LOCAL, "maxRetries": 0}), &recording);
+    call(&model, &action()).unwrap();
     call(&model, &wide_action()).unwrap();
-    assert_eq!(formats(&recording), ["branches", "object", "object", "json_object"]);
+    call(&model, &action()).unwrap();
+    assert_eq!(formats(&recording), ["branches", "object", "branches", "object"]);
+}
+
+#[test]
+fn a_server_that_failed_by_itself_is_asked_for_the_same_format_again() {
+    let recording = Recording::new([refusal(500, "failed to initialise the grammar")]);
+    let model = model(json!({"baseURL": LOCAL, "maxRetries": 0}), &recording);
+    call(&model, &action()).unwrap();
+    call(&model, &action()).unwrap();
+    assert_eq!(formats(&recording), ["branches", "object", "branches"]);
 }
 
 #[test]

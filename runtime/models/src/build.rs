@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 use url::Url;
 
 /// The default limit of output tokens.
@@ -182,13 +182,13 @@ impl ModelBuilder {
         Ok(Arc::new(LiveModel {
             info,
             driver,
-            target,
+            target: Arc::new(target),
             options,
             price,
             refused_formats: Default::default(),
             slots,
             list_source: self.list_source,
-            default: (!self.is_named).then(OnceCell::new),
+            found_target: (!self.is_named).then(Mutex::default),
         }))
     }
 }

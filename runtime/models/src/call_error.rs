@@ -145,6 +145,12 @@ impl CallError {
             && [&*error.message, &error.param, &error.code].into_iter().any(names_format)
     }
 
+    /// Whether the server failed by itself, perhaps for a moment.
+    #[must_use]
+    pub(crate) fn is_internal(&self) -> bool {
+        matches!(self, Self::Provider(error, _) if error.status == 500)
+    }
+
     /// Whether the server is still loading the model.
     #[must_use]
     pub(crate) fn is_loading(&self) -> bool {

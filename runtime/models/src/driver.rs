@@ -160,11 +160,14 @@ impl Driver {
                 && error.refuses_format()
                 && let Some(format) = weaker.next()
             {
-                tracing::info!(
+                tracing::warn!(
                     provider = target.provider,
-                    "the model's server refuses this format of answers"
+                    "the model's server refuses this format of answers, so it is asked for a weaker one"
                 );
-                refused.push(std::mem::replace(&mut chat.format, *format));
+                let stricter = std::mem::replace(&mut chat.format, *format);
+                if !error.is_internal() {
+                    refused.push(stricter);
+                }
                 attempts += 1;
                 max_retries = max_retries.saturating_add(1);
                 continue;

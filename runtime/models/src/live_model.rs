@@ -18,14 +18,14 @@ use redflow_ports::{
 };
 use serde_json::Value;
 use std::collections::HashSet;
-use std::sync::Arc;
-use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 pub(crate) struct LiveModel {
     pub(crate) info: ModelInfo,
     pub(crate) driver: Arc<Driver>,
-    pub(crate) target: Target,
+    pub(crate) target: Arc<Target>,
     pub(crate) options: RequestOptions,
     pub(crate) price: Option<Price>,
     /// What the server refuses without native tools, and with them. Some servers refuse both together.
@@ -34,7 +34,7 @@ pub(crate) struct LiveModel {
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) list_source: ListSource,
     /// The model that the server has, for a node that names none. Set by the first call.
-    pub(crate) default: Option<OnceCell<Target>>,
+    pub(crate) found_target: Option<Mutex<Option<Arc<Target>>>>,
 }
 
 /// How requests are made, as the node and the capabilities of the model decide.
@@ -140,9 +140,15 @@ impl ChatModel for LiveModel {
                 waits_for_loading: request.retry,
                 wait_observer: request.wait_observer,
             };
-            let target = self.target().await;
+            let target = self.target(deadline).await;
             // Awaited without a variable, which would take the room of the call once more.
-            let mut answer = self.driver.call(target, &chat, options, request.delta_observer).await?;
+            let mut answer = match self.driver.call(&target, &chat, options, request.delta_observer).await {
+                Ok(answer) => answer,
+                Err(failure) => {
+                    self.forget_target(&failure);
+                    return Err(failure);
+                }
+            };
             give_unique_ids(&mut answer.tool_calls, chat.messages);
             if let Some(price) = &self.price {
                 // Without an estimate, a limit of the cost would have no effect.
@@ -157,7 +163,7 @@ impl ChatModel for LiveModel {
     }
 
     fn describe_request(&self, answer_kind: &AnswerKind) -> Option<SentRequest> {
-        let target = self.default.as_ref().and_then(OnceCell::get).unwrap_or(&self.target);
+        let target = self.known_target().unwrap_or_else(|| Arc::clone(&self.target));
         // None of the formats that the server has refused.
         let mut formats = self.options.formats(answer_kind).into_iter();
         let format = formats.find(|format| !self.refused_formats[0].contains(*format))?;
@@ -198,11 +204,37 @@ const TOKEN_LIMITS: [&str; 4] =
 
 impl LiveModel {
     /// The target of calls. For a node without a model, the first call asks the server which one it has.
-    async fn target(&self) -> &Target {
-        let Some(default) = &self.default else { return &self.target };
-        let found = default.get_or_try_init(|| Box::pin(self.find_default()));
+    async fn target(&self, deadline: Instant) -> Arc<Target> {
+        if let Some(target) = self.known_target() {
+            return target;
+        }
+        let found = tokio::time::timeout_at(deadline, Box::pin(self.find_default())).await;
         // A server that cannot be reached is asked again at the next call.
-        found.await.unwrap_or(&self.target)
+        let Ok(Ok(target)) = found else { return Arc::clone(&self.target) };
+        let target = Arc::new(target);
+        self.set_found(Some(Arc::clone(&target)));
+        target
+    }
+
+    /// None if the server has not yet been asked.
+    fn known_target(&self) -> Option<Arc<Target>> {
+        match &self.found_target {
+            None => Some(Arc::clone(&self.target)),
+            Some(found) => found.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// Asks the server again at the next call, if it no longer has the model that was found.
+    fn forget_target(&self, failure: &Failure) {
+        if failure.code == RunErrorCode::ModelNotFound {
+            self.set_found(None);
+        }
+    }
+
+    fn set_found(&self, target: Option<Arc<Target>>) {
+        if let Some(found) = &self.found_target {
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = target;
+        }
     }
 
     async fn find_default(&self) -> Result<Target, Failure> {

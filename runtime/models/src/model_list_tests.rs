@@ -149,6 +149,23 @@ fn a_list_is_bounded() {
 }
 
 #[test]
+fn a_found_model_that_the_server_no_longer_has_is_looked_for_again() {
+    let models = |name: &str| json_reply(&json!({"data": [{"id": name, "owned_by": "vllm"}]}));
+    let recording = Recording::with_lists([models("first"), models("second")]);
+    recording.script.lock().unwrap().push_back(Reply::new(404, &[], "{}"));
+    let settings =
+        ModelSettings { transport: Some(Arc::<Recording>::clone(&recording)), ..ModelSettings::default() };
+    let model = Node::new("openai-model", json!({"baseURL": LOCAL})).build(settings).unwrap();
+    let transcript = redflow_contract::transcript::Transcript::default();
+    let call = || block_on(model.call(redflow_ports::ModelRequest::for_text(&transcript)));
+    assert_eq!(call().unwrap_err().code, RunErrorCode::ModelNotFound);
+    call().unwrap();
+    let asked: Vec<Value> =
+        recording.requests().into_iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(asked, [json!("first"), json!("second")]);
+}
+
+#[test]
 fn a_node_without_a_model_uses_the_one_of_the_server_and_asks_once() {
     let models = || json_reply(&json!({"data": [{"id": "tiny", "owned_by": "vllm"}]}));
     let call = |props: Value, replies: Vec<Reply>| {

@@ -73,11 +73,16 @@ fn action_branches(tools: &[ToolSpec]) -> Value {
 
 /// The branch of a tool. A schema with references moves to the definitions, because they begin at the root.
 fn tool_branch(tool: &ToolSpec, definitions: &mut Map<String, Value>) -> Value {
-    let mut input = tool.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
+    let any_input = || json!({"type": "object"});
+    let mut input = tool.input_schema.clone().unwrap_or_else(any_input);
     let root = format!("#/$defs/{}", tool.name);
-    if move_references(&mut input, &root) {
-        definitions.insert(tool.name.clone(), input);
-        input = json!({ "$ref": root });
+    match move_references(&mut input, &root) {
+        References::None => {}
+        References::Moved => {
+            definitions.insert(tool.name.clone(), input);
+            input = json!({ "$ref": root });
+        }
+        References::Fixed => input = any_input(),
     }
     branch(&json!({
         "action": {"type": "string", "enum": ["tool"], "description": "Calls a tool."},
@@ -93,42 +98,47 @@ fn branch(properties: &Value) -> Value {
     json!({"type": "object", "required": keys, "properties": properties, "additionalProperties": false})
 }
 
-/// Lets the references of a schema begin at its new place. True if it has any.
-fn move_references(schema: &mut Value, root: &str) -> bool {
-    let mut found = false;
-    match schema {
-        Value::Object(map) => {
-            for (key, value) in map {
-                found |= match (key.as_str(), value) {
-                    ("$ref", Value::String(target)) => {
-                        if let Some(path) = target.strip_prefix('#') {
-                            *target = format!("{root}{path}");
-                        }
-                        true
-                    }
-                    // These are values and not schemas.
-                    ("enum" | "const" | "default" | "examples", _) => false,
-                    // These hold schemas by names, which mean nothing here.
-                    (
-                        "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
-                        Value::Object(named),
-                    ) => {
-                        let mut has_any = false;
-                        for one in named.values_mut() {
-                            has_any |= move_references(one, root);
-                        }
-                        has_any
-                    }
-                    (_, value) => move_references(value, root),
-                };
+/// The references of a schema that has moved into another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum References {
+    /// It has none.
+    None,
+    /// They begin at its new place.
+    Moved,
+    /// Some mean a name or an address, which would be another one at the new place.
+    Fixed,
+}
+
+/// Lets the references of a schema begin at its new place.
+fn move_references(schema: &mut Value, root: &str) -> References {
+    let parts: &mut dyn Iterator<Item = (&str, &mut Value)> = match schema {
+        Value::Object(map) => &mut map.iter_mut().map(|(key, value)| (key.as_str(), value)),
+        Value::Array(list) => &mut list.iter_mut().map(|value| ("", value)),
+        _ => return References::None,
+    };
+    let mut found = References::None;
+    for (key, value) in parts {
+        found = found.max(match (key, value) {
+            ("$ref", Value::String(target)) => match target.strip_prefix('#') {
+                Some(path) if path.is_empty() || path.starts_with('/') => {
+                    *target = format!("{root}{path}");
+                    References::Moved
+                }
+                _ => References::Fixed,
+            },
+            ("$id" | "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveRef", _) => References::Fixed,
+            // These are values and not schemas.
+            ("enum" | "const" | "default" | "examples", _) => References::None,
+            // These hold schemas by names, which mean nothing here.
+            (
+                "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
+                Value::Object(named),
+            ) => {
+                let each = named.values_mut().map(|one| move_references(one, root));
+                each.max().unwrap_or(References::None)
             }
-        }
-        Value::Array(list) => {
-            for one in list {
-                found |= move_references(one, root);
-            }
-        }
-        _ => {}
+            (_, value) => move_references(value, root),
+        });
     }
     found
 }

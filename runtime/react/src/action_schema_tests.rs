@@ -166,6 +166,28 @@ fn the_branches_allow_valid_actions_only() {
 }
 
 #[test]
+fn a_schema_with_names_of_its_own_becomes_any_object() {
+    for part in [
+        json!({"$id": "https://example.com/leaf"}),
+        json!({"$anchor": "leaf"}),
+        json!({"$dynamicAnchor": "leaf"}),
+        json!({"$ref": "#leaf"}),
+        json!({"$ref": "https://example.com/leaf"}),
+        json!({"$dynamicRef": "#leaf"}),
+        json!({"$recursiveRef": "#"}),
+    ] {
+        let schema = json!({"type": "object", "properties": {"leaf": {"allOf": [part]}}, "$defs": {}});
+        let found = schemas(&[("grow", Some(schema.clone()))]).branches;
+        assert_eq!(found["anyOf"][0]["properties"]["input"], json!({"type": "object"}), "{schema}");
+        assert_eq!(found["$defs"], json!(null));
+    }
+    // As names of properties they mean nothing.
+    let schema = json!({"type": "object", "properties": {"$id": {"type": "string"}}});
+    let found = schemas(&[("grow", Some(schema.clone()))]).branches;
+    assert_eq!(found["anyOf"][0]["properties"]["input"], schema);
+}
+
+#[test]
 fn references_of_a_tool_s_schema_still_find_their_target() {
     let tree = json!({
         "type": "object",
