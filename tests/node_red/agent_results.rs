@@ -176,7 +176,10 @@ async fn shows_a_memory_that_is_down_until_it_is_back() {
     let message = "Redis cannot be reached: the agent runs without its memory `Talks`";
     let listed = errors().await;
     assert_eq!((&listed[0]["code"], &listed[0]["message"]), (&json!("MEMORY_ERROR"), &json!(message)));
-    assert_eq!((&listed[0]["phrase"]["key"], listed.as_array().map(Vec::len)), (&json!("memory_fails"), Some(1)));
+    assert_eq!(
+        (&listed[0]["phrase"]["key"], listed.as_array().map(Vec::len)),
+        (&json!("memory_fails"), Some(1))
+    );
     scene.ask().await;
     scene.node_red.comms.wait_for_status("agent", is_yellow).await;
     redis.restart();

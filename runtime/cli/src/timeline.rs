@@ -10,12 +10,12 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::fact::Usage;
-use redflow_contract::id::{NodeId, NodeSummary, RunId};
+use redflow_contract::id::{NodeId, NodeRef, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::MessageError;
 use redflow_contract::stream::ModelDelta;
 use redflow_contract::tally::RunTally;
-use redflow_ports::EventSink;
+use redflow_ports::{EventSink, ModelWait};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal as _;
@@ -30,12 +30,27 @@ const MAX_VALUE_CHARS: usize = 200;
 pub(crate) struct EventFormatter {
     /// The runs that wait for a model: the iteration, and the time of the call.
     pending_calls: HashMap<RunId, (u32, Millis)>,
+    /// The last reported wait for a model.
+    last_wait: Option<(RunId, u32, ModelWait)>,
 }
 
 impl EventFormatter {
     /// The lines of one event. Some events have none.
     pub(crate) fn format(&mut self, event: &RunEvent) -> Vec<String> {
         self.format_unanswered(event).into_iter().chain(format_event(event)).collect()
+    }
+
+    /// The line of a wait for a model. A wait that is reported again has none.
+    fn format_wait(&mut self, run: &RunId, iteration: u32, reason: ModelWait) -> Option<String> {
+        let wait = Some((run.clone(), iteration, reason));
+        if std::mem::replace(&mut self.last_wait, wait.clone()) == wait {
+            return None;
+        }
+        let what = match reason {
+            ModelWait::Loading => "waits while the server loads the model",
+            ModelWait::Busy => "waits for other calls of the model (`maxConcurrent`)",
+        };
+        Some(format!("{iteration:>4} {:<6} {what}", "–"))
     }
 
     /// The line of an iteration that ended without a valid action.
@@ -164,6 +179,15 @@ impl Timeline {
         print_note(text);
     }
 
+    /// Prints lines of a run.
+    fn note_lines<'a>(&self, run: &RunId, lines: impl IntoIterator<Item = &'a str>) {
+        let tag = self.tags.lock().ok().and_then(|mut tags| tags.tag(run));
+        let tag = tag.map(|tag| format!("{} ", tag.dimmed())).unwrap_or_default();
+        for line in lines {
+            self.note(&format!("{tag}{line}"));
+        }
+    }
+
     /// A timeline of several runs, which tags every line.
     pub(crate) fn of_several_runs(verbosity: Verbosity) -> Self {
         Self { tags: Mutex::new(RunTags { first: None, several: true }), ..Self::new(verbosity) }
@@ -210,11 +234,13 @@ impl EventSink for Timeline {
             text.observe(event);
         }
         let lines = self.formatter.lock().map(|mut lines| lines.format(event)).unwrap_or_default();
-        let tag = self.tags.lock().ok().and_then(|mut tags| tags.tag(&event.run_id));
-        let tag = tag.map(|tag| format!("{} ", tag.dimmed())).unwrap_or_default();
-        for line in lines.iter().flat_map(|line| line.lines()) {
-            self.note(&format!("{tag}{line}"));
-        }
+        self.note_lines(&event.run_id, lines.iter().flat_map(|line| line.lines()));
+    }
+
+    fn model_waiting(&self, run: &RunId, _: &NodeRef, iteration: u32, reason: Option<ModelWait>) {
+        let Some(reason) = reason.filter(|_| self.watches_runs()) else { return };
+        let line = self.formatter.lock().ok().and_then(|mut lines| lines.format_wait(run, iteration, reason));
+        self.note_lines(run, line.as_deref());
     }
 
     fn flow_event(&self, event: &FlowEvent) {
@@ -393,11 +419,24 @@ fn format_tries(tries: Option<u32>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::format_event;
+    use super::{EventFormatter, format_event};
     use redflow_contract::code::ToolCode;
     use redflow_contract::event::RunEvent;
     use redflow_contract::event::RunEventKind;
     use redflow_contract::id::NodeRef;
+    use redflow_ports::ModelWait;
+
+    #[test]
+    fn a_wait_for_a_model_has_one_line() {
+        let mut formatter = EventFormatter::default();
+        let mut line = |iteration, reason| formatter.format_wait(&"r".into(), iteration, reason);
+        let loading = line(1, ModelWait::Loading);
+        assert_eq!(loading.as_deref(), Some("   1 –      waits while the server loads the model"));
+        assert_eq!(line(1, ModelWait::Loading), None);
+        let busy = line(2, ModelWait::Busy);
+        assert_eq!(busy.as_deref(), Some("   2 –      waits for other calls of the model (`maxConcurrent`)"));
+        assert!(line(3, ModelWait::Busy).is_some());
+    }
 
     #[test]
     fn a_failed_call_has_its_code_and_its_tries() {

@@ -149,10 +149,11 @@ fn a_proxy_in_front_of_openai_gets_one_object_after_it_refused_the_union() {
 fn a_refused_schema_says_nothing_about_that_of_another_agent() {
     let recording = Recording::new([refusal(400, "failed to parse grammar")]);
     let model = model(json!({"baseURL": LOCAL, "maxRetries": 0}), &recording);
-    call(&model, &action()).unwrap();
-    call(&model, &wide_action()).unwrap();
-    call(&model, &action()).unwrap();
-    assert_eq!(formats(&recording), ["branches", "object", "branches", "object"]);
+    let other = ActionSchemas { branches: text("other"), ..ActionSchemas::default() };
+    for action in [action(), AnswerKind::Action(other), action()] {
+        call(&model, &action).unwrap();
+    }
+    assert_eq!(formats(&recording), ["branches", "object", "other", "object"]);
 }
 
 #[test]

@@ -74,8 +74,9 @@ mod tests {
             refused.add(format(&schema(number)));
             refused.add(format(&schema(number)));
         }
-        let kept: Vec<usize> =
-            (0..=MAX_REFUSED_SCHEMAS + 1).filter(|number| refused.contains(format(&schema(*number)))).collect();
+        let kept: Vec<usize> = (0..=MAX_REFUSED_SCHEMAS + 1)
+            .filter(|number| refused.contains(format(&schema(*number))))
+            .collect();
         assert_eq!(kept, (1..=MAX_REFUSED_SCHEMAS).collect::<Vec<_>>());
         assert!(!refused.contains(AnswerFormat::JsonObject));
         refused.add(AnswerFormat::Text);

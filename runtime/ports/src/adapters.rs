@@ -149,7 +149,8 @@ fn whole_numbers(value: Value) -> Value {
     }
 }
 
-/// Builds a node. The closure can hold what all nodes of its type share, such as a connection pool.
+/// Builds a node. The closure can hold what all nodes of its type share, such as a connection pool. It opens no
+/// connection: a check of a flow builds its nodes with the keys of the deployed ones.
 pub type Builder<T> = Arc<dyn Fn(NodeConfig<'_>) -> Result<T, BuildError> + Send + Sync>;
 /// Builds a model node.
 pub type ModelBuilder = Builder<Arc<dyn ChatModel>>;

@@ -32,8 +32,8 @@ pub(crate) struct ActiveFlow {
     pub(crate) nodes: Arc<str>,
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) report: Arc<CheckReport>,
-    /// The enabled chat nodes.
-    pub(crate) chats: Arc<HashSet<NodeId>>,
+    /// The enabled chat nodes, each with an agent that its messages reach.
+    pub(crate) chats: Arc<HashMap<NodeId, Option<NodeSummary>>>,
     /// The enabled inject nodes.
     pub(crate) injects: Arc<HashSet<NodeId>>,
     pub(crate) is_empty: bool,
@@ -191,7 +191,7 @@ impl FlowBuilder {
             nodes: nodes.into(),
             credentials: Arc::new(credentials.clone()),
             report,
-            chats: Arc::new(built.chat_nodes().cloned().collect()),
+            chats: Arc::new(built.chat_nodes().map(|(chat, agent)| (chat.clone(), agent)).collect()),
             injects,
             is_empty,
             tools: Arc::new(FlowTools::new(&built)),

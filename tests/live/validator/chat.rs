@@ -128,7 +128,7 @@ pub(super) fn answer_format(
             finder.fields(at, inner, &fields);
             finder.names(at, &[inner["name"].as_str().unwrap_or_default()]);
             finder.add_if(inner["strict"] != true, at, "a schema that is not strict");
-            schema::check(finder, &format!("{at}/schema"), &inner["schema"]);
+            schema::check_whole(finder, &format!("{at}/schema"), &inner["schema"]);
         }
         (kind, _) => finder.add(at, format!("the type {kind:?}")),
     }

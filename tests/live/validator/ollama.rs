@@ -37,7 +37,7 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
     match body.get("format") {
         None => {}
         Some(Value::String(word)) => finder.add_if(word != "json", "/format", format!("the word {word:?}")),
-        Some(schema) => schema::check(finder, "/format", schema),
+        Some(schema) => schema::check_whole(finder, "/format", schema),
     }
     let mut names = Vec::new();
     for (at, tool) in finder.items("/tools", body.get("tools")) {

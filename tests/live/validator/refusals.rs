@@ -115,6 +115,34 @@ fn chat() {
 }
 
 #[test]
+fn a_union_of_actions() {
+    let branch = |input: Value| {
+        json!({"type": "object", "required": ["action", "input"], "additionalProperties": false,
+               "properties": {"action": {"type": "string", "enum": ["tool"]}, "input": input}})
+    };
+    let good = json!({
+        "model": "m", "stream": false, "messages": [{"role": "user", "content": "hi"}],
+        "format": {
+            "anyOf": [
+                branch(json!({"type": "object", "properties": {"a": {"type": "string", "minLength": 1}}})),
+                branch(json!({"$ref": "#/$defs/t"})),
+            ],
+            "$defs": {"t": {"type": "object"}},
+        },
+    });
+    let other_order = json!({"input": {"type": "object"}, "action": {"type": "string"}});
+    let rows = vec![
+        ("/format/type", Some(json!("object")), "type beside a union"),
+        ("/format/anyOf/0/required", Some(json!(["action"])), "not every property is required"),
+        ("/format/anyOf/0/additionalProperties", None, "more properties are allowed"),
+        ("/format/anyOf/0/properties/input", Some(json!({"type": "array"})), "an input that is no object"),
+        ("/format/anyOf/1/properties/input/$ref", Some(json!("#/$defs/u")), "an input that is no object"),
+        ("/format/anyOf/0/properties", Some(other_order), "the action is not first"),
+    ];
+    refuses(Rules::Ollama, good, rows);
+}
+
+#[test]
 fn responses() {
     let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "t", "arguments": "{}"});
     let result = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "4"});

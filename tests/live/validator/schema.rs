@@ -1,7 +1,7 @@
-//! The subset of JSON Schema that every provider accepts for strict answers.
+//! The subset of JSON Schema that every provider accepts for strict answers, and the union that others accept.
 
 use super::fields::Finder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const KEYS: [&str; 12] = [
     "type",
@@ -24,6 +24,31 @@ const DEEPEST: usize = 10;
 pub(super) fn check(finder: &mut Finder, at: &str, schema: &Value) {
     finder.add_if(schema["type"] != "object", at, "the root is no object");
     node(finder, at, schema, schema, 0);
+}
+
+/// Checks a schema for a server that accepts every JSON Schema: it is in the subset, or a union of actions.
+pub(super) fn check_whole(finder: &mut Finder, at: &str, schema: &Value) {
+    if schema.get("anyOf").is_none() {
+        return check(finder, at, schema);
+    }
+    for key in schema.as_object().into_iter().flatten().map(|(key, _)| key) {
+        finder.add_if(!["anyOf", "$defs"].contains(&key.as_str()), at, format!("{key} beside a union"));
+    }
+    for (place, branch) in finder.items(&format!("{at}/anyOf"), schema.get("anyOf")) {
+        let mut strict = branch.clone();
+        // The input of a tool is by any schema.
+        let input = strict.pointer_mut("/properties/input").map(Value::take);
+        if let Some(input) = input {
+            let target = input["$ref"].as_str().and_then(|text| text.strip_prefix('#'));
+            let target = target.map_or(Some(&input), |pointer| schema.pointer(pointer));
+            let is_object = target.is_some_and(|target| target["type"] == "object");
+            finder.add_if(!is_object, &place, "an input that is no object");
+            strict["properties"]["input"] = json!({"type": "null"});
+        }
+        check(finder, &place, &strict);
+        let first = strict["properties"].as_object().and_then(|properties| properties.keys().next());
+        finder.add_if(first.is_none_or(|name| name != "action"), &place, "the action is not first");
+    }
 }
 
 fn node(finder: &mut Finder, at: &str, schema: &Value, root: &Value, depth: usize) {

@@ -80,7 +80,7 @@ impl BuiltFlow {
         if self.flow.nodes[node].kind.role != Role::Chat || !runs {
             return Err(StartError::NotStartable(format!("`{id}` is no chat node")));
         }
-        if !self.reaches_any_agent(node) {
+        if self.agent_behind(node).is_none() {
             let text = "The chat is not wired to an agent: draw a wire from it to one, and deploy.";
             return Err(StartError::NotConnected(text.to_owned()));
         }

@@ -84,12 +84,13 @@ impl BuiltFlow {
         &self.build_errors
     }
 
-    /// The chat nodes that this build runs, in the order of the flow.
-    pub fn chat_nodes(&self) -> impl Iterator<Item = &NodeId> {
+    /// The chat nodes that this build runs, in the order of the flow, each with an agent that its messages reach.
+    pub fn chat_nodes(&self) -> impl Iterator<Item = (&NodeId, Option<NodeSummary>)> {
         let is_chat = |ix: &NodeIx| {
             self.flow.nodes[*ix].kind.role == Role::Chat && matches!(self.nodes[*ix], BuiltNode::Native(_))
         };
-        (0..self.nodes.len()).filter(is_chat).map(|ix| &self.flow.nodes[ix].id)
+        let chats = (0..self.nodes.len()).filter(is_chat);
+        chats.map(|ix| (&self.flow.nodes[ix].id, self.agent_behind(ix).map(|agent| self.flow.summary(agent))))
     }
 
     /// The tools of its agents that are nodes of their own, sorted by id. A flow tool is called only by its agents,

@@ -20,12 +20,14 @@ impl BuiltFlow {
         found
     }
 
-    /// Whether messages of a node can reach any agent.
-    pub(crate) fn reaches_any_agent(&self, from: NodeIx) -> bool {
-        let mut found = false;
+    /// An agent that messages of a node can reach.
+    pub(crate) fn agent_behind(&self, from: NodeIx) -> Option<NodeIx> {
+        let mut found = None;
         self.visit(self.flow.nodes[from].wires.iter().flatten(), |ix| {
-            found |= self.nodes[ix].is_agent();
-            !found
+            if self.nodes[ix].is_agent() {
+                found = Some(ix);
+            }
+            found.is_none()
         });
         found
     }

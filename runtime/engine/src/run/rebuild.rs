@@ -14,6 +14,7 @@ use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::edge::Role;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::node::{self, declaration::Kind};
 use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSpec};
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
@@ -237,13 +238,25 @@ fn service<T: ?Sized>(
     // A node of another type has other secrets.
     let current = position.filter(|(flow, ix)| flow.raw(*ix).type_name == node.type_name);
     let current = current.map(|(flow, ix)| &flow.raw(ix).props);
-    if let Some(name) = restore_secrets(&mut props, current) {
+    let has_moved = current.is_some_and(|current| !have_same_address(&node.type_name, &props, current));
+    let moved = || {
+        let reason = "its address in the flow has changed since the run began, and its key is now for the new one; \
+                      cancel the run, or set the address back";
+        BuildError::new(node, reason)
+    };
+    if let Some(name) = restore_secrets(&mut props, current.filter(|_| !has_moved)) {
+        if has_moved {
+            return Err(moved());
+        }
         let reason = format!("the secret in `{name}` is not recorded, and the flow does not have it");
         return Err(BuildError::new(node, reason));
     }
     let props = match position {
         Some((flow, ix)) => {
             let mut props = flow.resolve_at(ix, &props, &ports.env);
+            if has_moved && flow.key_node(ix, &node.type_name, &props).is_some() {
+                return Err(moved());
+            }
             flow.add_shared_key(ix, &node.type_name, &mut props, &ports.env);
             props
         }
@@ -256,6 +269,18 @@ fn service<T: ?Sized>(
         Some(build) => build(config),
         None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
     }
+}
+
+/// Whether a node of this type sends its requests to the same address with both.
+fn have_same_address(type_name: &str, planned: &Message, current: &Message) -> bool {
+    let declared = node::find(type_name).property_sets.iter().flat_map(|set| set.properties);
+    let mut addresses = declared.filter(|property| matches!(property.kind, Kind::Address { .. }));
+    // A name may also be written as `baseUrl`.
+    let value = |props: &Message, name: &str| {
+        let found = props.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.clone()).filter(|value| *value != "")
+    };
+    addresses.all(|property| value(planned, property.name) == value(current, property.name))
 }
 
 /// Puts secrets back into the properties of a plan. Returns the name of the first one that is missing.

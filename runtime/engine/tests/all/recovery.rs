@@ -300,6 +300,41 @@ async fn takes_a_shared_key_from_the_current_flow() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sends_no_key_of_the_flow_to_a_former_address() {
+    let flow = |address: &str, secret: &Value| {
+        let props = with(json!({"hangs": "model", "baseURL": address}), secret.clone());
+        let model = model_double("m", json!([final_answer("hi")]), props);
+        json!([
+            inject(&["a"]),
+            agent("a", "m", &[]),
+            with(model, json!({"type": "openai-model"})),
+            calculator(),
+            {"id": "k", "type": "openai-key", "credentials": {"apiKey": "sk-shared"}},
+        ])
+    };
+    let secrets = [json!({"keyNode": "k"}), json!({"apiKey": "sk-own"})];
+    for secret in &secrets {
+        let store = crashed_store(&flow("http://former/v1", secret)).await;
+        let test = EngineTest::restart(&flow("http://present/v1", secret), &store);
+        let end = ends(&test.recover().await).remove(0);
+        assert!(end.contains("RUN_BLOCKED") && end.contains("`m` cannot be built: its address"), "{end}");
+        test.kill().await;
+        // With the former address it continues.
+        let mut back = flow("http://former/v1", secret);
+        back[2]["replies"] = json!([final_answer("another")]);
+        assert_eq!(
+            ends(&EngineTest::restart(&back, &store).recover().await),
+            ["run-1 a completed"],
+            "{secret}"
+        );
+    }
+    // Without a key there is nothing to send.
+    let store = crashed_store(&flow("http://former/v1", &json!({}))).await;
+    let test = EngineTest::restart(&flow("http://present/v1", &json!({})), &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn puts_a_secret_back_only_where_it_was() {
     let flow = |props: Value, type_name: &str| {
         let mut flow = json!([

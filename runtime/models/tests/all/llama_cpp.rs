@@ -183,8 +183,8 @@ async fn a_node_makes_no_more_calls_at_once_than_it_may() {
 async fn the_wait_for_a_model_ends_with_the_head_of_another_answer() {
     let (rest, log) = (Arc::new(Notify::new()), WaitLog::default());
     let loading = || error(503, "unavailable_error", "Loading model");
-    let first = chunk(&piece(value!({"content": "hi"}), None));
-    let last = chunk(&piece(value!({}), Some("stop")));
+    let first = chunk(piece(value!({"content": "hi"}), None));
+    let last = chunk(piece(value!({}), Some("stop")));
     let held = vec![
         stream_head(),
         Step::Wait(Arc::clone(&rest)),

@@ -87,7 +87,7 @@ fn start_key(node: &NodeId, item: &str, message: &str) -> StartKey {
 /// The id of an active chat node.
 fn chat_node(app: &App, id: String) -> Result<NodeId, Problem> {
     let id = NodeId::from(id);
-    if app.active_flow().chats.contains(&id) {
+    if app.active_flow().chats.contains_key(&id) {
         return Ok(id);
     }
     let text = format!("The active flow has no chat node `{}`. Deploy it first.", printable(id.as_str()));

@@ -9,7 +9,7 @@ use crate::app::App;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::Millis;
 use redflow_contract::chat::{ChatItem, ChatSpeaker};
-use redflow_contract::id::{InstanceId, NodeSummary};
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::run::RunStatus;
 use redflow_ports::RunFilter;
 
@@ -29,21 +29,28 @@ pub(crate) async fn missed_answers(app: &App, active: &ActiveFlow) -> Vec<Utf8By
     let latest = app.chats.latest(MAX_CHATS).await.unwrap_or_default();
     let now = app.clock.now();
     let is_recent = |item: &ChatItem| now.saturating_sub(item.timestamp) <= MAX_AGE;
-    let answers: Vec<ChatItem> = latest
+    let answers: Vec<(NodeId, ChatItem)> = latest
         .into_iter()
         .filter(|(chat, item)| {
-            item.speaker == ChatSpeaker::Agent && is_recent(item) && active.chats.contains(chat)
+            item.speaker == ChatSpeaker::Agent && is_recent(item) && active.chats.contains_key(chat)
         })
-        .map(|(_, item)| item)
         .collect();
     if answers.is_empty() {
         return Vec::new();
     }
     let runs = app.run_reader.list(newest_runs()).await.unwrap_or_default();
-    let missed = answers.iter().filter_map(|item| {
-        let run = runs.iter().find(|run| item.trace_id.as_ref() == Some(&run.run_id))?;
-        let agent = active.agents().find(|agent| agent.node.id == run.agent.node_id)?;
-        run.status.is_over().then_some((&agent.node, item, run.status))
+    let missed = answers.iter().filter_map(|(chat, item)| {
+        match runs.iter().find(|run| item.trace_id.as_ref() == Some(&run.run_id)) {
+            Some(run) => {
+                let agent = active.agents().find(|agent| agent.node.id == run.agent.node_id)?;
+                run.status.is_over().then_some((&agent.node, item, run.status))
+            }
+            // The agent has refused the message, so there is no run.
+            None => {
+                let agent = active.chats.get(chat)?.as_ref()?;
+                (item.iteration.unwrap_or(0) == 0).then_some((agent, item, RunStatus::Failed))
+            }
+        }
     });
     app.frames.answer_events(missed)
 }

@@ -55,15 +55,17 @@ struct ObservabilitySocket {
 
 impl ObservabilitySocket {
     async fn run(&mut self) -> CloseReason {
+        // Before the greeting, so that an answer to what the client then does is not repeated.
+        let active = self.peer.app.active_flow();
+        let missed = missed_answers(&self.peer.app, &active).await;
         let message = "Connected to the Redflow Runtime".to_owned();
         let hello = ObservabilityEvent::Connected { ts: self.now(), message };
         if let Err(reason) = self.send(&hello).await {
             return reason;
         }
         let mut first = self.observer.take_first();
-        let active = self.peer.app.active_flow();
         first.extend(self.peer.app.frames.refusal_events(refusals(&active)));
-        first.extend(missed_answers(&self.peer.app, &active).await);
+        first.extend(missed);
         if let Err(reason) = self.peer.send_all(first).await {
             return reason;
         }

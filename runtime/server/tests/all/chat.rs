@@ -152,6 +152,24 @@ fn append(dir: &std::path::Path, item: Value) {
 }
 
 #[tokio::test]
+async fn a_page_that_connects_gets_the_refusal_it_may_have_missed() {
+    let mut flow = chat_flow(json!([]));
+    let agent = flow.as_array_mut().unwrap().iter_mut().find(|node| node["id"] == "agent").unwrap();
+    agent["maxIterations"] = json!(-1);
+    let sidecar = TestSidecar::start(flow).await;
+    sidecar.post(SEND, json!({"message": "one"})).await.ok(200);
+    wait_for_history(&sidecar, 2).await;
+    let dir = sidecar.stop().await;
+    let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
+    let events = first_events(&sidecar).await;
+    let own =
+        events.iter().filter(|event| event["nodeId"] == "agent").map(|event| &event["data"]["outputs"][0]);
+    let mut texts = own.filter(|output| output["port"] == 4).map(|output| &output["payload"]["fullMessage"]);
+    let text = texts.next().and_then(Value::as_str).unwrap_or_else(|| panic!("{events:#?}"));
+    assert!(text.starts_with("CONFIG_INVALID: "), "{text}");
+}
+
+#[tokio::test]
 async fn a_page_that_connects_gets_the_last_answer_it_may_have_missed() {
     let sidecar = TestSidecar::start(chat_flow(json!([{"action": "final", "message": "42"}]))).await;
     assert_eq!(first_events(&sidecar).await, [] as [Value; 0]);
@@ -185,7 +203,8 @@ async fn a_page_that_connects_gets_the_last_answer_it_may_have_missed() {
     for (number, (run, timestamp)) in
         [(run, now - 10 * 60_000), (json!("other"), now)].into_iter().enumerate()
     {
-        let answer = json!({"id": number.to_string(), "type": "agent", "content": "3", "timestamp": timestamp, "traceId": run});
+        let answer = json!({"id": number.to_string(), "type": "agent", "content": "3", "timestamp": timestamp, "traceId": run,
+            "iteration": 1});
         append(dir.path(), answer);
         let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
         assert_eq!(first_events(&sidecar).await, [] as [Value; 0]);

@@ -90,6 +90,30 @@ async fn test(sidecar: &TestSidecar, request: Value) -> Value {
 }
 
 #[tokio::test]
+async fn a_check_with_a_deployed_key_calls_no_server() {
+    let llama = LlamaCpp::start(Schemas::Followed).await;
+    let mut flow = keyed_flow(&llama.base());
+    let agent = json!({"id": "a", "z": "tab", "type": "ai-agent", "model": "gpt", "wires": [[], []]});
+    flow.as_array_mut().unwrap().push(agent);
+    let sidecar = TestSidecar::start(flow.clone()).await;
+    flow[1].as_object_mut().unwrap().remove("credentials");
+    // Without the deployed key, this address would need one.
+    for base in [llama.base(), "https://api.openai.com/v1".to_owned()] {
+        flow[1]["baseURL"] = json!(base);
+        let report = sidecar.post("/api/flows/check", json!({"flows": flow.clone()})).await.ok(200);
+        assert_eq!(report["ok"], true, "{base}: {report}");
+    }
+    assert_eq!(llama.received(), []);
+    flow[1]["id"] = json!("another");
+    flow[2]["model"] = json!("another");
+    let report = sidecar.post("/api/flows/check", json!({"flows": flow})).await.ok(200);
+    assert_eq!(
+        (&report["ok"], &report["diagnostics"][0]["code"]),
+        (&json!(false), &json!("MODEL_KEY_MISSING"))
+    );
+}
+
+#[tokio::test]
 async fn reports_what_was_sent_what_came_back_and_which_server_it_is() {
     let llama = LlamaCpp::start(Schemas::Followed).await;
     let sidecar = Setup::default().start(None).await;
