@@ -41,7 +41,7 @@ export type RuntimeState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
   | { is: "away"; reason: string }
-  | { is: "refused"; code: string; message: string };
+  | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 export interface RuntimeList {
   /** The version of this module. */

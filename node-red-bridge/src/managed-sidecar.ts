@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { canSearchPath, startProblem } from "./binary";
+import type { Sentence } from "./sentence";
 import type { Target } from "./target";
 
 export interface ManagedSettings {
@@ -41,7 +42,7 @@ export interface ManagedListener {
   /** The process has exited. */
   onExit(reason: string): void;
   /** The program cannot be started. */
-  onUnavailable(message: string): void;
+  onUnavailable(problem: Sentence): void;
   onLogLine(text: string): void;
 }
 
@@ -119,12 +120,12 @@ export class ManagedSidecar {
     }
     this.child = child;
     child.stdin?.on("error", () => undefined);
-    let problem: string | undefined;
+    let problem: Sentence | undefined;
     child.once("error", (error: NodeJS.ErrnoException) => {
       problem = startProblem(this.settings.binary, error);
       // A program that did not start emits no exit.
       if (child.pid === undefined) {
-        this.onExit(child, startedAt, problem, problem);
+        this.onExit(child, startedAt, problem, problem.text);
       }
     });
     child.once("exit", (code, signal) => {
@@ -147,7 +148,7 @@ export class ManagedSidecar {
     }
   }
 
-  private onExit(child: ChildProcess, startedAt: number, problem: string | undefined, reason: string): void {
+  private onExit(child: ChildProcess, startedAt: number, problem: Sentence | undefined, reason: string): void {
     if (this.child !== child) {
       return;
     }

@@ -5,7 +5,9 @@
 import { WebSocket } from "ws";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { PROTOCOL } from "./bridge-session";
+import type { Phrase } from "@redflow/bindings";
 import type { BridgeSession, Closing } from "./bridge-session";
+import { ENGLISH, type Sentence, sentence } from "./sentence";
 import { redact, urlAt } from "./target";
 import type { Target } from "./target";
 
@@ -14,7 +16,7 @@ export type ConnectionState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
   | { is: "away"; reason: string }
-  | { is: "refused"; code: string; message: string };
+  | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 /** Delays in milliseconds. */
 export interface Timing {
@@ -45,7 +47,7 @@ const REFUSAL_CODES = new Set([
 ]);
 
 /** For a sidecar that answers 401. */
-export const TOKEN_REFUSED = "the sidecar does not accept this token; enter what `redflow token` prints in the redflow-runtime";
+export const TOKEN_REFUSED = ENGLISH.token_refused;
 
 /** A connection that reconnects by itself. */
 export class SidecarConnection {
@@ -100,7 +102,7 @@ export class SidecarConnection {
   private connect(): void {
     const address = this.target === undefined ? undefined : bridgeAddress(this.target.url);
     if (this.target === undefined || address === undefined) {
-      this.stopWith({ is: "refused", code: "CONFIG_INVALID", message: "the URL of the runtime is not http:// or https://" });
+      this.stopWith(refusedWith("CONFIG_INVALID", sentence("url_invalid")));
       return;
     }
     this.cause = undefined;
@@ -115,8 +117,7 @@ export class SidecarConnection {
       });
     } catch {
       // Only the token can be invalid here. The error is not shown because it may quote the token.
-      const message = "the token has characters that an HTTP header cannot carry";
-      this.stopWith({ is: "refused", code: "CONFIG_INVALID", message });
+      this.stopWith(refusedWith("CONFIG_INVALID", sentence("token_invalid")));
       return;
     }
     this.socket = socket;
@@ -251,20 +252,24 @@ function redactState(state: ConnectionState, token: string): ConnectionState {
   }
 }
 
+/** The state of a sidecar that cannot be used until a user acts. */
+export function refusedWith(code: string, { text: message, phrase }: Sentence): ConnectionState & { is: "refused" } {
+  return { is: "refused", code, message, phrase };
+}
+
 function refusalState(status: number, body: string): ConnectionState {
   const error = parseApiError(body);
   if (status === 401 && (error === undefined || error.code === "UNAUTHORIZED")) {
-    return { is: "refused", code: "UNAUTHORIZED", message: TOKEN_REFUSED };
+    return refusedWith("UNAUTHORIZED", sentence("token_refused"));
   }
   if (error !== undefined && (status === 401 || status === 403 || REFUSAL_CODES.has(error.code))) {
     return { is: "refused", ...error };
   }
   if (status === 403) {
-    return { is: "refused", code: "FORBIDDEN", message: "the sidecar does not accept this Node-RED" };
+    return refusedWith("FORBIDDEN", sentence("instance_refused"));
   }
   if (status === 404 || status === 426 || (status >= 200 && status < 400)) {
-    const message = "the server at this URL has no bridge: it is not a sidecar, or an older one";
-    return { is: "refused", code: "PROTOCOL_MISMATCH", message };
+    return refusedWith("PROTOCOL_MISMATCH", sentence("no_bridge"));
   }
   return { is: "away", reason: error?.message ?? `the sidecar answered with status ${status}` };
 }

@@ -195,6 +195,7 @@ test("chooses a connected runtime", () => {
   assert.deepEqual(chooseRuntime([away], []), { why: "away", reason: "gone" });
   assert.deepEqual(chooseRuntime([{ id: "x", state: { is: "connecting" } }, away], ["x"]), { why: "connecting" });
   assert.deepEqual(chooseRuntime([], []), { why: "no_runtime" });
-  const refused = { id: "x", state: { is: "refused", code: "C", message: "m" } };
-  assert.deepEqual(chooseRuntime([refused], []), { why: "refused", code: "C", message: "m", status: 0 });
+  const problem = { code: "C", message: "m", phrase: { key: "k" } };
+  const refused = { id: "x", state: { is: "refused", ...problem } };
+  assert.deepEqual(chooseRuntime([refused], []), { why: "refused", ...problem, status: 0 });
 });

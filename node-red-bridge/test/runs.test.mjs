@@ -383,7 +383,7 @@ test("shows a service that fails, unless a run is more urgent", () => {
   const { agents, node, RED } = world();
   agentErrors.forget("ag");
   const last = () => node.statuses.at(-1);
-  const phrase = { key: "memory_fails", args: { reason: "Redis cannot be reached", memory: "m" } };
+  const phrase = { key: "memory_fails", args: { reason: { key: "redis_unreachable" }, memory: "m" } };
   const problem = { code: "MEMORY_ERROR", message: "Redis cannot be reached: the agent runs without its memory", phrase };
   agents.setRunStatus("ag", { fill: "green", shape: "dot", text: "done" });
   agents.setFailing("ag", problem);

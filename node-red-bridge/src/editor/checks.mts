@@ -172,7 +172,7 @@ function reasonOf(failure: NotChecked): string {
   }
 }
 
-function describeRefusal({ status, code, message }: { status: number; code: string; message: string }): string {
+function describeRefusal({ status, code, message, phrase }: NotChecked & { why: "refused" }): string {
   if (status === 413) {
     return text("checks.reason.too_large");
   }
@@ -180,5 +180,5 @@ function describeRefusal({ status, code, message }: { status: number; code: stri
     // Node-RED refuses without a message; the sidecar explains what its token may not do.
     return text(code === "FORBIDDEN" ? "checks.reason.forbidden" : "checks.reason.unreachable");
   }
-  return `${plain(message)} (${plain(code)})`;
+  return `${plain(phraseText(phrase, message))} (${plain(code)})`;
 }

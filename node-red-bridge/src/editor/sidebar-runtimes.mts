@@ -7,6 +7,7 @@ import { MAX_ROW_CHARS, cut, element, untrusted } from "./dom.mjs";
 import { CachedElement } from "./keyed-list.mjs";
 import type { RuntimesUpdate } from "./run-watch.mjs";
 import { formatTime, fillSentence } from "./formats.mjs";
+import { phraseText } from "./phrases.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
 
@@ -109,7 +110,7 @@ function describeState(state: RuntimeState): Node {
       return fillSentence("runs.runtime.away", { reason: untrusted("span", state.reason) });
     case "refused": {
       const code = untrusted("code", state.code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
-      return fillSentence("runs.runtime.refused", { code, message: untrusted("span", state.message) });
+      return fillSentence("runs.runtime.refused", { code, message: untrusted("span", phraseText(state.phrase, state.message)) });
     }
     default:
       return element("span", { text: text("runs.runtime.connecting") });
