@@ -40,7 +40,7 @@ export interface RuntimeView {
 export type RuntimeState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
-  | { is: "away"; reason: string }
+  | { is: "away"; reason: string; phrase?: Phrase | undefined }
   | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 export interface RuntimeList {

@@ -180,7 +180,7 @@ export class Agents {
       return { fill: "red", shape: "dot", ...problem };
     }
     if (connection.is === "away") {
-      const reason = { text: connection.reason };
+      const reason = { text: connection.reason, phrase: connection.phrase };
       const away = this.waiting > 0 ? sentence("status_away_waiting", { reason, waiting }) : sentence("status_away", { reason });
       return { fill: "grey", shape: "ring", ...away };
     }

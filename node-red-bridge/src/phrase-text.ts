@@ -47,7 +47,7 @@ function render({ key, args = {} }: Phrase, options: Options, depth: number): st
   return parts === undefined || parts.includes(undefined) ? undefined : parts.join("");
 }
 
-/** Cuts a name. One in backquotes keeps them. */
+/** Cuts a name. One in backticks keeps them. */
 function shortenName(name: string, length: number): string {
   const [, quoted] = /^`(.+)`$/s.exec(name) ?? [];
   return quoted === undefined ? shorten(name, length) : `\`${shorten(quoted, length)}\``;

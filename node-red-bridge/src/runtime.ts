@@ -24,7 +24,7 @@ import { type Sentence, sentence } from "./sentence";
 import { SidecarApi } from "./sidecar-api";
 import type { CurrentSidecar } from "./sidecar-api";
 import { readLogLine } from "./sidecar-log";
-import { SidecarConnection, refusedWith } from "./sidecar-connection";
+import { SidecarConnection, awayWith, refusedWith } from "./sidecar-connection";
 import type { ConnectionState } from "./sidecar-connection";
 import { MAX_REMOTE_TEXT } from "./target";
 import { Tools } from "./tools";
@@ -214,7 +214,7 @@ export class Runtime {
           this.address = target.url;
           this.connection.start(target);
         },
-        onExit: (reason) => this.connection.stopWith({ is: "away", reason }),
+        onExit: (reason) => this.connection.stopWith(awayWith(reason)),
         onUnavailable: (problem) => this.connection.stopWith(refusedWith("SIDECAR_UNREACHABLE", problem)),
         onLogLine: (line) => {
           const { level, text } = readLogLine(line, (id) => nodeLabel(this.RED, id));

@@ -15,7 +15,7 @@ import type { Target } from "./target";
 export type ConnectionState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
-  | { is: "away"; reason: string }
+  | { is: "away"; reason: string; phrase?: Phrase | undefined }
   | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 /** Delays in milliseconds. */
@@ -146,12 +146,12 @@ export class SidecarConnection {
     });
     socket.on("error", (error) => {
       if (this.socket === socket) {
-        this.cause ??= { is: "away", reason: describeError(error) };
+        this.cause ??= awayWith(describeError(error));
       }
     });
     socket.on("close", (code, reason) => {
       if (this.socket === socket) {
-        this.onClose(this.cause ?? { is: "away", reason: closeReason(code, String(reason)) });
+        this.onClose(this.cause ?? awayWith(closeReason(code, String(reason))));
       }
     });
   }
@@ -160,7 +160,7 @@ export class SidecarConnection {
     this.alive = true;
     this.heartbeat = setInterval(() => {
       if (!this.alive) {
-        this.cause ??= { is: "away", reason: "the sidecar does not answer" };
+        this.cause ??= awayWith(sentence("away_sidecar_silent"));
         socket.terminate();
         return;
       }
@@ -246,15 +246,28 @@ function redactState(state: ConnectionState, token: string): ConnectionState {
     case "connected":
       return { ...state, version: redact(state.version, token) };
     case "away":
-      return { ...state, reason: redact(state.reason, token) };
-    case "refused":
-      return { ...state, code: redact(state.code, token), message: redact(state.message, token) };
+      return awayWith(redactSentence({ text: state.reason, phrase: state.phrase }, token));
+    case "refused": {
+      const problem = redactSentence({ text: state.message, phrase: state.phrase }, token);
+      return refusedWith(redact(state.code, token), problem);
+    }
   }
+}
+
+/** A sentence as users may see it. The phrase of a text that changes would still have what is removed. */
+function redactSentence({ text, phrase }: Sentence, token: string): Sentence {
+  const redacted = redact(text, token);
+  return redacted === text ? { text, phrase } : { text: redacted };
+}
+
+/** The state of a sidecar that does not answer, and why. */
+export function awayWith({ text: reason, phrase }: Sentence): ConnectionState & { is: "away" } {
+  return phrase === undefined ? { is: "away", reason } : { is: "away", reason, phrase };
 }
 
 /** The state of a sidecar that cannot be used until a user acts. */
 export function refusedWith(code: string, { text: message, phrase }: Sentence): ConnectionState & { is: "refused" } {
-  return { is: "refused", code, message, phrase };
+  return phrase === undefined ? { is: "refused", code, message } : { is: "refused", code, message, phrase };
 }
 
 function refusalState(status: number, body: string): ConnectionState {
@@ -271,7 +284,7 @@ function refusalState(status: number, body: string): ConnectionState {
   if (status === 404 || status === 426 || (status >= 200 && status < 400)) {
     return refusedWith("PROTOCOL_MISMATCH", sentence("no_bridge"));
   }
-  return { is: "away", reason: error?.message ?? `the sidecar answered with status ${status}` };
+  return awayWith(error === undefined ? sentence("away_status", { status: { text: String(status) } }) : { text: error.message });
 }
 
 /** The error in a response of the sidecar; undefined if the body is not such an error. */
@@ -285,28 +298,29 @@ export function parseApiError(body: string): { code: string; message: string } |
   }
 }
 
-const REASONS: Record<string, string> = {
-  ECONNREFUSED: "nothing listens there",
-  ENOTFOUND: "there is no host with this name",
-  EAI_AGAIN: "the name of the host cannot be looked up",
-  ECONNRESET: "the connection was cut",
-  EHOSTUNREACH: "the host cannot be reached",
-  ENETUNREACH: "the network cannot be reached",
-  ETIMEDOUT: "the host does not answer",
+const REASONS: Record<string, keyof typeof ENGLISH> = {
+  ECONNREFUSED: "away_nothing_listens",
+  ENOTFOUND: "away_host_unknown",
+  EAI_AGAIN: "away_lookup_failed",
+  ECONNRESET: "away_cut",
+  EHOSTUNREACH: "away_host_unreachable",
+  ENETUNREACH: "away_network",
+  ETIMEDOUT: "away_host_silent",
 };
 
 /** A system error code as a sentence; undefined for unknown codes. */
-export function describeSystemError(code: string | undefined): string | undefined {
-  return code !== undefined && Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+export function describeSystemError(code: string | undefined): Sentence | undefined {
+  const key = code !== undefined && Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+  return key === undefined ? undefined : sentence(key);
 }
 
-function describeError({ code, message }: Error & { code?: string }): string {
-  return describeSystemError(code) ?? (message === "" ? (code ?? "the connection failed") : message);
+function describeError({ code, message }: Error & { code?: string }): Sentence {
+  return describeSystemError(code) ?? { text: message === "" ? (code ?? "the connection failed") : message };
 }
 
-function closeReason(code: number, reason: string): string {
+function closeReason(code: number, reason: string): Sentence {
   if (reason !== "") {
-    return reason;
+    return { text: reason };
   }
-  return code === 1006 ? "the connection was cut" : `the sidecar closed the connection (${code})`;
+  return code === 1006 ? sentence("away_cut") : sentence("away_closed", { number: { text: String(code) } });
 }

@@ -77,7 +77,8 @@ test("restarts the program after an exit with another token", async (t) => {
   await sidecar.start();
   const [first, second] = [await until("onListening", 1), await until("onListening", 2)];
   assert.notEqual(first.token, second.token);
-  assert.equal(await until("onExit"), "it ended with code 3: error[DATA_FULL]: no room");
+  const { text, phrase } = await until("onExit");
+  assert.deepEqual([text, phrase.key], ["it ended with code 3: error[DATA_FULL]: no room", "away_ended_error"]);
   await sidecar.stop();
   const count = events.length;
   await new Promise((resolve) => setImmediate(resolve));

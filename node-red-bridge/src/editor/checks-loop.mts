@@ -16,7 +16,7 @@ export type NotChecked =
   | { why: "nothing" }
   | { why: "no_runtime" }
   | { why: "connecting" }
-  | { why: "away"; reason: string }
+  | { why: "away"; reason: string; phrase?: Phrase | undefined }
   | { why: "refused"; code: string; message: string; phrase?: Phrase | undefined; status: number }
   | { why: "unusable"; sentence: string };
 
@@ -174,7 +174,7 @@ export function chooseRuntime(runtimes: RuntimeView[], named: string[]): Runtime
     case undefined:
       return { why: "no_runtime" };
     case "away":
-      return { why: "away", reason: first.reason };
+      return { why: "away", reason: first.reason, phrase: first.phrase };
     case "refused":
       return { why: "refused", code: first.code, message: first.message, phrase: first.phrase, status: 0 };
     default:

@@ -164,7 +164,7 @@ function failureOf(error: unknown): NotChecked {
 function reasonOf(failure: NotChecked): string {
   switch (failure.why) {
     case "away":
-      return text("checks.reason.away", { reason: plain(failure.reason) });
+      return text("checks.reason.away", { reason: plain(phraseText(failure.phrase, failure.reason)) });
     case "refused":
       return describeRefusal(failure);
     default:

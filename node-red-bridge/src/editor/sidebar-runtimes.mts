@@ -107,7 +107,7 @@ function describeState(state: RuntimeState): Node {
     case "connected":
       return fillSentence("runs.runtime.connected", { version: untrusted("span", state.version, { maxChars: MAX_ROW_CHARS }) });
     case "away":
-      return fillSentence("runs.runtime.away", { reason: untrusted("span", state.reason) });
+      return fillSentence("runs.runtime.away", { reason: untrusted("span", phraseText(state.phrase, state.reason)) });
     case "refused": {
       const code = untrusted("code", state.code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
       return fillSentence("runs.runtime.refused", { code, message: untrusted("span", phraseText(state.phrase, state.message)) });
