@@ -1,4 +1,5 @@
-// What people read in each language: the test of a model, the notice of a waiting run, and the texts of a timeline.
+// What people read in each language: the test of a model, a sidecar that is away, the notice of a waiting run, and the texts of a
+// timeline.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -19,6 +20,9 @@ const KEYS = {
   noRuntime: ["fields.test.noRuntime"],
   noModels: ["fields.test.noModels"],
   models: ["fields.test.models", "fields.test.choose", "fields.test.windowTokens"],
+  refused: ["runs.runtime.refused", "phrases.token_refused"],
+  away: ["runs.runtime.away", "phrases.away_nothing_listens"],
+  notChecked: ["phrases.token_refused"],
   notice: ["runs.notice.waits", "runs.notice.answer", "runs.notice.close"],
   reading: ["runs.texts.asking", "runs.last.final", "runs.model.tool", "runs.tool.worked", "runs.model.final", "runs.end.answered", "runs.used.tokens"],
   none: ["runs.texts.none"],
@@ -43,7 +47,7 @@ async function screensIn(language) {
   return JSON.parse(stdout);
 }
 
-test("tests of models, notices and timelines are in the user's language", { timeout: 60_000 }, async () => {
+test("tests of models, sidecars, notices and timelines are in the user's language", { timeout: 60_000 }, async () => {
   const shown = new Map(await Promise.all(LANGUAGES.map(async (language) => [language, await screensIn(language)])));
   for (const [screen, keys] of Object.entries(KEYS)) {
     for (const language of LANGUAGES) {

@@ -71,6 +71,7 @@ class FakeElement extends FakeNode {
 /** Installs the page. `byId` has the elements that a dialog finds by their ids. */
 export function installPage(byId = {}) {
   const document = { hidden: false, createElement, createDocumentFragment: () => new FakeFragment(), getElementById: (id) => byId[id] ?? null };
+  document.addEventListener = () => undefined;
   Object.assign(globalThis, { Node: FakeNode, document });
 }
 

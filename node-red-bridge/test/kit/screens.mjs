@@ -10,7 +10,9 @@ let notice;
 globalThis.RED = {
   _: translator(language),
   i18n: { lang: () => language },
-  nodes: { node: () => null },
+  nodes: { node: () => null, eachNode: () => undefined, createCompleteNodeSet: () => [{ id: "a", type: "agent-core", wires: [] }] },
+  events: { on: () => undefined },
+  comms: { subscribe: () => undefined },
   notify: (content) => {
     notice = content;
     return { close: () => undefined };
@@ -22,6 +24,8 @@ const { RequestError, adminApi } = await import("../../editor-build/editor/admin
 const { prepareModelTest } = await import("../../editor-build/editor/model-test.mjs");
 const { page } = await import("../../editor-build/editor/waiting-notices.mjs");
 const { timelineView } = await import("../../editor-build/editor/timeline-view.mjs");
+const { onChecked, startChecks, state: checkState } = await import("../../editor-build/editor/checks.mjs");
+const { RuntimesPanel } = await import("../../editor-build/editor/sidebar-runtimes.mjs");
 const { applyEvents, emptyTimeline } = await import("../../editor-build/editor/timeline.mjs");
 
 /** Waits until all promises of a fake request have ended. */
@@ -55,6 +59,23 @@ const screens = {};
 [, screens.noModels] = await list([]);
 [, screens.models] = await list([{ id: "m", contextWindow: 4096 }]);
 
+const refused = { is: "refused", code: "UNAUTHORIZED", message: "english", phrase: { key: "token_refused" } };
+const away = { is: "away", reason: "english", phrase: { key: "away_nothing_listens" } };
+const panel = new RuntimesPanel(() => undefined);
+const runtimes = (state) => ({ runtimes: [{ id: "rt", name: "", address: "", waiting: 0, state }] });
+const showRuntime = (state) => {
+  panel.show({ list: runtimes(state) });
+  return panel.root.textContent;
+};
+[screens.refused, screens.away] = [showRuntime(refused), showRuntime(away)];
+
+/** The check of the flow says why it cannot be made. */
+adminApi.runtimes = async () => runtimes(refused);
+const checked = new Promise((resolve) => onChecked(() => checkState().is === "not_checked" && resolve()));
+startChecks();
+await checked;
+screens.notChecked = checkState().reason;
+
 page.open("rt", { runId: "r", name: "Desk", agent: { nodeId: "a" }, waiting: { tool: "mail" } }, () => undefined);
 screens.notice = notice.textContent;
 
@@ -84,4 +105,4 @@ async function showTimeline(read) {
 }
 [screens.reading, screens.none, screens.summaries] = await showTimeline(async () => ({ calls: [] }));
 [, screens.unread] = await showTimeline(fails(503, "RUNTIME_UNREACHABLE", "gone"));
-process.stdout.write(JSON.stringify(screens));
+process.stdout.write(JSON.stringify(screens), () => process.exit());
