@@ -40,8 +40,8 @@ export interface RuntimeView {
 export type RuntimeState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
-  | { is: "away"; reason: string }
-  | { is: "refused"; code: string; message: string };
+  | { is: "away"; reason: string; phrase?: Phrase | undefined }
+  | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 export interface RuntimeList {
   /** The version of this module. */

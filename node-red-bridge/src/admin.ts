@@ -88,7 +88,7 @@ async function check(RED: Red, { api }: Runtime, body: Record<string, unknown>):
   }
   const { nodes, tooDeep } = reduceFlow(flows, (id) => RED.nodes.getCredentials(id));
   if (tooDeep !== undefined) {
-    throw new ApiFailure(422, "FLOW_TOO_DEEP", tooDeep);
+    throw new ApiFailure(422, "FLOW_TOO_DEEP", tooDeep.text);
   }
   const { value } = await api.request("POST", "/api/flows/check", { flows: nodes });
   return { json: withoutNeedsNodeRed(value) };

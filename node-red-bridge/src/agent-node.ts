@@ -2,6 +2,7 @@
 // message of another agent's tool call is an ordinary message, unless it is the reply of a tool that both agents use.
 
 import { agentErrors } from "./agent-errors";
+import { publishPhrase } from "./agents";
 import { hasWireTo, usesTool } from "./bound-tools";
 import { isToolRequest } from "./calls";
 import { Failure } from "./failure";
@@ -22,7 +23,9 @@ export function registerAgent(RED: Red, type: string): void {
     const runtime = runtimeOf(definition["runtime"]);
     const hasToolPort = type === "agent-core";
     if (runtime === undefined) {
-      this.status({ fill: "red", shape: "dot", text: "choose a runtime" });
+      const status = sentence("choose_runtime");
+      publishPhrase(RED, this.id, status);
+      this.status({ fill: "red", shape: "dot", text: status.text });
     } else {
       runtime.agents.attach(this);
     }
@@ -60,7 +63,11 @@ export function registerAgent(RED: Red, type: string): void {
       }
     });
     this.on("close", (removed, done) => {
-      runtime?.agents.detach(this);
+      if (runtime === undefined) {
+        publishPhrase(RED, this.id);
+      } else {
+        runtime.agents.detach(this);
+      }
       if (removed) {
         agentErrors.forget(this.id);
       }

@@ -3,10 +3,11 @@
 
 import type { AgentError } from "./admin-api";
 import { agentErrors } from "./agent-errors";
-import { clip } from "./failure";
 import { guard } from "./guard";
 import type { Red, RedNode, Status } from "./red";
-import { STATUS_LENGTH, type Sentence, sentence } from "./sentence";
+import { englishTemplate } from "./english";
+import { statusText } from "./phrase-text";
+import { type Sentence, sentence } from "./sentence";
 import type { ConnectionState } from "./sidecar-connection";
 
 /** The topic on /comms for the phrase of an agent's status. Node-RED's own topic has room for the English text alone. */
@@ -14,6 +15,17 @@ const PHRASE_TOPIC = "redflow/status";
 
 /** A status, and what it says in any language. */
 export type AgentStatus = Pick<Status, "fill" | "shape"> & Partial<Sentence>;
+
+/** Sends a status with its phrase to the editors, or removes it. Node-RED keeps it for those that open later. */
+export function publishPhrase({ comms }: Pick<Red, "comms">, id: string, status?: Sentence): void {
+  comms.publish(`${PHRASE_TOPIC}/${id}`, status ?? {}, status !== undefined);
+}
+
+/** A problem after its code. Without a phrase there is nothing to translate. */
+export function withCode(code: string, problem: Sentence): Sentence {
+  const { text, phrase } = sentence("status_refused", { code: { text: code }, message: problem });
+  return problem.phrase === undefined ? { text } : { text, phrase };
+}
 
 /** Agents by their id. */
 export class Agents {
@@ -121,7 +133,7 @@ export class Agents {
     }
   }
 
-  /** Drops what the sidecar has told: of all agents for a new sidecar session, else of removed agents. */
+  /** Drops the statuses from the sidecar: of all agents for a new sidecar session, else of removed agents. */
   forgetStatuses(which: "all" | "removed"): void {
     const ids = [...this.runStatuses.keys(), ...this.failing.keys()];
     for (const id of ids.filter((id) => which === "all" || !this.nodes.has(id))) {
@@ -141,7 +153,7 @@ export class Agents {
     if (this.lastShown.get(node) !== key) {
       this.lastShown.set(node, key);
       const isEmpty = fill === undefined || shape === undefined;
-      const status = isEmpty ? {} : { fill, shape, text: clip(text ?? "", STATUS_LENGTH) };
+      const status = isEmpty ? {} : { fill, shape, text: statusText({ text: text ?? "", phrase }, englishTemplate).toWellFormed() };
       guard(this.RED, `the status of ${node.id} could not be shown`, () => {
         this.publishPhrase(node.id, { ...status, phrase });
         node.status(status);
@@ -149,13 +161,13 @@ export class Agents {
     }
   }
 
-  /** Sends the phrase of a status to the editors. Node-RED keeps it for those that open later. */
+  /** Sends the phrase of a status to the editors, or removes the last one. */
   private publishPhrase(id: string, { text, phrase }: AgentStatus): void {
     if (phrase !== undefined) {
       this.withPhrase.add(id);
-      this.RED.comms.publish(`${PHRASE_TOPIC}/${id}`, { text, phrase }, true);
+      publishPhrase(this.RED, id, { text: text ?? "", phrase });
     } else if (this.withPhrase.delete(id)) {
-      this.RED.comms.publish(`${PHRASE_TOPIC}/${id}`, {}, false);
+      publishPhrase(this.RED, id);
     }
   }
 
@@ -163,11 +175,12 @@ export class Agents {
     const { connection } = this;
     const waiting = { text: String(this.waiting) };
     if (connection.is === "refused") {
-      const { code, message } = connection;
-      return { fill: "red", shape: "dot", text: code === "SIDECAR_UNREACHABLE" ? message : `${code}: ${message}` };
+      const { code, message: text, phrase } = connection;
+      const problem = code === "SIDECAR_UNREACHABLE" ? { text, phrase } : withCode(code, { text, phrase });
+      return { fill: "red", shape: "dot", ...problem };
     }
     if (connection.is === "away") {
-      const reason = { text: connection.reason };
+      const reason = { text: connection.reason, phrase: connection.phrase };
       const away = this.waiting > 0 ? sentence("status_away_waiting", { reason, waiting }) : sentence("status_away", { reason });
       return { fill: "grey", shape: "ring", ...away };
     }

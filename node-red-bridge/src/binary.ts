@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join } from "node:path";
 import { version, versionOf } from "./version";
+import { type Sentence, sentence } from "./sentence";
 
 /** The name of the packages with the program, up to the platform. */
 const PACKAGE_PREFIX = "@redflow/runtime-";
@@ -106,27 +107,26 @@ export function startProblem(
   binary: string,
   { code }: Pick<NodeJS.ErrnoException, "code">,
   environment: SearchEnvironment = THIS_PROCESS,
-): string {
-  const help = "Enter its path in the redflow-runtime node or in REDFLOW_BINARY, or put it on the PATH.";
+): Sentence {
+  const help = sentence("program_help");
+  const program = { text: binary };
   // The system reports ENOENT also for an existing program whose loader is missing.
   const isForeign = code === "ENOEXEC" || (code === "ENOENT" && isAbsolute(binary) && existsSync(binary));
   if (isForeign) {
-    return `${binary} exists but was not built for this system (${process.platform} ${process.arch}, or its C library). ${help}`;
+    return sentence("program_foreign", { program, system: { text: `${process.platform} ${process.arch}` }, help });
   }
   if (code === "ENOENT" && binary === PROGRAM) {
     const packages = packagesFor(environment).toReversed().join(" or ");
     const { warnings } = findPackaged(environment);
-    const missing = warnings.length > 0 ? warnings.join("; ") : `the package ${packages} is not installed`;
-    return (
-      `there is no program ${PROGRAM}: the redflow-runtime node and REDFLOW_BINARY name none, ${missing}, ` +
-      "and it is not on the PATH. One of the four is needed."
-    );
+    const none = sentence("package_missing", { packages: { text: packages } });
+    const missing = warnings.length > 0 ? { text: warnings.join("; ") } : none;
+    return sentence("program_nowhere", { program, missing });
   }
   if (code === "ENOENT") {
-    return `there is no program ${binary}. ${help}`;
+    return sentence("program_missing", { program, help });
   }
   if (code === "EACCES") {
-    return `${binary} is not executable. ${help}`;
+    return sentence("program_not_executable", { program, help });
   }
-  return `${binary} could not be started (${code ?? "unknown"}). ${help}`;
+  return sentence("program_failed", { program, code: { text: code ?? "unknown" }, help });
 }

@@ -7,6 +7,7 @@ import { PASSWORD_MASK, publicDefinition, runsInSidecar } from "./node-definitio
 import { readNodeTools } from "./node-tools";
 import { isRecord } from "./record";
 import type { Definition, Red } from "./red";
+import { type Sentence, sentence } from "./sentence";
 import { WITHOUT_CREDENTIALS } from "./sidecar-types";
 import { wellFormed } from "./well-formed";
 
@@ -21,7 +22,7 @@ export interface FlowSnapshot {
   /** Sentences for the log about properties and operations that were left out. */
   warnings: string[];
   /** The reason if a node nests too deep for the sidecar. */
-  tooDeep: string | undefined;
+  tooDeep: Sentence | undefined;
 }
 
 /** The flow that starts or runs now. `secret` keeps an attacker from guessing credentials by the revision. */
@@ -30,7 +31,7 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
   const credentials: Record<string, Record<string, string>> = {};
   const warnings: string[] = [];
   const types = new Set<string>();
-  let tooDeep: string | undefined;
+  let tooDeep: Sentence | undefined;
   RED.nodes.eachNode((definition) => {
     types.add(definition.type);
     const { node, deep } = toReadable(publicDefinition(definition));
@@ -54,7 +55,7 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
   const nodeTools = readNodeTools(RED, types, (warning) => warnings.push(warning));
   // A sidecar that knows no operations refuses the field.
   const toolsText = Object.keys(nodeTools).length === 0 ? "" : `,"nodeTools":${JSON.stringify(nodeTools)}`;
-  const hash = createHash("sha256").update(flowsText).update(credentialsDigest).update(tooDeep ?? "").update(toolsText);
+  const hash = createHash("sha256").update(flowsText).update(credentialsDigest).update(tooDeep?.text ?? "").update(toolsText);
   const revision = hash.digest("hex");
   const rest = `"revision":"${revision}","flows":${flowsText},"credentials":${credentialsText}${toolsText}}`;
   return { revision, rest, warnings, tooDeep };
@@ -67,8 +68,8 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
 export function reduceFlow(
   definitions: Definition[],
   stored: (id: string) => Record<string, unknown> | undefined,
-): { nodes: Record<string, unknown>[]; tooDeep: string | undefined } {
-  let tooDeep: string | undefined;
+): { nodes: Record<string, unknown>[]; tooDeep: Sentence | undefined } {
+  let tooDeep: Sentence | undefined;
   const nodes = definitions.map((definition) => {
     const { node, deep } = toReadable(withoutSecretVariables(publicDefinition(definition)));
     tooDeep ??= tooDeepOf(definition, deep);
@@ -109,10 +110,12 @@ function withoutSecretVariables(node: Record<string, unknown>): Record<string, u
 }
 
 /** Only for nodes that the sidecar runs: of all others it needs no property that can nest this deep. */
-function tooDeepOf(definition: Definition, deep: string | undefined): string | undefined {
-  return deep !== undefined && runsInSidecar(definition.type)
-    ? `${nameOf(definition)} nests deeper than ${NODE_LEVELS} levels in \`${deep}\`; make it flatter and deploy`
-    : undefined;
+function tooDeepOf(definition: Definition, deep: string | undefined): Sentence | undefined {
+  if (deep === undefined || !runsInSidecar(definition.type)) {
+    return undefined;
+  }
+  const [node, levels] = [nameOf(definition), String(NODE_LEVELS)];
+  return sentence("node_too_deep", { node: { text: node }, levels: { text: levels }, property: { text: deep } });
 }
 
 /** A node as the sidecar can read it, and the first property that is left out because it nests too deep. */

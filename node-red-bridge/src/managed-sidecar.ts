@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { canSearchPath, startProblem } from "./binary";
+import { type Sentence, sentence } from "./sentence";
 import type { Target } from "./target";
 
 export interface ManagedSettings {
@@ -39,9 +40,9 @@ export interface ManagedListener {
   /** The sidecar listens at this address. */
   onListening(target: Target): void;
   /** The process has exited. */
-  onExit(reason: string): void;
+  onExit(reason: Sentence): void;
   /** The program cannot be started. */
-  onUnavailable(message: string): void;
+  onUnavailable(problem: Sentence): void;
   onLogLine(text: string): void;
 }
 
@@ -119,16 +120,16 @@ export class ManagedSidecar {
     }
     this.child = child;
     child.stdin?.on("error", () => undefined);
-    let problem: string | undefined;
+    let problem: Sentence | undefined;
     child.once("error", (error: NodeJS.ErrnoException) => {
       problem = startProblem(this.settings.binary, error);
       // A program that did not start emits no exit.
       if (child.pid === undefined) {
-        this.onExit(child, startedAt, problem, problem);
+        this.onExit(child, startedAt, problem, "");
       }
     });
     child.once("exit", (code, signal) => {
-      this.onExit(child, startedAt, problem, `it ended with ${signal ?? `code ${code}`}`);
+      this.onExit(child, startedAt, problem, signal ?? `code ${code}`);
     });
     const splitLines = lineSplitter((line) => this.readLine(line, token));
     child.stderr?.setEncoding("utf8").on("data", splitLines).on("error", () => undefined);
@@ -147,7 +148,7 @@ export class ManagedSidecar {
     }
   }
 
-  private onExit(child: ChildProcess, startedAt: number, problem: string | undefined, reason: string): void {
+  private onExit(child: ChildProcess, startedAt: number, problem: Sentence | undefined, how: string): void {
     if (this.child !== child) {
       return;
     }
@@ -158,7 +159,8 @@ export class ManagedSidecar {
     this.shortRuns = Date.now() - startedAt >= this.timing.healthyMs ? 1 : this.shortRuns + 1;
     if (problem === undefined) {
       const error = this.logLines.findLast((line) => line.startsWith("error"));
-      this.listener.onExit(error === undefined ? reason : `${reason}: ${error}`);
+      const values = { how: { text: how }, error: { text: error ?? "" } };
+      this.listener.onExit(sentence(error === undefined ? "away_ended" : "away_ended_error", values));
     } else {
       this.listener.onUnavailable(problem);
     }

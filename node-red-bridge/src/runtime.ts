@@ -2,10 +2,10 @@
 // a deploy drops no socket and no run. Never runs an agent itself.
 
 import { randomBytes, randomUUID } from "node:crypto";
-import type { BridgeMessage, Diagnostic } from "@redflow/bindings";
+import type { BridgeMessage, Diagnostic, ServiceProblem } from "@redflow/bindings";
 import type { RuntimeView } from "./admin-api";
 import { agentErrors } from "./agent-errors";
-import { Agents } from "./agents";
+import { Agents, withCode } from "./agents";
 import { BridgeSession } from "./bridge-session";
 import type { FirstMessage, Identity, Welcome } from "./bridge-session";
 import { nodeLabel, sentenceWithLabels, withLabels } from "./node-label";
@@ -24,7 +24,7 @@ import { type Sentence, sentence } from "./sentence";
 import { SidecarApi } from "./sidecar-api";
 import type { CurrentSidecar } from "./sidecar-api";
 import { readLogLine } from "./sidecar-log";
-import { SidecarConnection } from "./sidecar-connection";
+import { SidecarConnection, awayWith, refusedWith } from "./sidecar-connection";
 import type { ConnectionState } from "./sidecar-connection";
 import { MAX_REMOTE_TEXT } from "./target";
 import { Tools } from "./tools";
@@ -214,10 +214,8 @@ export class Runtime {
           this.address = target.url;
           this.connection.start(target);
         },
-        onExit: (reason) => this.connection.stopWith({ is: "away", reason }),
-        onUnavailable: (message) => {
-          this.connection.stopWith({ is: "refused", code: "SIDECAR_UNREACHABLE", message });
-        },
+        onExit: (reason) => this.connection.stopWith(awayWith(reason)),
+        onUnavailable: (problem) => this.connection.stopWith(refusedWith("SIDECAR_UNREACHABLE", problem)),
         onLogLine: (line) => {
           const { level, text } = readLogLine(line, (id) => nodeLabel(this.RED, id));
           guard(this.RED, "the sidecar's log", () => this.RED.log[level](`[redflow-runtime] ${text}`));
@@ -249,10 +247,10 @@ export class Runtime {
     const bytes = Buffer.byteLength(flow.rest) + FRAME_OVERHEAD;
     const limit = this.session.limits.maxFrameBytes;
     if (flow.tooDeep !== undefined) {
-      this.flowProblem = { is: "refused", code: "FLOW_TOO_DEEP", message: flow.tooDeep };
+      this.flowProblem = refusedWith("FLOW_TOO_DEEP", flow.tooDeep);
     } else if (bytes > limit) {
-      const message = `the flow has ${bytes} bytes; the sidecar accepts ${limit}`;
-      this.flowProblem = { is: "refused", code: "FLOW_TOO_LARGE", message };
+      const values = { bytes: { text: String(bytes) }, limit: { text: String(limit) } };
+      this.flowProblem = refusedWith("FLOW_TOO_LARGE", sentence("flow_over_limit", values));
     } else {
       this.flowProblem = undefined;
     }
@@ -315,15 +313,20 @@ export class Runtime {
         const { node, fill, shape, text, phrase } = message;
         return this.agents.setRunStatus(node, { fill, shape, text, phrase });
       }
-      case "health":
-        return this.agents.setFailing(message.node, message.problem);
+      case "health": {
+        const { node, problem } = message;
+        return this.agents.setFailing(node, problem && this.labelled(problem));
+      }
       case "deployed":
         return this.onDeployed(message);
       case "flows_refused": {
         const { code, message: why } = message.error;
         this.RED.log.error(`[redflow-runtime] the sidecar cannot use this flow: ${why} (${code})`);
-        this.agents.setProblems(new Map(), { text: `${code}: ${why}` });
-        return this.logDiagnostics(message.revision, message.error.report?.diagnostics ?? []);
+        const diagnostics = message.error.report?.diagnostics ?? [];
+        const first = diagnostics.find(({ severity }) => severity === "error");
+        const problem = first === undefined ? { text: why } : { text: first.message, phrase: first.messagePhrase };
+        this.agents.setProblems(new Map(), withCode(code, sentenceWithLabels(this.RED, problem)));
+        return this.logDiagnostics(message.revision, diagnostics);
       }
       case "notice":
         return this.notice(message.node, message);
@@ -356,7 +359,14 @@ export class Runtime {
   /** Drops messages on the wires that the checker refuses. */
   private refuse(diagnostics: Diagnostic[]): void {
     const edges = refusedEdges(diagnostics, (id) => this.agents.get(id) !== undefined);
-    setRefusedEdges(this.RED, this, edges);
+    const labelled = [...edges].map(([edge, problem]) => [edge, sentenceWithLabels(this.RED, problem)] as const);
+    setRefusedEdges(this.RED, this, new Map(labelled));
+  }
+
+  /** A problem with labels in place of ids. */
+  private labelled({ code, message: text, phrase: own }: ServiceProblem): ServiceProblem {
+    const { text: message, phrase } = sentenceWithLabels(this.RED, { text, phrase: own });
+    return { code, message, ...(phrase === undefined ? {} : { phrase }) };
   }
 
   /** Logs the checker's diagnostics, once for each flow. */

@@ -2,7 +2,7 @@
 
 import type { Phrase } from "@redflow/bindings";
 
-/** Characters of a status: more does not fit under a node. The tab Errors has the whole sentence. */
+/** Characters of a status, with the ellipsis: more does not fit under a node. The tab Errors has the whole sentence. */
 export const STATUS_LENGTH = 40;
 
 /** A text in English, and its phrase if the editor's catalogues have it. */
@@ -16,11 +16,40 @@ export const ENGLISH = {
   status_connecting: "connecting",
   status_connecting_waiting: "connecting ({waiting} waiting)",
   status_away: "sidecar away: {reason}",
-  status_away_waiting: "sidecar away: {reason} ({waiting} waiting)",
+  status_away_waiting: "sidecar away ({waiting} waiting): {reason}",
   status_not_ready: "the agent is not ready",
   refused_wire: "dropped a message from a refused wire: {code}: {message}. {help}",
   refused_again: "dropped a message that an agent had refused already, because this agent is refused too",
   no_runtime: "the agent has no runtime; choose a redflow-runtime in it and deploy",
+  flow_over_limit: "the flow has {bytes} bytes; the sidecar accepts {limit}",
+  node_too_deep: "{node} nests deeper than {levels} levels in `{property}`; make it flatter and deploy",
+  choose_runtime: "choose a runtime",
+  status_refused: "{code}: {message}",
+  token_refused: "the sidecar does not accept this token; enter what `redflow token` prints in the redflow-runtime",
+  token_invalid: "the token has characters that an HTTP header cannot carry",
+  instance_refused: "the sidecar does not accept this Node-RED",
+  no_bridge: "the server at this URL has no bridge: it is not a sidecar, or an older one",
+  away_nothing_listens: "nothing listens there",
+  away_host_unknown: "there is no host with this name",
+  away_lookup_failed: "the name of the host cannot be looked up",
+  away_cut: "the connection was cut",
+  away_host_unreachable: "the host cannot be reached",
+  away_network: "the network cannot be reached",
+  away_host_silent: "the host does not answer",
+  away_sidecar_silent: "the sidecar does not answer",
+  away_status: "the sidecar answered with status {status}",
+  away_closed: "the sidecar closed the connection ({number})",
+  away_ended: "it ended with {how}",
+  away_ended_error: "it ended with {how}: {error}",
+  url_invalid: "the URL of the runtime is not http:// or https://",
+  program_help: "Enter its path in the redflow-runtime node or in REDFLOW_BINARY, or put it on the PATH.",
+  program_foreign: "{program} exists but was not built for this system ({system}, or its C library). {help}",
+  program_nowhere:
+    "there is no program {program}: the redflow-runtime node and REDFLOW_BINARY name none, {missing}, and it is not on the PATH. One of the four is needed.",
+  package_missing: "the package {packages} is not installed",
+  program_missing: "there is no program {program}. {help}",
+  program_not_executable: "{program} is not executable. {help}",
+  program_failed: "{program} could not be started ({code}). {help}",
 } as const;
 
 /** Fills in a phrase of the palette. */

@@ -132,7 +132,7 @@ function connectionFailure(error: unknown, timeoutMs: number): ApiFailure {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   const code = typeof cause === "object" && cause !== null ? (cause as { code?: unknown }).code : undefined;
   const reason = typeof code === "string" ? describeSystemError(code) : undefined;
-  return unreachable(`the sidecar did not answer: ${reason ?? "the connection failed"}`);
+  return unreachable(`the sidecar did not answer: ${reason?.text ?? "the connection failed"}`);
 }
 
 function unreachable(message: string): ApiFailure {

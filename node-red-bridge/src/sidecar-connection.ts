@@ -5,7 +5,9 @@
 import { WebSocket } from "ws";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { PROTOCOL } from "./bridge-session";
+import type { Phrase } from "@redflow/bindings";
 import type { BridgeSession, Closing } from "./bridge-session";
+import { ENGLISH, type Sentence, sentence } from "./sentence";
 import { redact, urlAt } from "./target";
 import type { Target } from "./target";
 
@@ -13,8 +15,8 @@ import type { Target } from "./target";
 export type ConnectionState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
-  | { is: "away"; reason: string }
-  | { is: "refused"; code: string; message: string };
+  | { is: "away"; reason: string; phrase?: Phrase | undefined }
+  | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 /** Delays in milliseconds. */
 export interface Timing {
@@ -45,7 +47,7 @@ const REFUSAL_CODES = new Set([
 ]);
 
 /** For a sidecar that answers 401. */
-export const TOKEN_REFUSED = "the sidecar does not accept this token; enter what `redflow token` prints in the redflow-runtime";
+export const TOKEN_REFUSED = ENGLISH.token_refused;
 
 /** A connection that reconnects by itself. */
 export class SidecarConnection {
@@ -100,7 +102,7 @@ export class SidecarConnection {
   private connect(): void {
     const address = this.target === undefined ? undefined : bridgeAddress(this.target.url);
     if (this.target === undefined || address === undefined) {
-      this.stopWith({ is: "refused", code: "CONFIG_INVALID", message: "the URL of the runtime is not http:// or https://" });
+      this.stopWith(refusedWith("CONFIG_INVALID", sentence("url_invalid")));
       return;
     }
     this.cause = undefined;
@@ -115,8 +117,7 @@ export class SidecarConnection {
       });
     } catch {
       // Only the token can be invalid here. The error is not shown because it may quote the token.
-      const message = "the token has characters that an HTTP header cannot carry";
-      this.stopWith({ is: "refused", code: "CONFIG_INVALID", message });
+      this.stopWith(refusedWith("CONFIG_INVALID", sentence("token_invalid")));
       return;
     }
     this.socket = socket;
@@ -145,12 +146,12 @@ export class SidecarConnection {
     });
     socket.on("error", (error) => {
       if (this.socket === socket) {
-        this.cause ??= { is: "away", reason: describeError(error) };
+        this.cause ??= awayWith(describeError(error));
       }
     });
     socket.on("close", (code, reason) => {
       if (this.socket === socket) {
-        this.onClose(this.cause ?? { is: "away", reason: closeReason(code, String(reason)) });
+        this.onClose(this.cause ?? awayWith(closeReason(code, String(reason))));
       }
     });
   }
@@ -159,7 +160,7 @@ export class SidecarConnection {
     this.alive = true;
     this.heartbeat = setInterval(() => {
       if (!this.alive) {
-        this.cause ??= { is: "away", reason: "the sidecar does not answer" };
+        this.cause ??= awayWith(sentence("away_sidecar_silent"));
         socket.terminate();
         return;
       }
@@ -245,28 +246,45 @@ function redactState(state: ConnectionState, token: string): ConnectionState {
     case "connected":
       return { ...state, version: redact(state.version, token) };
     case "away":
-      return { ...state, reason: redact(state.reason, token) };
-    case "refused":
-      return { ...state, code: redact(state.code, token), message: redact(state.message, token) };
+      return awayWith(redactSentence({ text: state.reason, phrase: state.phrase }, token));
+    case "refused": {
+      const problem = redactSentence({ text: state.message, phrase: state.phrase }, token);
+      return refusedWith(redact(state.code, token), problem);
+    }
   }
+}
+
+/** A sentence as users may see it. The phrase of a text that changes would still have what is removed. */
+function redactSentence({ text, phrase }: Sentence, token: string): Sentence {
+  const redacted = redact(text, token);
+  return redacted === text ? { text, phrase } : { text: redacted };
+}
+
+/** The state of a sidecar that does not answer, and why. */
+export function awayWith({ text: reason, phrase }: Sentence): ConnectionState & { is: "away" } {
+  return phrase === undefined ? { is: "away", reason } : { is: "away", reason, phrase };
+}
+
+/** The state of a sidecar that cannot be used until a user acts. */
+export function refusedWith(code: string, { text: message, phrase }: Sentence): ConnectionState & { is: "refused" } {
+  return phrase === undefined ? { is: "refused", code, message } : { is: "refused", code, message, phrase };
 }
 
 function refusalState(status: number, body: string): ConnectionState {
   const error = parseApiError(body);
   if (status === 401 && (error === undefined || error.code === "UNAUTHORIZED")) {
-    return { is: "refused", code: "UNAUTHORIZED", message: TOKEN_REFUSED };
+    return refusedWith("UNAUTHORIZED", sentence("token_refused"));
   }
   if (error !== undefined && (status === 401 || status === 403 || REFUSAL_CODES.has(error.code))) {
     return { is: "refused", ...error };
   }
   if (status === 403) {
-    return { is: "refused", code: "FORBIDDEN", message: "the sidecar does not accept this Node-RED" };
+    return refusedWith("FORBIDDEN", sentence("instance_refused"));
   }
   if (status === 404 || status === 426 || (status >= 200 && status < 400)) {
-    const message = "the server at this URL has no bridge: it is not a sidecar, or an older one";
-    return { is: "refused", code: "PROTOCOL_MISMATCH", message };
+    return refusedWith("PROTOCOL_MISMATCH", sentence("no_bridge"));
   }
-  return { is: "away", reason: error?.message ?? `the sidecar answered with status ${status}` };
+  return awayWith(error === undefined ? sentence("away_status", { status: { text: String(status) } }) : { text: error.message });
 }
 
 /** The error in a response of the sidecar; undefined if the body is not such an error. */
@@ -280,28 +298,29 @@ export function parseApiError(body: string): { code: string; message: string } |
   }
 }
 
-const REASONS: Record<string, string> = {
-  ECONNREFUSED: "nothing listens there",
-  ENOTFOUND: "there is no host with this name",
-  EAI_AGAIN: "the name of the host cannot be looked up",
-  ECONNRESET: "the connection was cut",
-  EHOSTUNREACH: "the host cannot be reached",
-  ENETUNREACH: "the network cannot be reached",
-  ETIMEDOUT: "the host does not answer",
+const REASONS: Record<string, keyof typeof ENGLISH> = {
+  ECONNREFUSED: "away_nothing_listens",
+  ENOTFOUND: "away_host_unknown",
+  EAI_AGAIN: "away_lookup_failed",
+  ECONNRESET: "away_cut",
+  EHOSTUNREACH: "away_host_unreachable",
+  ENETUNREACH: "away_network",
+  ETIMEDOUT: "away_host_silent",
 };
 
 /** A system error code as a sentence; undefined for unknown codes. */
-export function describeSystemError(code: string | undefined): string | undefined {
-  return code !== undefined && Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+export function describeSystemError(code: string | undefined): Sentence | undefined {
+  const key = code !== undefined && Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+  return key === undefined ? undefined : sentence(key);
 }
 
-function describeError({ code, message }: Error & { code?: string }): string {
-  return describeSystemError(code) ?? (message === "" ? (code ?? "the connection failed") : message);
+function describeError({ code, message }: Error & { code?: string }): Sentence {
+  return describeSystemError(code) ?? { text: message === "" ? (code ?? "the connection failed") : message };
 }
 
-function closeReason(code: number, reason: string): string {
+function closeReason(code: number, reason: string): Sentence {
   if (reason !== "") {
-    return reason;
+    return { text: reason };
   }
-  return code === 1006 ? "the connection was cut" : `the sidecar closed the connection (${code})`;
+  return code === 1006 ? sentence("away_cut") : sentence("away_closed", { number: { text: String(code) } });
 }

@@ -68,7 +68,7 @@ test("ignores a package of another version with a warning", (t) => {
   }
   const old = userDirectory(t, ["runtime-linux-x64"], { version: "0.0.9" }).at("linux", "x64");
   assert.equal(findBinary("", old), "redflow");
-  assert.match(startProblem("redflow", { code: "ENOENT" }, old), /linux-x64 has version 0\.0\.9 .*PATH/);
+  assert.match(startProblem("redflow", { code: "ENOENT" }, old).text, /linux-x64 has version 0\.0\.9 .*PATH/);
   assert.equal(findBinary("/named", old, () => assert.fail("no warning expected")), "/named");
 });
 
@@ -94,7 +94,7 @@ test("searches only the PATH on Windows, never the working directory", (t) => {
 });
 
 test("names every search place when there is no program", () => {
-  const problem = startProblem("redflow", { code: "ENOENT" });
+  const { text: problem } = startProblem("redflow", { code: "ENOENT" });
   for (const place of ["redflow-runtime node", "REDFLOW_BINARY", "PATH", ...packagesFor()]) {
     assert.ok(problem.includes(place), `${place}: ${problem}`);
   }
@@ -109,6 +109,6 @@ test("distinguishes a program of another system from a missing one", (t) => {
   chmodSync(file, 0o755);
   const { error } = spawnSync(file);
   assert.equal(error.code, "ENOENT");
-  assert.match(startProblem(file, error), /exists but was not built for this system/);
-  assert.match(startProblem(join(folder, "other"), error), /there is no program/);
+  assert.match(startProblem(file, error).text, /exists but was not built for this system/);
+  assert.match(startProblem(join(folder, "other"), error).text, /there is no program/);
 });

@@ -187,14 +187,16 @@ test("sends no request without one of our nodes", async () => {
 });
 
 test("chooses a connected runtime", () => {
-  const away = { id: "a", state: { is: "away", reason: "gone" } };
+  const gone = { reason: "gone", phrase: { key: "k" } };
+  const away = { id: "a", state: { is: "away", ...gone } };
   const other = { id: "s", state: { is: "connected", version: "1" } };
   assert.equal(chooseRuntime([connected, other], ["s"]), other);
   assert.equal(chooseRuntime([connected, other], ["unknown"]), connected);
   assert.equal(chooseRuntime([away, other], ["a"]), other);
-  assert.deepEqual(chooseRuntime([away], []), { why: "away", reason: "gone" });
+  assert.deepEqual(chooseRuntime([away], []), { why: "away", ...gone });
   assert.deepEqual(chooseRuntime([{ id: "x", state: { is: "connecting" } }, away], ["x"]), { why: "connecting" });
   assert.deepEqual(chooseRuntime([], []), { why: "no_runtime" });
-  const refused = { id: "x", state: { is: "refused", code: "C", message: "m" } };
-  assert.deepEqual(chooseRuntime([refused], []), { why: "refused", code: "C", message: "m", status: 0 });
+  const problem = { code: "C", message: "m", phrase: { key: "k" } };
+  const refused = { id: "x", state: { is: "refused", ...problem } };
+  assert.deepEqual(chooseRuntime([refused], []), { why: "refused", ...problem, status: 0 });
 });

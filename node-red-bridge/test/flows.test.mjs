@@ -64,7 +64,7 @@ test("names our node that nests too deep, and leaves out deep properties of othe
   assert.equal(JSON.parse(`{${fits.rest}`).flows[0].custom.length, 1);
   const refused = snapshot({ custom: deep(118) });
   const why = 'agent-core "Home" (a) nests deeper than 118 levels in `custom`; make it flatter and deploy';
-  assert.equal(refused.tooDeep, why);
+  assert.equal(refused.tooDeep.text, why);
   assert.notEqual(refused.revision, snapshot({}).revision, "a flow without the property has another revision");
   snapshot({ custom: deep(100_000) });
   const other = snapshotFlow(fakeRed([], [{ id: "g", type: "group", env: deep(118), name: "G" }]), "s");

@@ -68,6 +68,25 @@ test("every used key exists, and every key is used", () => {
   assert.deepEqual([...english.keys()].filter((key) => !isUsed(key)), [], "unused keys");
 });
 
+test("the words of Node-RED's own translations are used, and one plural", () => {
+  const otherWords = { de: /deployen|(__\w+__|Max\.) Token\b|^Token[:,]/i, es: /\b(despliegue|despliega|desplegar)\b(?=.)/i };
+  for (const [language, words] of Object.entries(otherWords)) {
+    const found = [...catalogue(language)].filter(([, value]) => words.test(value));
+    assert.deepEqual(found, [], language);
+  }
+});
+
+test("the help of agents says that wiring ticks a tool, and which status a failure has", () => {
+  const unticking = { "en-US": /Untick those/, de: /Entfernen Sie das Kreuz/, es: /Desmarque las/ };
+  for (const [language, words] of Object.entries(unticking)) {
+    const helpOf = (type) => read(language === "en-US" ? `dist/nodes/${type}.html` : `dist/nodes/locales/${language}/${type}.html`);
+    assert.match(helpOf("agent-core"), words);
+    for (const type of ["agent-core", "ai-agent"]) {
+      assert.match(helpOf(type), /<code>msg\.statusCode<\/code>/, `${language}: ${type}`);
+    }
+  }
+});
+
 /** The structure of the help in an html file: its tags and its code. */
 function structureOf(html, type) {
   const [, help] = new RegExp(`data-help-name="${type}">([\\s\\S]*?)</script>`).exec(html) ?? [];

@@ -77,7 +77,8 @@ test("restarts the program after an exit with another token", async (t) => {
   await sidecar.start();
   const [first, second] = [await until("onListening", 1), await until("onListening", 2)];
   assert.notEqual(first.token, second.token);
-  assert.equal(await until("onExit"), "it ended with code 3: error[DATA_FULL]: no room");
+  const { text, phrase } = await until("onExit");
+  assert.deepEqual([text, phrase.key], ["it ended with code 3: error[DATA_FULL]: no room", "away_ended_error"]);
   await sidecar.stop();
   const count = events.length;
   await new Promise((resolve) => setImmediate(resolve));
@@ -105,14 +106,14 @@ test("cuts a very long line while reading it", async (t) => {
 test("explains a missing program and one that is not executable", async (t) => {
   const missing = managedSidecar(t, "", "/nowhere/redflow");
   await missing.sidecar.start();
-  assert.match(await missing.until("onUnavailable"), /there is no program \/nowhere\/redflow/);
+  assert.match((await missing.until("onUnavailable")).text, /there is no program \/nowhere\/redflow/);
   await missing.until("onUnavailable", 2);
   const invalid = managedSidecar(t, "", "red\0flow");
   await invalid.sidecar.start();
-  assert.match(await invalid.until("onUnavailable"), /could not be started/);
+  assert.match((await invalid.until("onUnavailable")).text, /could not be started/);
   const folder = managedSidecar(t, "", tmpdir());
   await folder.sidecar.start();
-  assert.match(await folder.until("onUnavailable"), /is not executable/);
+  assert.match((await folder.until("onUnavailable")).text, /is not executable/);
 });
 
 test("kills a process that does not stop", async (t) => {

@@ -306,13 +306,13 @@ test("an unsent message expires, a sent one waits", () => {
   agents.setConnection({ is: "away", reason: "gone" });
   start({ payload: 1 });
   start({ payload: 2 });
-  assert.equal(node.statuses.at(-1).text, "sidecar away: gone (2 waiting)");
+  assert.equal(node.statuses.at(-1).text, "sidecar away (2 waiting): gone");
   session.posted[1].entry.seq = 1;
   mock.timers.tick(5_000);
   mock.timers.reset();
   assert.deepEqual(done.map(({ code }) => code), ["RUNTIME_UNREACHABLE"]);
   assert.equal(done[0].message, "the sidecar at http://sidecar has been away for 5 s");
-  assert.equal(node.statuses.at(-1).text, "sidecar away: gone (1 waiting)");
+  assert.equal(node.statuses.at(-1).text, "sidecar away (1 waiting): gone");
 });
 
 test("a start that began no run fails with its code; one that only cleared a memory completes", () => {
@@ -368,7 +368,7 @@ test("editors receive the phrase of a status before its text, and lose it with t
   agents.setWaiting(2);
   agents.setConnection({ is: "away", reason: "cut" });
   const args = { reason: "cut", waiting: "2" };
-  assert.deepEqual(RED.published.at(-1)[1], { text: "sidecar away: cut (2 waiting)", phrase: { key: "status_away_waiting", args } });
+  assert.deepEqual(RED.published.at(-1)[1], { text: "sidecar away (2 waiting): cut", phrase: { key: "status_away_waiting", args } });
   agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "no" });
   assert.deepEqual(RED.published.at(-1), [topic, {}, false], "a status without a phrase");
   const count = RED.published.length;
@@ -383,7 +383,7 @@ test("shows a service that fails, unless a run is more urgent", () => {
   const { agents, node, RED } = world();
   agentErrors.forget("ag");
   const last = () => node.statuses.at(-1);
-  const phrase = { key: "memory_fails", args: { reason: "Redis cannot be reached", memory: "m" } };
+  const phrase = { key: "memory_fails", args: { reason: { key: "redis_unreachable" }, memory: "m" } };
   const problem = { code: "MEMORY_ERROR", message: "Redis cannot be reached: the agent runs without its memory", phrase };
   agents.setRunStatus("ag", { fill: "green", shape: "dot", text: "done" });
   agents.setFailing("ag", problem);

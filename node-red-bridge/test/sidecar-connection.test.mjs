@@ -85,7 +85,8 @@ test("retries until the sidecar listens", async (t) => {
   await new Promise((resolve) => server.close(resolve));
   const { connection, until, states } = createConnection(t);
   connection.start({ url, token: "" });
-  assert.deepEqual(await until(({ is }) => is === "away"), { is: "away", reason: "nothing listens there" });
+  const reason = { reason: "nothing listens there", phrase: { key: "away_nothing_listens", args: {} } };
+  assert.deepEqual(await until(({ is }) => is === "away"), { is: "away", ...reason });
   const sockets = new WebSocketServer({ host: "127.0.0.1", port: new URL(url).port, path: "/bridge" });
   t.after(() => sockets.close());
   sockets.on("connection", (socket) => {
@@ -94,6 +95,18 @@ test("retries until the sidecar listens", async (t) => {
   });
   await until(({ is }) => is === "connected");
   assert.equal(states[0].is, "connecting");
+});
+
+test("neither the text nor the phrase of a state has the token", (t) => {
+  const { connection, states } = createConnection(t);
+  connection.start({ url: "http://127.0.0.1:9", token: "secret" });
+  const phrase = { key: "away_ended_error", args: { how: "code 1", error: "error: secret" } };
+  connection.stopWith({ is: "away", reason: "it ended with code 1: error: secret", phrase });
+  connection.start({ url: "http://127.0.0.1:9", token: "secret" });
+  connection.stopWith({ is: "refused", code: "X", message: "error: secret", phrase });
+  assert.ok(states.some(({ reason }) => reason === "it ended with code 1: error: …"));
+  assert.ok(states.some(({ message }) => message === "error: …"));
+  assert.ok(!JSON.stringify(states).includes("secret"));
 });
 
 for (const [status, body, expected] of [

@@ -1,7 +1,7 @@
 // Decides when to check the flow: after changes, one request at a time, and again after a failure. Independent of Node-RED's
 // events and of the use of a report.
 
-import type { CheckReport } from "@redflow/bindings";
+import type { CheckReport, Phrase } from "@redflow/bindings";
 import type { RuntimeList, RuntimeView } from "../admin-api.js";
 import type { FlowToCheck } from "./flow.mjs";
 
@@ -16,8 +16,8 @@ export type NotChecked =
   | { why: "nothing" }
   | { why: "no_runtime" }
   | { why: "connecting" }
-  | { why: "away"; reason: string }
-  | { why: "refused"; code: string; message: string; status: number }
+  | { why: "away"; reason: string; phrase?: Phrase | undefined }
+  | { why: "refused"; code: string; message: string; phrase?: Phrase | undefined; status: number }
   | { why: "unusable"; sentence: string };
 
 /** The outcome of a check. */
@@ -174,9 +174,9 @@ export function chooseRuntime(runtimes: RuntimeView[], named: string[]): Runtime
     case undefined:
       return { why: "no_runtime" };
     case "away":
-      return { why: "away", reason: first.reason };
+      return { why: "away", reason: first.reason, phrase: first.phrase };
     case "refused":
-      return { why: "refused", code: first.code, message: first.message, status: 0 };
+      return { why: "refused", code: first.code, message: first.message, phrase: first.phrase, status: 0 };
     default:
       return { why: "connecting" };
   }

@@ -164,7 +164,7 @@ function failureOf(error: unknown): NotChecked {
 function reasonOf(failure: NotChecked): string {
   switch (failure.why) {
     case "away":
-      return text("checks.reason.away", { reason: plain(failure.reason) });
+      return text("checks.reason.away", { reason: plain(phraseText(failure.phrase, failure.reason)) });
     case "refused":
       return describeRefusal(failure);
     default:
@@ -172,7 +172,7 @@ function reasonOf(failure: NotChecked): string {
   }
 }
 
-function describeRefusal({ status, code, message }: { status: number; code: string; message: string }): string {
+function describeRefusal({ status, code, message, phrase }: NotChecked & { why: "refused" }): string {
   if (status === 413) {
     return text("checks.reason.too_large");
   }
@@ -180,5 +180,5 @@ function describeRefusal({ status, code, message }: { status: number; code: stri
     // Node-RED refuses without a message; the sidecar explains what its token may not do.
     return text(code === "FORBIDDEN" ? "checks.reason.forbidden" : "checks.reason.unreachable");
   }
-  return `${plain(message)} (${plain(code)})`;
+  return `${plain(phraseText(phrase, message))} (${plain(code)})`;
 }

@@ -7,6 +7,7 @@ import { MAX_ROW_CHARS, cut, element, untrusted } from "./dom.mjs";
 import { CachedElement } from "./keyed-list.mjs";
 import type { RuntimesUpdate } from "./run-watch.mjs";
 import { formatTime, fillSentence } from "./formats.mjs";
+import { phraseText } from "./phrases.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
 
@@ -106,10 +107,10 @@ function describeState(state: RuntimeState): Node {
     case "connected":
       return fillSentence("runs.runtime.connected", { version: untrusted("span", state.version, { maxChars: MAX_ROW_CHARS }) });
     case "away":
-      return fillSentence("runs.runtime.away", { reason: untrusted("span", state.reason) });
+      return fillSentence("runs.runtime.away", { reason: untrusted("span", phraseText(state.phrase, state.reason)) });
     case "refused": {
       const code = untrusted("code", state.code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
-      return fillSentence("runs.runtime.refused", { code, message: untrusted("span", state.message) });
+      return fillSentence("runs.runtime.refused", { code, message: untrusted("span", phraseText(state.phrase, state.message)) });
     }
     default:
       return element("span", { text: text("runs.runtime.connecting") });

@@ -2,9 +2,8 @@
 // phrase. Never changes a status that has another text.
 
 import type { Phrase } from "@redflow/bindings";
-import { STATUS_LENGTH } from "../sentence.js";
-import { cut } from "./dom.mjs";
-import { phraseText } from "./phrases.mjs";
+import { statusText } from "../phrase-text.js";
+import { templateOf } from "./phrases.mjs";
 
 const [PHRASES, STATUSES] = ["redflow/status/", "status/"];
 
@@ -31,7 +30,7 @@ function translate(id: string, status: unknown): void {
   if (found === undefined || shown.text !== found.text) {
     return;
   }
-  shown.text = cut(phraseText(found.phrase, found.text), STATUS_LENGTH);
+  shown.text = statusText(found, templateOf);
   const node = RED.nodes.node(id);
   // Node-RED draws a status that it does not have yet.
   if (node?.["status"] === status) {

@@ -90,7 +90,7 @@ export function startWaitingNotices(): void {
 }
 
 /** The real environment: Node-RED's notifications. */
-const page: NoticeEnvironment = {
+export const page: NoticeEnvironment = {
   open(runtime, run, onClose) {
     const name = (value: string): HTMLElement => untrusted("b", value, { maxChars: MAX_ROW_CHARS });
     const sentence = element("p");

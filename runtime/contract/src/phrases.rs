@@ -73,7 +73,7 @@ phrases! {
     service_missing(agent, role) "{agent} has no {role}";
     service_missing_port_help(port, role, property) "Wire {port} to a {role} node, or name one in `{property}`.";
     service_missing_help(role, property) "Wire a {role} node to the agent's input, or name one in `{property}`.";
-    service_disabled(service, role, agent) "`{service}`, the {role} of {agent}, is disabled";
+    service_disabled(service, role, agent) "`{service}` is disabled; it is the {role} of {agent}";
     service_disabled_help(service, role) "Enable `{service}` and deploy, or use another {role}.";
     memory_silent() "the memory does not answer";
     redis_unreachable() "Redis cannot be reached";

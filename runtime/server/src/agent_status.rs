@@ -9,8 +9,9 @@ use redflow_contract::phrase::{Sentence, truncate};
 use redflow_contract::phrases;
 use redflow_ports::ModelWait;
 
-/// Characters of a status text. Tool names can be long, and the editor does not wrap.
-const MAX_CHARS: usize = 64;
+/// Characters of a status text with its ellipsis, as in the palette. Tool names can be long, and the
+/// editor does not wrap.
+const MAX_CHARS: usize = 40;
 
 /// What a run does, as far as a colour can show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +66,9 @@ pub(crate) fn status_of(event: &RunEventKind) -> Option<AgentStatus> {
         | RunEventKind::BudgetReached { .. }
         | RunEventKind::ToolReturned { .. } => return None,
     };
-    truncate(&mut sentence.text, MAX_CHARS);
+    if sentence.text.chars().nth(MAX_CHARS).is_some() {
+        truncate(&mut sentence.text, MAX_CHARS - 1);
+    }
     if let Some(phrase) = &mut sentence.phrase {
         phrase.truncate(MAX_CHARS);
     }
@@ -108,8 +111,11 @@ mod tests {
     #[test]
     fn a_long_name_is_cut_in_text_and_phrase() {
         let sentence = status_of(&waiting_for(&"é".repeat(MAX_CHARS + 1))).unwrap().sentence;
-        assert_eq!(sentence.text.chars().count(), MAX_CHARS + 1);
+        assert_eq!(sentence.text, format!("waiting for the outcome of {}…", "é".repeat(12)));
+        assert_eq!(sentence.text.chars().count(), MAX_CHARS);
         let phrase = serde_json::to_value(sentence.phrase).unwrap();
         assert_eq!(phrase["args"]["tool"], "é".repeat(MAX_CHARS) + "…");
+        let fitting = status_of(&waiting_for(&"é".repeat(13))).unwrap().sentence;
+        assert_eq!(fitting.text, format!("waiting for the outcome of {}", "é".repeat(13)));
     }
 }

@@ -8,10 +8,10 @@ import { agent, calculator, desk, finalAnswer, inject, model } from "./flows.mjs
 /** A reserved port where nothing listens. */
 const CLOSED_PORT = 1;
 
-/** A status is cut to this many characters, with an ellipsis at the end. */
+/** A status has at most this many characters, with an ellipsis at the end. */
 const STATUS_LENGTH = 40;
 
-const DISABLED = "`Night model`, the model of `Guard`, is disabled";
+const DISABLED = "`Night model` is disabled; it is the model of `Guard`";
 const NO_MEMORY = "Redis cannot be reached: the agent runs without its memory `Talks`";
 
 /**
@@ -58,7 +58,7 @@ export async function agentProblems(fixture, t) {
   await runInSubflow(editor);
 }
 
-const cut = (text) => (text.length > STATUS_LENGTH ? `${text.slice(0, STATUS_LENGTH)}…` : text);
+const cut = (text) => (text.length > STATUS_LENGTH ? `${text.slice(0, STATUS_LENGTH - 1)}…` : text);
 
 /** Waits for the colour and the text of a status. A long text is cut. */
 async function waitForStatus(editor, id, fill, whole) {

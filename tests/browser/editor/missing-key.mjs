@@ -6,18 +6,19 @@ import { readFile } from "node:fs/promises";
 const EXAMPLE = new URL("../../../node-red-bridge/examples/05-live-models.json", import.meta.url);
 const [AGENT, MODEL, NAME] = ["rf05-agent-openai", "rf05-openai", "gpt-5.4-mini"];
 
-/** What is wrong and what to do, in each language. */
+/** What is wrong, what to do, and the label of the key, in each language. */
 const WORDS = {
-  "de-DE": ["hat keinen API-Schlüssel", "Geben Sie den API-Schlüssel im gemeinsamen Schlüssel"],
-  "es-ES": ["no tiene clave de API", "Introduzca la clave de API en la clave compartida"],
-  "en-US": ["has no API key", "Enter the API key in the shared key"],
+  "de-DE": ["hat keinen API-Schlüssel", "Geben Sie den API-Schlüssel im gemeinsamen Schlüssel", "OpenAI-Schlüssel"],
+  "es-ES": ["no tiene clave de API", "Introduzca la clave de API en la clave compartida", "clave de OpenAI"],
+  "en-US": ["has no API key", "Enter the API key in the shared key", "OpenAI key"],
 };
 
 export async function missingKey(fixture, t) {
   await fixture.nodeRed.deploy(JSON.parse(await readFile(EXAMPLE, "utf8")));
   let editor, expected;
-  for (const [locale, [wrong, mend]] of Object.entries(WORDS)) {
-    expected = new RegExp(`${NAME}\` ${wrong}[^]*${mend}[^]*OPENAI_API_KEY`);
+  for (const [locale, [wrong, mend, key]] of Object.entries(WORDS)) {
+    // The tooltip has the label in backticks, the tab in an element. No person sees an id.
+    expected = new RegExp(`${NAME}\` ${wrong}[^]*${mend} \`?${key}[^]*OPENAI_API_KEY`);
     editor = await fixture.open(t, locale);
     await editor.waitForCheck("checked");
     await editor.waitForText(editor.node(AGENT).locator(".red-ui-flow-node-status-label"), `${NAME}\` ${wrong}`.slice(0, 20));

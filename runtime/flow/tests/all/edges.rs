@@ -363,17 +363,17 @@ fn sentences_name_ports_by_number_and_label() {
         ),
         (
             good(json!([["off"], ["c"]]), vec![off(model("off", json!([])))]),
-            "`off`, the model of `a`, is disabled",
+            "`off` is disabled; it is the model of `a`",
             "Enable `off` and deploy, or use another model.",
         ),
         (
             good(json!([[], ["c"]]), vec![off(with(model("off", json!([["a"]])), json!({"name": "Mine"})))]),
-            "`Mine`, the model of `a`, is disabled",
+            "`Mine` is disabled; it is the model of `a`",
             "Enable `Mine` and deploy, or use another model.",
         ),
         (
             with_property(good(json!([[], ["c"]]), vec![off(model("off", json!([])))]), "model", "off"),
-            "`off`, the model of `a`, is disabled",
+            "`off` is disabled; it is the model of `a`",
             "Enable `off` and deploy, or use another model.",
         ),
         (
