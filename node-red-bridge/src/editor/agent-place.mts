@@ -12,7 +12,7 @@ export interface AgentPlace {
 const MAX_DASHES = 100;
 
 /** Finds an agent by the id that its runs have; undefined if the editor does not have it. */
-export function findAgent(id: string, nodeOf: (id: string) => EditorNode | null): AgentPlace | undefined {
+export function findAgent(id: string, nodeOf: (id: string) => EditorNode | undefined): AgentPlace | undefined {
   let instance: EditorNode | undefined;
   let dash = -1;
   for (let count = 0; count <= MAX_DASHES; count += 1) {
@@ -25,7 +25,7 @@ export function findAgent(id: string, nodeOf: (id: string) => EditorNode | null)
     if (dash < 0) {
       return undefined;
     }
-    const outer = instance === undefined ? nodeOf(id.slice(0, dash)) : null;
+    const outer = instance === undefined ? nodeOf(id.slice(0, dash)) : undefined;
     if (outer?.type.startsWith("subflow:")) {
       instance = outer;
     }

@@ -230,12 +230,11 @@ export function noteKey(variable: string, elsewhere?: string): void {
   };
   const update = (): void => {
     const keyNode = RED.nodes.node(String(shared.val() ?? ""));
-    const isShared = keyNode !== null;
-    if (keyNode !== null) {
+    if (keyNode !== undefined) {
       void look(keyNode);
     }
-    const source = keyNode === null ? "keyFrom" : (stored.get(keyNode.id) ?? true) ? "keyShared" : "keySharedEmpty";
-    const isNeeded = isBlank(key.val()) && (isShared || elsewhere === undefined || isBlank(other.val()));
+    const source = keyNode === undefined ? "keyFrom" : (stored.get(keyNode.id) ?? true) ? "keyShared" : "keySharedEmpty";
+    const isNeeded = isBlank(key.val()) && (keyNode !== undefined || elsewhere === undefined || isBlank(other.val()));
     note.text(text(`fields.${source}`, { variable })).toggle(isNeeded);
   };
   for (const field of [key, shared, other]) {

@@ -52,7 +52,7 @@ interface EditorRed {
   _(key: string, values?: Record<string, string | number>): string;
   nodes: {
     id(): string;
-    node(id: string): EditorNode | null;
+    node(id: string): EditorNode | undefined;
     eachNode(visit: (node: EditorNode) => boolean | void): void;
     eachConfig(visit: (node: EditorNode) => boolean | void): void;
     eachLink(visit: (link: EditorLink) => void): void;

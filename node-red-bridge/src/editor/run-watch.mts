@@ -305,7 +305,7 @@ function subscribe(): void {
     const id = topic.slice("status/".length);
     const node = RED.nodes.node(id);
     // The editor does not know the ids of agents inside subflow instances.
-    if (node === null || node === undefined || isAgent(node.type)) {
+    if (node === undefined || isAgent(node.type)) {
       notify(id);
     }
   });

@@ -66,7 +66,7 @@ async function update(): Promise<void> {
   const edits = [...after].flatMap(([id, tools]) => {
     const agent = RED.nodes.node(id);
     // A copied agent brings its list.
-    return agent === null || added.has(id) ? [] : allowTools(agent, before.get(id) ?? new Map(), tools);
+    return agent === undefined || added.has(id) ? [] : allowTools(agent, before.get(id) ?? new Map(), tools);
   });
   if (edits.length > 0) {
     record(event, edits);

@@ -201,7 +201,7 @@ export async function sharedKey(fixture, t) {
   for (const id of ["rf05-openai", "rf05-agent-openai"]) {
     await editor.triangle(id).waitFor({ state: "hidden" });
   }
-  await editor.deploy();
+  await editor.deployWithProblems();
   await editor.openById("rf05-openai");
   await editor.waitForText(editor.tray, "Empty: the model uses the shared key.");
   await editor.cancel();

@@ -159,6 +159,13 @@ export class Editor {
     await this.waitForDeploy();
   }
 
+  /** Deploys a flow with problems, after Node-RED's question. */
+  async deployWithProblems() {
+    await this.page.locator("#red-ui-header-button-deploy").click();
+    await this.notices.getByRole("button", { name: "Confirm deploy" }).click();
+    await this.waitForDeploy();
+  }
+
   waitForDeploy() {
     return this.page.waitForFunction(() => !RED.nodes.dirty());
   }

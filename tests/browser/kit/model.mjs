@@ -3,6 +3,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 
+/** The tokens of every answer. */
+const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+
 /** Starts a fake model. */
 export async function fakeModel() {
   let answers = [];
@@ -17,12 +20,13 @@ export async function fakeModel() {
     }
   };
   /** Sends an answer word by word. With `holdWords` it continues with one word for each release. */
-  const stream = async (content, response) => {
+  const stream = async (content, response, withUsage) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
-    const send = (delta, finish_reason = null) => {
-      const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "gpt-4.1-mini", choices: [{ index: 0, delta, finish_reason }] };
+    const sendChunk = (rest) => {
+      const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "gpt-4.1-mini", ...rest };
       response.write(`data: ${JSON.stringify(chunk)}\n\n`);
     };
+    const send = (delta, finish_reason = null) => sendChunk({ choices: [{ index: 0, delta, finish_reason }] });
     if (!holdsWords) {
       await untilReleased();
     }
@@ -33,6 +37,9 @@ export async function fakeModel() {
       send({ role: "assistant", content: word });
     }
     send({}, "stop");
+    if (withUsage) {
+      sendChunk({ choices: [], usage: USAGE });
+    }
     response.end("data: [DONE]\n\n");
   };
   const handle = async (request, response) => {
@@ -55,7 +62,7 @@ export async function fakeModel() {
     const answer = word !== undefined ? { code: word } : (answers[Math.min(used++, answers.length - 1)] ?? "");
     const content = typeof answer === "string" ? answer : JSON.stringify(answer);
     if (body?.stream) {
-      return stream(content, response);
+      return stream(content, response, body.stream_options?.include_usage === true);
     }
     await untilReleased();
     response.writeHead(200, { "content-type": "application/json" });
@@ -66,7 +73,7 @@ export async function fakeModel() {
         created: 1,
         model: "gpt-4.1-mini",
         choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content } }],
-        usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
+        usage: USAGE,
       }),
     );
   };
