@@ -137,9 +137,17 @@ async fn the_http_example_answers(line: ReleaseLine) {
     // So does an agent that cannot run.
     nodes[model] = json!({"id": nodes[model]["id"], "type": "openai-model", "z": nodes[model]["z"], "x": 1,
                           "y": 1, "wires": [[]]});
-    scene.node_red.deploy(&Value::Array(nodes)).await;
+    scene.node_red.deploy(&Value::Array(nodes.clone())).await;
     let reply = ask().await;
     assert_eq!((reply.status, &reply.json()["code"]), (500, &json!("MODEL_KEY_MISSING")), "{reply:?}");
+    // The Catch node answers for an agent without a runtime, because no run begins.
+    let agent = nodes.iter().position(|node| node["type"] == "agent-core").unwrap();
+    nodes[agent]["runtime"] = json!("");
+    scene.node_red.deploy(&Value::Array(nodes)).await;
+    let reply = ask().await;
+    assert_eq!(reply.status, 500, "{reply:?}");
+    let text = String::from_utf8_lossy(&reply.body);
+    assert!(text.contains("runtime"), "{text}");
 }
 
 async fn the_chat_example_answers(line: ReleaseLine) {

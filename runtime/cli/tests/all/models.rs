@@ -205,6 +205,12 @@ fn models_share_the_key_of_a_config_node() {
     let journal = folder.read("j");
     assert!(journal.contains(r#""keyNode":"k""#), "the plan names the key node: {journal}");
     assert_eq!(folder.redflow(["replay", "j"]).run().code, 0);
+    // A test of the model takes it, too.
+    let output = folder.redflow(["models", "test", "m", "--flow", "flow.json"]).run();
+    let tested: Vec<String> = requests.try_iter().collect();
+    assert!(output.code == 0 && !tested.is_empty(), "{output:#?}");
+    assert!(tested.iter().all(|request| request.contains(&format!("authorization: Bearer {SHARED}"))));
+    assert!(!format!("{output:?}").contains(SHARED), "{output:#?}");
     // The model's own key takes precedence.
     folder.write("flow.json", with_key(json!({"credentials": {"apiKey": KEY}})).to_string());
     assert_eq!(folder.redflow(["run", "flow.json", "--ephemeral"]).run().code, 0);
