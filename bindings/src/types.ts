@@ -2386,7 +2386,15 @@ by?: Principal,
 /**
  * What it has used, once it has ended or waits; absent before, and if an earlier version ended it.
  */
-tally?: RunTally, };
+tally?: RunTally, 
+/**
+ * The run that started it, or whose message did; absent if none did.
+ */
+parent?: RunId, 
+/**
+ * The number of runs that it has started; absent if there are none.
+ */
+children?: number, };
 
 /**
  * The status of a run.
@@ -3847,6 +3855,481 @@ path: string,
  * When the code expires.
  */
 expiresAt: number, };
+
+/**
+ * A page of the console that this sidecar serves. A page without a word here does not exist.
+ */
+export type Feature = "home" | "runs" | "inbox" | "flow" | "check" | "usage" | "models" | "tools" | "settings";
+
+/**
+ * Who is signed in, and what this sidecar offers.
+ */
+export type Session = { 
+/**
+ * The name of the token, or of the token that opened the session.
+ */
+name: string, 
+/**
+ * What it allows. Scopes that another one includes are listed too.
+ */
+scopes: Array<Scope>, 
+/**
+ * The pages of the console.
+ */
+features: Array<Feature>, 
+/**
+ * The version of the sidecar.
+ */
+version: string, };
+
+/**
+ * Signs a browser in with a token.
+ */
+export type SignInRequest = { 
+/**
+ * The token.
+ */
+token: string, };
+
+/**
+ * A text that may be cut.
+ */
+export type CutText = { 
+/**
+ * The text, or its beginning.
+ */
+text: string, 
+/**
+ * The bytes of the whole text; absent if `text` is the whole.
+ */
+bytes?: number, };
+
+/**
+ * What happened in one iteration of a run, with its texts.
+ */
+export type IterationDetail = { 
+/**
+ * The number of the iteration, from 1.
+ */
+iteration: number, 
+/**
+ * When the model was called; absent if it was not.
+ */
+calledAt?: number, 
+/**
+ * The time until the answer was known, in milliseconds; absent while there is none.
+ */
+durationMs?: number, 
+/**
+ * What is new to the model: the input in the first iteration, then the results of tools.
+ */
+prompt: CutText, 
+/**
+ * The answer of the model with its tool calls; absent while there is none.
+ */
+answer?: CutText, 
+/**
+ * The confidence of the answer; absent if it has none.
+ */
+confidence?: number, 
+/**
+ * The model that answered, as its provider names it; absent if it is not recorded.
+ */
+model?: string, 
+/**
+ * The provider's id of the request; absent if it sent none.
+ */
+requestId?: string, 
+/**
+ * The tokens and the cost; absent if the provider reports none.
+ */
+usage?: Usage, 
+/**
+ * The models that failed before this answer.
+ */
+fellOver?: Array<FailedModel>, 
+/**
+ * The tool calls, oldest first. A call that was not made is not in the journal.
+ */
+calls: Array<CallDetail>, 
+/**
+ * The payload that left the agent, if the run ended in this iteration.
+ */
+output?: CutText, };
+
+/**
+ * A tool call of an iteration, with its texts.
+ */
+export type CallDetail = { 
+/**
+ * The id of the call.
+ */
+callId: CallId, 
+/**
+ * The name of the tool.
+ */
+tool: string, 
+/**
+ * The id of the tool in the registry; absent for a tool that is a node of its own.
+ */
+id?: string, 
+/**
+ * The effect class of the call; absent if it is not recorded.
+ */
+effect?: EffectClass, 
+/**
+ * When the run asked for the call; absent if it is not recorded.
+ */
+startedAt?: number, 
+/**
+ * The time until the result was known, in milliseconds; absent while it is unknown.
+ */
+durationMs?: number, 
+/**
+ * How often the tool was tried; absent while it is unknown, and if a person gave the outcome.
+ */
+tries?: number, 
+/**
+ * The input.
+ */
+input: CutText, 
+/**
+ * Whether the call succeeded; absent while it is unknown.
+ */
+success?: boolean, 
+/**
+ * The output, or why the call failed; absent while it is unknown.
+ */
+result?: CutText, };
+
+/**
+ * Lines of a journal.
+ */
+export type JournalPage = { 
+/**
+ * The number of the first line, from 1.
+ */
+from: number, 
+/**
+ * The lines, each as it is stored.
+ */
+lines: Array<string>, 
+/**
+ * All lines of the journal.
+ */
+total: number, 
+/**
+ * Pass it as `from` to get the next page; absent on the last page.
+ */
+next?: number, };
+
+/**
+ * A run below another one.
+ */
+export type TreeRun = { 
+/**
+ * The run. Its `parent` is the run above it.
+ */
+run: RunSummary, 
+/**
+ * How far it is below the first run, from 1.
+ */
+depth: number, };
+
+/**
+ * The runs that a run has started, and those that they have started.
+ */
+export type RunTree = { 
+/**
+ * The runs: each after its parent, those of one parent in the order in which they started.
+ */
+runs: Array<TreeRun>, 
+/**
+ * Pass it as `after` to get the next page; absent on the last page.
+ */
+next?: RunId, };
+
+/**
+ * What sums are grouped by.
+ */
+export type StatsBy = "agent" | "model" | "tool" | "code";
+
+/**
+ * Sums of what was used, by UTC day and by one more key.
+ */
+export type Stats = { 
+/**
+ * The first day, such as `2026-11-16`.
+ */
+from: string, 
+/**
+ * The last day.
+ */
+to: string, 
+/**
+ * What the sums are grouped by.
+ */
+by: StatsBy, 
+/**
+ * The keys with the largest sums, the largest first. Rows name them by their position.
+ */
+keys: Array<StatsKey>, 
+/**
+ * The sums that are not 0, by day and then by key.
+ */
+rows: Array<StatsRow>, 
+/**
+ * The time of the oldest failure that was counted, if not all were; only by code.
+ */
+searchedTo?: number, };
+
+/**
+ * A key of sums.
+ */
+export type StatsKey = { 
+/**
+ * The id of an agent, the name of a model or a tool, or a code. Empty for all other keys together.
+ */
+key: string, 
+/**
+ * The Node-RED of an agent; absent for other keys.
+ */
+instance?: InstanceId, 
+/**
+ * The name for people; absent if the key is the name.
+ */
+name?: string, };
+
+/**
+ * The sums of one day and one key.
+ */
+export type StatsRow = { 
+/**
+ * The day in UTC.
+ */
+day: string, 
+/**
+ * The position of the key in `keys`.
+ */
+key: number, 
+/**
+ * Runs that ended. Grouped by tool: 0.
+ */
+runs: number, 
+/**
+ * Those of them that failed; grouped by tool, the calls that failed.
+ */
+failed: number, 
+/**
+ * Calls of models; grouped by tool, calls of the tool.
+ */
+calls: number, 
+/**
+ * Tokens that models read.
+ */
+inputTokens: number, 
+/**
+ * Tokens that models wrote.
+ */
+outputTokens: number, 
+/**
+ * The part of `inputTokens` that came from providers' caches.
+ */
+cachedTokens: number, 
+/**
+ * The cost; absent if no model has a price.
+ */
+cost?: number, 
+/**
+ * The time of runs or calls, in milliseconds.
+ */
+ms: number, };
+
+/**
+ * A flow as a drawing.
+ */
+export type FlowGraph = { 
+/**
+ * The tabs and subflows of the whole file, in its order.
+ */
+tabs: Array<GraphTab>, 
+/**
+ * The nodes of the drawn tab. Config nodes that agents bind are among them, without a place.
+ */
+nodes: Array<GraphNode>, 
+/**
+ * The wires between them.
+ */
+wires: Array<GraphWire>, 
+/**
+ * The problems of these nodes.
+ */
+diagnostics: Array<Diagnostic>, 
+/**
+ * Nodes that are not in `nodes`, because there are too many.
+ */
+omitted: number, };
+
+/**
+ * A tab or a subflow.
+ */
+export type GraphTab = { 
+/**
+ * Its node id.
+ */
+id: NodeId, 
+/**
+ * The name its owner gave it.
+ */
+label: string, 
+/**
+ * Whether it is a subflow.
+ */
+isSubflow: boolean, 
+/**
+ * The number of nodes on it.
+ */
+nodes: number, 
+/**
+ * Whether `nodes` of the graph are its nodes.
+ */
+isDrawn: boolean, };
+
+/**
+ * A node of a drawing.
+ */
+export type GraphNode = { 
+/**
+ * Its id.
+ */
+id: NodeId, 
+/**
+ * Its type.
+ */
+type: string, 
+/**
+ * Its name; empty if it has none.
+ */
+name: string, 
+/**
+ * What it is to agents.
+ */
+role: Role, 
+/**
+ * Its place in the editor, of its centre; absent if it has none.
+ */
+x?: number, 
+/**
+ * As `x`.
+ */
+y?: number, 
+/**
+ * The number of its outputs.
+ */
+outputs: number, 
+/**
+ * Whether it is disabled.
+ */
+disabled?: boolean, };
+
+/**
+ * A wire of a drawing.
+ */
+export type GraphWire = { 
+/**
+ * The node at its beginning.
+ */
+from: NodeId, 
+/**
+ * The output of that node; absent for a binding by a property.
+ */
+port?: number, 
+/**
+ * The node at its end.
+ */
+to: NodeId, 
+/**
+ * What it is for.
+ */
+kind: EdgeKind, };
+
+/**
+ * The tokens of the sidecar, without the tokens themselves.
+ */
+export type TokenList = { 
+/**
+ * The tokens, by name.
+ */
+tokens: Array<TokenEntry>, };
+
+/**
+ * A token in a list.
+ */
+export type TokenEntry = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * What it allows.
+ */
+scopes: Array<Scope>, 
+/**
+ * Whether this request was made with it.
+ */
+isOwn: boolean, };
+
+/**
+ * Makes a token.
+ */
+export type TokenRequest = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * What it allows.
+ */
+scopes: Array<Scope>, };
+
+/**
+ * A new token. It cannot be read again.
+ */
+export type NewToken = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * The token.
+ */
+token: string, };
+
+/**
+ * The settings of the sidecar that are not secret.
+ */
+export type ConfigView = { 
+/**
+ * The settings, each with its place in the file, such as `http.proxy`.
+ */
+settings: Array<ConfigEntry>, };
+
+/**
+ * A setting.
+ */
+export type ConfigEntry = { 
+/**
+ * Its place in the file.
+ */
+key: string, 
+/**
+ * Its value; a secret is replaced.
+ */
+value: string, 
+/**
+ * Whether it is set, and not the default.
+ */
+isSet: boolean, };
 
 /**
  * The state of the attached Node-RED. The sidecar checks every flow deployed there and runs none.

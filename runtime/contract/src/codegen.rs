@@ -2,9 +2,9 @@
 //! never for the shipped binary.
 
 use crate::{
-    action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
-    fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability, phrase, plan,
-    policy, replay, run, run_error, stream, tally, tool, tool_api, transcript,
+    action, api, attached, bridge, catalogue, chat, code, console, diagnostic, digest, edge, effect,
+    envelope, event, fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability,
+    phrase, plan, policy, replay, run, run_error, stream, tally, tool, tool_api, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
@@ -218,6 +218,29 @@ pub fn typescript() -> String {
         api::CodeSet,
         api::Health,
         api::SignInCode,
+        console::Feature,
+        console::Session,
+        console::SignInRequest,
+        console::CutText,
+        console::IterationDetail,
+        console::CallDetail,
+        console::JournalPage,
+        console::TreeRun,
+        console::RunTree,
+        console::StatsBy,
+        console::Stats,
+        console::StatsKey,
+        console::StatsRow,
+        console::FlowGraph,
+        console::GraphTab,
+        console::GraphNode,
+        console::GraphWire,
+        console::TokenList,
+        console::TokenEntry,
+        console::TokenRequest,
+        console::NewToken,
+        console::ConfigView,
+        console::ConfigEntry,
         attached::AttachedState,
         attached::FlowDifferences,
         attached::NodeDifference,

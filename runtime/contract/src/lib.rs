@@ -44,6 +44,7 @@ pub mod chat;
 pub mod code;
 #[cfg(feature = "codegen")]
 pub mod codegen;
+pub mod console;
 pub mod diagnostic;
 pub mod digest;
 pub mod edge;

@@ -4,8 +4,8 @@
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, ROUTES, Route};
 use crate::{
-    api, attached, bridge, catalogue, chat, diagnostic, edge, event, manifest, model_test, observability,
-    replay, run, stream, tool, tool_api,
+    api, attached, bridge, catalogue, chat, console, diagnostic, edge, event, manifest, model_test,
+    observability, replay, run, stream, tool, tool_api,
 };
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -164,6 +164,17 @@ fn types() -> Map<String, Value> {
         model_test::ModelTestRequest,
         model_test::ModelTest,
         model_test::ModelList,
+        console::Session,
+        console::SignInRequest,
+        console::IterationDetail,
+        console::JournalPage,
+        console::RunTree,
+        console::Stats,
+        console::FlowGraph,
+        console::TokenList,
+        console::TokenRequest,
+        console::NewToken,
+        console::ConfigView,
         attached::AttachedState,
         bridge::InstanceList,
         bridge::BridgeRequest,

@@ -51,6 +51,18 @@ pub struct RunSummary {
     /// What it has used, once it has ended or waits; absent before, and if an earlier version ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<RunTally>,
+    /// The run that started it, or whose message did; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// The number of runs that it has started; absent if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<u32>"))]
+    pub children: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The status of a run.
@@ -211,6 +223,8 @@ mod tests {
             hung: false,
             by: None,
             tally: None,
+            parent: None,
+            children: 0,
         };
         let expected = json!({
             "runId": "0197", "agent": {"instance": "local", "nodeId": "agent"}, "name": "Counting",

@@ -219,6 +219,8 @@ impl TestRun {
             hung: self.hung,
             by: self.new.by.clone(),
             tally: Some(self.batches.last().unwrap().tally),
+            parent: None,
+            children: 0,
         };
         if let RunState::Waiting(calls) = state {
             summary.set_questions(calls.clone());

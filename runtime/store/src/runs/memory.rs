@@ -153,6 +153,8 @@ impl Runs {
             source: run.source.map(|source| (*source).to_owned()),
             by: run.by,
             tally: None,
+            parent: None,
+            children: 0,
         };
         let run = Box::new(Run {
             summary,

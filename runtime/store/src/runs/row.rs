@@ -87,6 +87,8 @@ impl RunRow {
             hung: ended_at.is_none() && driver.is_some_and(|driver| driver < 0),
             by: values.optional("started_by", RowReader::text)?.map(Principal::from),
             tally: values.optional("tally", RowReader::json)?,
+            parent: None,
+            children: 0,
         };
         Ok(Self {
             number,
