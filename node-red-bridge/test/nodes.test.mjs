@@ -30,7 +30,7 @@ function editor() {
   const configs = [{ id: "only", type: "redflow-runtime" }];
   const eachConfig = (visit) => configs.forEach((node) => visit(node));
   const workspace = (id) => ({ disabled: id === "off" });
-  const node = (id) => configs.find((node) => node.id === id) ?? null;
+  const node = (id) => configs.find((node) => node.id === id);
   const nodes = { registerType: (type, definition) => definitions.set(type, definition), eachConfig, workspace, node };
   const withRest = (own) => new Proxy(own, { get: (_, name) => own[name] ?? anything });
   const RED = withRest({ nodes: withRest(nodes), _: translator("en-US") });
