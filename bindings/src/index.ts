@@ -12,3 +12,4 @@ export type { EventsItem, EventsOptions, EventsState, EventsTiming } from "./eve
 export type { FollowOptions, FollowTiming } from "./follow-run.js";
 export type { CallOptions } from "./http.js";
 export type { AbortSignalLike, FetchLike, WebSocketConstructor, WebSocketLike } from "./platform.js";
+export * from "./timeline.js";

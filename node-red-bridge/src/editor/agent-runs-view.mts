@@ -10,7 +10,7 @@ import { formatTime } from "./formats.mjs";
 import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { type TimelineView, timelineView } from "./timeline-view.mjs";
-import { type RunTimeline, waitingCalls } from "./timeline.mjs";
+import { type RunTimeline, waitingCalls } from "@redflow/bindings";
 
 /** How many runs the list offers. */
 const MAX_RUNS = 10;

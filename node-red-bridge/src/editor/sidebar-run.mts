@@ -12,7 +12,7 @@ import { ResolveForm } from "./sidebar-resolve.mjs";
 import { agentName, isInEditor, revealAgent, statusText } from "./sidebar-runs.mjs";
 import { text } from "./text.mjs";
 import { type TimelineView, timelineView } from "./timeline-view.mjs";
-import { type RunTimeline, isWaiting, waitingCalls } from "./timeline.mjs";
+import { type RunTimeline, isWaiting, waitingCalls } from "@redflow/bindings";
 
 /** The statuses in which a run can be cancelled. */
 const CANCELLABLE: readonly RunStatus[] = ["running", "interrupted", "waiting"];

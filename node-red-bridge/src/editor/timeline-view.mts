@@ -9,8 +9,8 @@ import { formatClock, formatCost, formatCount, formatDuration, formatTime, fillS
 import { text } from "./text.mjs";
 import { type ReadTexts, TextDetails } from "./text-details.mjs";
 import { confidenceChart, formatConfidence } from "./timeline-chart.mjs";
-import type { FailedModel, LastAction, ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered, Used } from "./timeline.mjs";
-import { activeCalls, confidences, unansweredReason, usedBy } from "./timeline.mjs";
+import type { FailedModelStep, LastAction, ModelStep, RunRemark, RunEnd, RunTimeline, IterationStep, ToolStep, Unanswered, Used } from "@redflow/bindings";
+import { activeCalls, confidences, unansweredReason, usedBy } from "@redflow/bindings";
 
 /** How often the clocks of the running calls are updated. */
 const TICK_MS = 1_000;
@@ -106,7 +106,7 @@ function keyOf({ iteration }: ShownStep): string {
 }
 
 /** A step with the reason why its open call has no answer, if the run has ended, and the text that its model writes now. */
-type ShownStep = Step & { unanswered: Unanswered | undefined; live: LiveText | undefined };
+type ShownStep = IterationStep & { unanswered: Unanswered | undefined; live: LiveText | undefined };
 
 /** A tool call with the reason why it has no result, if the run has ended. */
 type ShownCall = ToolStep & { unanswered: Unanswered | undefined };
@@ -124,7 +124,7 @@ class StepView implements ListPart<ShownStep> {
   private textsKey = "";
 
   constructor(
-    { iteration }: Step,
+    { iteration }: IterationStep,
     private readonly readTexts: ReadTexts,
   ) {
     const read = (): Promise<IterationText> => this.requestTexts(iteration);
@@ -212,7 +212,7 @@ function countLine(calls: number, leftOut: number): Node | undefined {
   return element("span", { text: `${text("runs.tool.count", { n: calls + leftOut })}${more}` });
 }
 
-function failedModelLine({ model, code: why }: FailedModel): Node {
+function failedModelLine({ model, code: why }: FailedModelStep): Node {
   const line = element("div", { class: "redflow-step-row redflow-is-model redflow-failed" });
   line.append(fillSentence("runs.model.fellOver", { model: untrusted("code", model, { maxChars: MAX_ROW_CHARS }), code: code(why) }));
   return line;
@@ -305,7 +305,7 @@ function withLabel(chart: SVGSVGElement | undefined): Node | undefined {
   return chart && element("div", {}, element("span", { class: "redflow-label", text: text("runs.chart.title") }), chart);
 }
 
-function remarkLine(remark: Remark): Node {
+function remarkLine(remark: RunRemark): Node {
   const line = element("li", { class: "redflow-is-memory", title: formatTime(remark.at) });
   if (remark.is === "memory_failed") {
     const message = untrusted("span", remark.error.message);

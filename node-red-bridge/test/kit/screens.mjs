@@ -26,7 +26,7 @@ const { page } = await import("../../editor-build/editor/waiting-notices.mjs");
 const { timelineView } = await import("../../editor-build/editor/timeline-view.mjs");
 const { onChecked, startChecks, state: checkState } = await import("../../editor-build/editor/checks.mjs");
 const { RuntimesPanel } = await import("../../editor-build/editor/sidebar-runtimes.mjs");
-const { applyEvents, emptyTimeline } = await import("../../editor-build/editor/timeline.mjs");
+const { applyEvents, emptyTimeline } = await import("@redflow/bindings");
 
 /** Waits until all promises of a fake request have ended. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeCalls, isWaiting, waitingCalls, unansweredReason, usedBy } from "../editor-build/editor/timeline.mjs";
+import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeCalls, isWaiting, waitingCalls, unansweredReason, usedBy } from "@redflow/bindings";
 
 const agent = { instance: "i", nodeId: "a" };
 const numbered = (kinds) => kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: 1_000 + index, agent, event }));
@@ -144,7 +144,8 @@ test("a call with an unknown outcome waits until it is reported", () => {
     const answered = build(order);
     assert.deepEqual(waitingCalls(answered), []);
     assert.equal(answered.steps[0].tools[0].error, "no");
-    assert.equal(answered.steps[0].tools[0].resolvedLater, true);
+    const [{ resolvedLater, waitedSince }] = answered.steps[0].tools;
+    assert.deepEqual([resolvedLater, waitedSince], [true, 1_005]);
     assert.deepEqual(answered.last, { is: "returned", tool: "calculator", callId: "c1", success: false, at: 1_006, iteration: 1 });
   }
 });

@@ -1,8 +1,13 @@
 // Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
 // draws nothing. The result does not depend on the order of the events or on repeated ones.
 
-import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, Usage } from "@redflow/bindings";
-import { MAX_ROW_CHARS, cut } from "./dom.mjs";
+import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, Usage } from "./types.js";
+
+/** The most characters of a text that a timeline keeps. */
+export const MAX_TEXT_CHARS = 2_000;
+
+/** The most characters of a text that stands in one line. */
+export const MAX_ROW_CHARS = 200;
 
 /** How many iterations are kept, the newest. */
 export const MAX_STEPS = 200;
@@ -32,7 +37,7 @@ export interface ModelStep {
 }
 
 /** A model that failed, so that the next fallback model was called. */
-export interface FailedModel {
+export interface FailedModelStep {
   seq: number;
   model: string;
   code: string;
@@ -51,15 +56,17 @@ export interface ToolStep {
   waiting?: { at: number; reason: string };
   /** Whether the outcome was reported after the run had waited: by a person, or by a late reply of Node-RED. */
   resolvedLater?: true;
+  /** Since when the run waited for the outcome, if `resolvedLater`. */
+  waitedSince?: number;
   /** Called and not returned yet. */
   open: boolean;
 }
 
-export interface Step {
+export interface IterationStep {
   iteration: number;
   model?: ModelStep;
   /** The models that failed before one answered, in order. */
-  failedModels: FailedModel[];
+  failedModels: FailedModelStep[];
   /** The tool calls in the order in which they began. Several may run at the same time. */
   tools: ToolStep[];
   /** How many further calls were dropped. */
@@ -67,7 +74,7 @@ export interface Step {
 }
 
 /** An event that belongs to no iteration. */
-export type Remark = { seq: number; at: number } & (
+export type RunRemark = { seq: number; at: number } & (
   | { is: "memory_recalled"; messages: number }
   | { is: "memory_cleared" }
   | { is: "memory_failed"; error: Failure }
@@ -104,10 +111,10 @@ export interface RunTimeline {
   startedAt?: number;
   maxIterations?: number;
   /** Sorted by iteration. */
-  steps: Step[];
+  steps: IterationStep[];
   /** How many iterations before the first of `steps` were dropped. */
   stepsLeftOut: number;
-  remarks: Remark[];
+  remarks: RunRemark[];
   remarksLeftOut: number;
   last?: LastAction;
   end?: RunEnd;
@@ -133,7 +140,7 @@ interface LastEvent {
   event: StepEvent;
 }
 
-interface StepState extends Step {
+interface StepState extends IterationStep {
   askedSeq: number;
   answeredSeq: number;
   calls: Map<string, CallState>;
@@ -146,6 +153,7 @@ interface CallState {
   firstSeq: number;
   returnedSeq: number;
   waitingSeq: number;
+  waitingAt: number;
 }
 
 /** A timeline without events. */
@@ -272,7 +280,7 @@ function isNew(run: TimelineState, seq: number): boolean {
 function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
   switch (event.type) {
     case "run_started":
-      run.name = cut(event.name);
+      run.name = cutText(event.name);
       run.startedAt = at;
       run.maxIterations = event.maxIterations;
       return;
@@ -283,7 +291,7 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
       run.remarks.push({ seq, at, is: event.type });
       return;
     case "memory_failed":
-      run.remarks.push({ seq, at, is: event.type, error: { ...event.error, message: cut(event.error.message) } });
+      run.remarks.push({ seq, at, is: event.type, error: { ...event.error, message: cutText(event.error.message) } });
       return;
     case "budget_low":
     case "budget_reached": {
@@ -293,7 +301,7 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
     }
     case "run_finished": {
       const { type: _, error, ...end } = event;
-      run.end = { at, ...end, ...(error && { error: { ...error, message: cut(error.message) } }) };
+      run.end = { at, ...end, ...(error && { error: { ...error, message: cutText(error.message) } }) };
       return;
     }
     case "model_called":
@@ -350,7 +358,7 @@ function applyStepEvent(step: StepState, seq: number, at: number, event: StepEve
     }
     model.open = step.askedSeq > step.answeredSeq;
   } else if (event.type === "model_fell_over") {
-    step.failedModels.push({ seq, model: cut(event.model, MAX_ROW_CHARS), code: event.code });
+    step.failedModels.push({ seq, model: cutText(event.model, MAX_ROW_CHARS), code: event.code });
     step.failedModels.sort((a, b) => a.seq - b.seq).splice(MAX_CALLS);
   } else {
     applyCallEvent(step, seq, at, event);
@@ -361,8 +369,8 @@ function applyAnswer(model: ModelStep, at: number, event: Extract<StepEvent, { t
   model.answeredAt = at;
   model.action = event.action;
   model.durationMs = event.durationMs;
-  setIfDefined(model, "tool", event.tool === undefined ? undefined : cut(event.tool));
-  setIfDefined(model, "tools", event.tools?.slice(0, MAX_CALLS).map((tool) => cut(tool, MAX_ROW_CHARS)));
+  setIfDefined(model, "tool", event.tool === undefined ? undefined : cutText(event.tool));
+  setIfDefined(model, "tools", event.tools?.slice(0, MAX_CALLS).map((tool) => cutText(tool, MAX_ROW_CHARS)));
   setIfDefined(model, "confidence", typeof event.confidence === "number" ? event.confidence : undefined);
   setIfDefined(model, "usage", event.usage);
 }
@@ -381,17 +389,20 @@ function applyCallEvent(step: StepState, seq: number, at: number, event: Extract
     shown.returnedAt = at;
     shown.success = event.success;
     shown.durationMs = event.durationMs;
-    setIfDefined(shown, "error", event.error === undefined ? undefined : cut(event.error));
+    setIfDefined(shown, "error", event.error === undefined ? undefined : cutText(event.error));
   } else if (seq > call.waitingSeq) {
     call.waitingSeq = seq;
-    shown.waiting = { at, reason: cut(event.reason) };
+    call.waitingAt = at;
+    shown.waiting = { at, reason: cutText(event.reason) };
   }
   shown.open = call.returnedSeq === 0;
   if (call.waitingSeq > 0 && call.returnedSeq > call.waitingSeq) {
     delete shown.waiting;
     shown.resolvedLater = true;
+    shown.waitedSince = call.waitingAt;
   } else {
     delete shown.resolvedLater;
+    delete shown.waitedSince;
   }
   step.tools = [...step.calls.values()].sort((a, b) => a.firstSeq - b.firstSeq).map((one) => one.shown);
 }
@@ -403,14 +414,14 @@ function callOf(step: StepState, { tool, callId }: Extract<StepEvent, { callId: 
     step.toolsLeftOut = known === undefined ? step.leftOut.add(callId).size : step.toolsLeftOut;
     return known;
   }
-  const call = { shown: { tool: cut(tool), callId, open: true }, firstSeq: Infinity, returnedSeq: 0, waitingSeq: 0 };
+  const call = { shown: { tool: cutText(tool), callId, open: true }, firstSeq: Infinity, returnedSeq: 0, waitingSeq: 0, waitingAt: 0 };
   step.calls.set(callId, call);
   return call;
 }
 
 function lastOf({ at, event }: LastEvent): LastAction {
   const base = { at, iteration: event.iteration };
-  const tool = "tool" in event && event.tool !== undefined ? cut(event.tool) : "";
+  const tool = "tool" in event && event.tool !== undefined ? cutText(event.tool) : "";
   switch (event.type) {
     case "model_called":
       return { ...base, is: "asked" };
@@ -418,10 +429,10 @@ function lastOf({ at, event }: LastEvent): LastAction {
       return {
         ...{ ...base, is: "answered", action: event.action },
         ...(event.tool !== undefined && { tool }),
-        ...(event.tools !== undefined && { tools: event.tools.slice(0, MAX_CALLS).map((name) => cut(name, MAX_ROW_CHARS)) }),
+        ...(event.tools !== undefined && { tools: event.tools.slice(0, MAX_CALLS).map((name) => cutText(name, MAX_ROW_CHARS)) }),
       };
     case "model_fell_over":
-      return { ...base, is: "failed_model", model: cut(event.model, MAX_ROW_CHARS), code: event.code };
+      return { ...base, is: "failed_model", model: cutText(event.model, MAX_ROW_CHARS), code: event.code };
     case "tool_called":
       return { ...base, is: "called", tool };
     case "tool_returned":
@@ -443,4 +454,9 @@ function setIfDefined<T, K extends keyof T>(target: T, key: K, value: T[K] | und
   if (value !== undefined) {
     target[key] = value;
   }
+}
+
+/** Cuts a long text and adds "…", without half a character at its end. */
+export function cutText(text: string, maxChars: number = MAX_TEXT_CHARS): string {
+  return text.length <= maxChars ? text : `${text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
