@@ -138,7 +138,7 @@ class View implements RunsView {
       this.shown = run;
       if (run !== undefined && this.agent !== undefined) {
         const { runtime } = this.agent;
-        this.timeline = timelineView(this.timelineHost, (iteration) => adminApi.texts(runtime, run, iteration));
+        this.timeline = timelineView(this.timelineHost, (iteration) => adminApi.iteration(runtime, run, iteration));
         this.run = watchRun({ ...this.agent, run }, (update) => this.draw(run, update));
         this.run.setVisible(this.visible);
       }

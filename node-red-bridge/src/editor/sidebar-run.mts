@@ -42,7 +42,7 @@ export class RunPanel {
   ) {
     this.back = button(`← ${text("runs.run.back")}`, onBack);
     const timelineHost = element("div");
-    this.timeline = timelineView(timelineHost, (iteration) => adminApi.texts(runtime, run.runId, iteration));
+    this.timeline = timelineView(timelineHost, (iteration) => adminApi.iteration(runtime, run.runId, iteration));
     this.questions = new KeyedList(element("div"), ({ callId }) => callId, (call) => this.questionForm(call));
     const bar = element("div", { class: "redflow-run-bar" }, this.back);
     // The actions come first, because in Node-RED 5 the sidebar has only half the height.

@@ -1,16 +1,16 @@
 // A text of a run that is folded until a user opens it. Owns when the text is requested: when it is opened, and again while it
 // is open and its row changes.
 
-import type { IterationText } from "@redflow/bindings";
+import type { CutText, IterationDetail } from "@redflow/bindings";
 import { cut, element, untrusted } from "./dom.mjs";
 import { problemOf } from "./run-watch.mjs";
 import { text } from "./text.mjs";
 
-/** The most characters that are shown. The sidecar cuts at 10,000. */
+/** The most characters that are shown. The sidecar cuts at 64 KiB. */
 const MAX_CHARS = 20_000;
 
-/** Requests the texts of one iteration of a run. */
-export type ReadTexts = (iteration: number) => Promise<IterationText>;
+/** Requests one iteration of a run. */
+export type ReadIteration = (iteration: number) => Promise<IterationDetail>;
 
 export class TextDetails {
   readonly root = element("details", { class: "redflow-details" });
@@ -22,7 +22,7 @@ export class TextDetails {
 
   constructor(
     name: string,
-    private readonly read: () => Promise<string | undefined>,
+    private readonly read: () => Promise<CutText | undefined>,
   ) {
     this.root.append(element("summary", { text: text(`runs.texts.${name}`) }), this.content);
     this.root.hidden = true;
@@ -49,7 +49,9 @@ export class TextDetails {
     }
     let shown: string;
     try {
-      shown = cut((await this.read()) ?? text("runs.texts.none"), MAX_CHARS);
+      const found = await this.read();
+      const end = found?.bytes === undefined ? "" : "…";
+      shown = found === undefined ? text("runs.texts.none") : cut(`${found.text}${end}`, MAX_CHARS);
     } catch (error) {
       shown = text("runs.texts.failed", { message: cut(problemOf(error).message) });
       // The user can close it and open it again.

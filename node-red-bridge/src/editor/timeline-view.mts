@@ -1,13 +1,13 @@
 // Draws the timeline of a run and updates it in place: opened details stay open. Owns the elements below its host. Shows
 // untrusted text as text. The texts of a run are requested when a user opens them.
 
-import type { CallText, IterationText } from "@redflow/bindings";
+import type { CallDetail, CutText, IterationDetail } from "@redflow/bindings";
 import type { LiveText } from "../admin-api.js";
 import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
 import { formatClock, formatCost, formatCount, formatDuration, formatTime, fillSentence } from "./formats.mjs";
 import { text } from "./text.mjs";
-import { type ReadTexts, TextDetails } from "./text-details.mjs";
+import { type ReadIteration, TextDetails } from "./text-details.mjs";
 import { confidenceChart, formatConfidence } from "./timeline-chart.mjs";
 import type { FailedModel, LastAction, ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered, Used } from "./timeline.mjs";
 import { activeCalls, confidences, unansweredReason, usedBy } from "./timeline.mjs";
@@ -21,9 +21,9 @@ export interface TimelineView {
   destroy(): void;
 }
 
-/** Creates the timeline of a run. `readTexts` requests the texts of one of its iterations. */
-export function timelineView(host: HTMLElement, readTexts: ReadTexts): TimelineView {
-  return new View(host, readTexts);
+/** Creates the timeline of a run. `readIteration` requests the texts of one of its iterations. */
+export function timelineView(host: HTMLElement, readIteration: ReadIteration): TimelineView {
+  return new View(host, readIteration);
 }
 
 class View implements TimelineView {
@@ -42,9 +42,9 @@ class View implements TimelineView {
   private clockOffset = 0;
   private timeline: RunTimeline | undefined;
 
-  constructor(host: HTMLElement, readTexts: ReadTexts) {
-    this.steps = new KeyedList(element("ol", { class: "redflow-steps" }), keyOf, (step) => new StepView(step, readTexts));
-    this.output = new TextDetails("output", async () => (await readTexts(this.timeline?.end?.iterations ?? 1)).output);
+  constructor(host: HTMLElement, readIteration: ReadIteration) {
+    this.steps = new KeyedList(element("ol", { class: "redflow-steps" }), keyOf, (step) => new StepView(step, readIteration));
+    this.output = new TextDetails("output", async () => (await readIteration(this.timeline?.end?.iterations ?? 1)).output);
     const parts = [this.last, this.used, this.chart, this.remarks, this.leftOut].map(({ root }) => root);
     this.root.append(...parts, this.steps.root, this.end.root, this.output.root, this.hint.root);
     host.append(this.root);
@@ -120,14 +120,14 @@ class StepView implements ListPart<ShownStep> {
   private readonly count = new CachedElement(element("div", { class: "redflow-hint" }));
   private readonly calls: KeyedList<ShownCall>;
   /** The requested texts, and the state of the step that they belong to. */
-  private texts: { key: string; result: Promise<IterationText> } | undefined;
+  private texts: { key: string; result: Promise<IterationDetail> } | undefined;
   private textsKey = "";
 
   constructor(
     { iteration }: Step,
-    private readonly readTexts: ReadTexts,
+    private readonly readIteration: ReadIteration,
   ) {
-    const read = (): Promise<IterationText> => this.requestTexts(iteration);
+    const read = (): Promise<IterationDetail> => this.requestTexts(iteration);
     this.model.addTexts("prompt", async () => (await read()).prompt);
     this.model.addTexts("answer", async () => (await read()).answer);
     this.calls = new KeyedList(element("div", { class: "redflow-calls" }), callKey, ({ callId }) => new CallView(callId, read));
@@ -155,10 +155,10 @@ class StepView implements ListPart<ShownStep> {
   }
 
   /** Requests the texts once for all details of the step, and again after a change or a failure. */
-  private requestTexts(iteration: number): Promise<IterationText> {
+  private requestTexts(iteration: number): Promise<IterationDetail> {
     const key = this.textsKey;
     if (this.texts?.key !== key) {
-      const result = this.readTexts(iteration);
+      const result = this.readIteration(iteration);
       this.texts = { key, result };
       result.catch(() => (this.texts = undefined));
     }
@@ -183,8 +183,8 @@ class CallView implements ListPart<ShownCall> {
   private readonly row = new StepRow("tool");
   readonly root = this.row.root;
 
-  constructor(callId: string, read: () => Promise<IterationText>) {
-    const find = async (): Promise<CallText | undefined> => (await read()).calls.find((call) => call.callId === callId);
+  constructor(callId: string, read: () => Promise<IterationDetail>) {
+    const find = async (): Promise<CallDetail | undefined> => (await read()).calls.find((call) => call.callId === callId);
     this.row.addTexts("input", async () => (await find())?.input);
     this.row.addTexts("result", async () => (await find())?.result);
   }
@@ -241,7 +241,7 @@ class StepRow {
   }
 
   /** Adds a text that a user can open. */
-  addTexts(name: string, read: () => Promise<string | undefined>): void {
+  addTexts(name: string, read: () => Promise<CutText | undefined>): void {
     const details = new TextDetails(name, read);
     this.texts.set(name, details);
     this.root.append(details.root);
