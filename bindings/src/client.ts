@@ -22,7 +22,8 @@ import type {
   Health,
   InstanceId,
   InstanceList,
-  IterationText,
+  IterationDetail,
+  JournalPage,
   JsonValue,
   ManifestTool,
   ModelList,
@@ -79,6 +80,24 @@ export interface RunsFilter {
   limit?: number | undefined;
   /** Only runs that began before this one: `next` of the previous page. */
   before?: RunId | undefined;
+}
+
+/** Selects events of a run. Only one of `after` and `before` can be given. */
+export interface EventPage {
+  /** Only events with a larger `seq`. */
+  after?: number | undefined;
+  /** Only events with a smaller `seq`: the last ones. */
+  before?: number | undefined;
+  /** The most events, from 1 to 1000. If left out: 1000 with `before`, else all. */
+  limit?: number | undefined;
+}
+
+/** Selects lines of a journal. */
+export interface JournalPageRequest {
+  /** The number of the first line, from 1; 1 if left out. */
+  from?: number | undefined;
+  /** The most lines, from 1 to 200; 200 if left out. */
+  lines?: number | undefined;
 }
 
 /**
@@ -220,15 +239,25 @@ export class RedflowClient {
     return this.#get(`/api/runs/${pathSegment(id)}`, options);
   }
 
-  /** The texts of one iteration of a run: the question, the answer, the inputs and results of tools. Long ones are cut. */
-  async runTexts(id: RunId, iteration: number, options?: CallOptions): Promise<IterationText> {
-    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/texts`, query: { iteration } });
+  /** One run as a list shows it. */
+  async runSummary(id: RunId, options?: CallOptions): Promise<RunSummary> {
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}`, query: { only: "summary" } });
   }
 
-  /** The events of a run so far. */
-  async runEvents(id: RunId, request: CallOptions & { after?: number | undefined } = {}): Promise<RunEvent[]> {
-    const { after, ...options } = request;
-    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/events`, query: { after } });
+  /**
+   * One iteration of a run: the question, the answer, the inputs and results of tools. Each text is cut at 64 KiB; with `full`
+   * there are up to 4 MiB together.
+   */
+  async runIteration(id: RunId, iteration: number, request: CallOptions & { full?: boolean | undefined } = {}): Promise<IterationDetail> {
+    const { full, ...options } = request;
+    const path = `/api/runs/${pathSegment(id)}/iterations/${iteration}`;
+    return this.#transport.json({ ...options, path, query: { full: full === true ? "true" : undefined } });
+  }
+
+  /** The events of a run so far: all, or at most `limit` of them, those after or the last ones before a `seq`. */
+  async runEvents(id: RunId, request: CallOptions & EventPage = {}): Promise<RunEvent[]> {
+    const { after, before, limit, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/events`, query: { after, before, limit } });
   }
 
   /**
@@ -252,6 +281,12 @@ export class RedflowClient {
   /** The journal of a run, byte for byte, for `redflow replay`. */
   async journal(id: RunId, options?: CallOptions): Promise<string> {
     return this.#transport.text({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, accept: "application/jsonl" });
+  }
+
+  /** Lines of the journal of a run: at most `lines` of them, up to 200 and 1 MiB. */
+  async journalPage(id: RunId, request: CallOptions & JournalPageRequest = {}): Promise<JournalPage> {
+    const { from = 1, lines, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, query: { from, lines } });
   }
 
   /** Cancels a run. Resolves when the store has recorded it. */

@@ -3018,48 +3018,6 @@ difference?: Difference,
 problem?: StoreProblem, };
 
 /**
- * The texts of one iteration of a run, for people. Each one has a limit.
- */
-export type IterationText = { 
-/**
- * The number of the iteration, from 1.
- */
-iteration: number, 
-/**
- * What is new to the model: the input in the first iteration, then the results of tools.
- */
-prompt: string, 
-/**
- * The answer of the model with its tool calls; absent while there is none.
- */
-answer?: string, 
-/**
- * The tool calls, oldest first. A call that was not made is not in the journal.
- */
-calls: Array<CallText>, 
-/**
- * The payload that left the agent, if the run ended in this iteration.
- */
-output?: string, };
-
-/**
- * The texts of a tool call.
- */
-export type CallText = { 
-/**
- * The id of the call.
- */
-callId: CallId, 
-/**
- * The input.
- */
-input: string, 
-/**
- * The output, or why the call failed; absent while it is unknown.
- */
-result?: string, };
-
-/**
  * What is wrong with a stored run.
  */
 export type StoreProblem = { 
@@ -4015,13 +3973,22 @@ from: number,
  */
 lines: Array<string>, 
 /**
+ * The bytes of the only line, if it is longer than a page, so that `lines` has its beginning; absent if all
+ * lines are whole.
+ */
+cut?: number, 
+/**
  * All lines of the journal.
  */
 total: number, 
 /**
  * Pass it as `from` to get the next page; absent on the last page.
  */
-next?: number, };
+next?: number, 
+/**
+ * Why the journal is not complete; absent if it is.
+ */
+problem?: StoreProblem, };
 
 /**
  * A run below another one.

@@ -174,8 +174,6 @@ pub fn typescript() -> String {
         replay::DifferenceKind,
         replay::CallRecord,
         replay::RunDetail,
-        replay::IterationText,
-        replay::CallText,
         replay::StoreProblem,
         stream::StreamEvent,
         stream::ModelDelta,

@@ -7,6 +7,7 @@ use crate::edge::{EdgeKind, Role};
 use crate::fact::{FailedModel, Usage};
 use crate::id::{CallId, InstanceId, NodeId, RunId};
 use crate::node::EffectClass;
+use crate::replay::StoreProblem;
 use crate::run::RunSummary;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,12 @@ pub struct CutText {
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub bytes: Option<u64>,
 }
+
+/// The most bytes of each text of an [`IterationDetail`]. A longer one is cut.
+pub const TEXT_BYTES: usize = 64 * 1024;
+
+/// The most bytes of all texts of an [`IterationDetail`] together.
+pub const ITERATION_BYTES: usize = 4 * 1024 * 1024;
 
 /// What happened in one iteration of a run, with its texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,6 +156,12 @@ pub struct CallDetail {
     pub result: Option<CutText>,
 }
 
+/// The most lines of a [`JournalPage`].
+pub const JOURNAL_PAGE_LINES: usize = 200;
+
+/// The most bytes of all lines of a [`JournalPage`].
+pub const JOURNAL_PAGE_BYTES: usize = 1024 * 1024;
+
 /// Lines of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
@@ -158,11 +171,19 @@ pub struct JournalPage {
     pub from: u32,
     /// The lines, each as it is stored.
     pub lines: Vec<String>,
+    /// The bytes of the only line, if it is longer than a page, so that `lines` has its beginning; absent if all
+    /// lines are whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(type = "number"))]
+    pub cut: Option<u64>,
     /// All lines of the journal.
     pub total: u32,
     /// Pass it as `from` to get the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u32>,
+    /// Why the journal is not complete; absent if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<StoreProblem>,
 }
 
 /// A run below another one.

@@ -22,10 +22,12 @@ use redflow_contract::run::{RunStatus, RunSummary};
 ///         let runs = self.0.iter().filter(|run| wanted(&run.status)).take(filter.limit);
 ///         Box::pin(ready(Ok(runs.cloned().collect())))
 ///     }
+///     fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
+///         Box::pin(ready(Ok(self.0.iter().find(|summary| summary.run_id == *run).cloned())))
+///     }
 ///     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
 ///         let record = |summary| RunRecord { summary, journal: Vec::new(), problem: None };
-///         let summary = self.0.iter().find(|summary| summary.run_id == *run);
-///         Box::pin(ready(Ok(summary.cloned().map(record))))
+///         Box::pin(self.summary(run).map(move |found| Ok(found?.map(record))))
 ///     }
 /// }
 ///
@@ -42,6 +44,9 @@ use redflow_contract::run::{RunStatus, RunSummary};
 pub trait RunReader: Send + Sync {
     /// Lists runs, newest first.
     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;
+
+    /// One run as a list shows it; none if the run is unknown. Reads no journal.
+    fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>>;
 
     /// Reads one run up to the first damaged part; none if the run is unknown. A damaged run has the status
     /// `damaged` and a problem.

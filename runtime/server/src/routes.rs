@@ -2,6 +2,7 @@
 
 use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::app::App;
+use crate::console::{iterations, journals};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
@@ -69,8 +70,8 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::Runs => get(runs::list),
         RouteId::Run => get(runs::one),
         RouteId::RunEvents => get(run_events::events),
-        RouteId::RunTexts => get(runs::texts),
-        RouteId::RunJournal => get(runs::journal),
+        RouteId::RunIteration => get(iterations::iteration),
+        RouteId::RunJournal => get(journals::journal),
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),

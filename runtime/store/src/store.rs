@@ -233,6 +233,11 @@ impl RunReader for Store {
         Box::pin(self.query(move |queries| queries.newest(&filter)))
     }
 
+    fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
+        let run = run.clone();
+        Box::pin(self.query(move |queries| queries.summary(&run)))
+    }
+
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
         let run = run.clone();
         Box::pin(self.query(move |queries| queries.record(&run)))

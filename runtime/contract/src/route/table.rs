@@ -1,7 +1,7 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
-use super::tool_rows;
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
+use super::{run_rows, tool_rows};
 use crate::api::Scope;
 
 const LIST_QUERY: &[Query] = &[
@@ -14,11 +14,6 @@ const LIST_QUERY: &[Query] = &[
     Query { name: "limit", about: "The most runs on a page, from 1 to 1000; 50 if absent." },
     Query { name: "before", about: "Only runs that started before this one: `next` of the previous page." },
 ];
-
-const EVENTS_QUERY: &[Query] = &[Query {
-    name: "after",
-    about: "Only events with a larger `seq`. In a stream, `Last-Event-ID` means the same.",
-}];
 
 /// Every route of the sidecar.
 pub const ROUTES: &[Route] = &[
@@ -149,36 +144,10 @@ pub const ROUTES: &[Route] = &[
         query: LIST_QUERY,
         ..get(RouteId::Runs, "/api/runs", "Runs, newest first.", Answer::Json("RunList"))
     },
-    get(
-        RouteId::Run,
-        "/api/runs/{id}",
-        "One run with its events, tool calls and result.",
-        Answer::Json("RunDetail"),
-    ),
-    Route {
-        query: EVENTS_QUERY,
-        ..get(
-            RouteId::RunEvents,
-            "/api/runs/{id}/events",
-            "The events of a run. For `text/event-stream`, a stream until the run ends; else the events so far.",
-            Answer::Events("RunEvent"),
-        )
-    },
-    Route {
-        query: &[Query { name: "iteration", about: "The number of the iteration, from 1." }],
-        ..get(
-            RouteId::RunTexts,
-            "/api/runs/{id}/texts",
-            "The texts of one iteration: the question, the answer, the inputs and results of tools. Long ones are cut.",
-            Answer::Json("IterationText"),
-        )
-    },
-    get(
-        RouteId::RunJournal,
-        "/api/runs/{id}/journal",
-        "The journal of a run, for `redflow replay`.",
-        Answer::Text("application/jsonl"),
-    ),
+    run_rows::RUN,
+    run_rows::EVENTS,
+    run_rows::ITERATION,
+    run_rows::JOURNAL,
     post(
         RouteId::CancelRun,
         "/api/runs/{id}/cancel",

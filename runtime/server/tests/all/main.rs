@@ -29,6 +29,7 @@ mod observability;
 mod redflow_ui_origin;
 mod route_access;
 mod run_events;
+mod run_parts;
 mod runs;
 mod tools;
 mod ui_storage;

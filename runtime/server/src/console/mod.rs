@@ -1,0 +1,4 @@
+//! What the console reads.
+
+pub(crate) mod iterations;
+pub(crate) mod journals;
