@@ -1,6 +1,7 @@
 //! The routes of the sidecar. The router, the guard, the OpenAPI document and the tests all read this one
 //! table.
 
+mod session_rows;
 mod table;
 mod tool_rows;
 
@@ -81,9 +82,16 @@ pub enum RouteId {
     Bridge,
     Instances,
     Home,
+    ConsoleFile,
     SignIn,
+    SignInWithToken,
     SignInCodes,
     SignOut,
+    Session,
+    Tokens,
+    AddToken,
+    RemoveToken,
+    Config,
     Flows,
     Flow,
     Check,
