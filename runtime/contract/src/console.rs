@@ -36,6 +36,21 @@ pub enum Feature {
     Settings,
 }
 
+impl Feature {
+    /// Every page, in the order of the menu.
+    pub const ALL: [Self; 9] = [
+        Self::Home,
+        Self::Runs,
+        Self::Inbox,
+        Self::Flow,
+        Self::Check,
+        Self::Usage,
+        Self::Models,
+        Self::Tools,
+        Self::Settings,
+    ];
+}
+
 /// Who is signed in, and what this sidecar offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]

@@ -2,6 +2,7 @@
 //! table.
 
 mod run_rows;
+mod session_rows;
 mod table;
 mod tool_rows;
 
@@ -86,9 +87,16 @@ pub enum RouteId {
     Bridge,
     Instances,
     Home,
+    ConsoleFile,
     SignIn,
+    SignInWithToken,
     SignInCodes,
     SignOut,
+    Session,
+    Tokens,
+    AddToken,
+    RemoveToken,
+    Config,
     Flows,
     Flow,
     Check,

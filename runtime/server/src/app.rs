@@ -7,6 +7,7 @@ use crate::admin::editor_notices::EditorNotices;
 use crate::agent_counts::AgentCounts;
 use crate::attached::node_red::AttachedNodeRed;
 use crate::bridge::Bridge;
+use crate::console::assets::Console;
 use crate::hub::Hub;
 use crate::redflow_ui::frames::Frames;
 use crate::refused_origins::RefusedOrigins;
@@ -31,6 +32,8 @@ pub(crate) struct App {
     pub(crate) run_reader: Arc<dyn RunReader>,
     pub(crate) access: AccessControl,
     pub(crate) refused_origins: RefusedOrigins,
+    /// The page that this build has.
+    pub(crate) console: Arc<Console>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) meter: Arc<dyn Meter>,

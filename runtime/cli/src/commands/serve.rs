@@ -1,6 +1,7 @@
 //! `redflow serve`: starts and stops the sidecar, and prints its address.
 
 use crate::args::ServeOptions;
+use crate::commands::config::config_entries;
 use crate::config::Settings;
 use crate::context::{AppContext, clock, process_env};
 use crate::data_dir::create_data_dir;
@@ -26,7 +27,7 @@ use redflow_store::{
 };
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,7 +53,9 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
         session.wait(async { listen::bind(settings.server.listen.value) }).map_err(print_api_error)?;
     let attached = find_node_red(settings)?;
     let address = listener.local_addr().map_err(|error| cannot_start(&error))?;
-    let server = server_settings(settings, address);
+    let mut server = server_settings(settings, address);
+    // Two ephemeral sidecars may use one data directory.
+    server.access.sessions_file = (!options.ephemeral).then(|| data.join("sessions.json"));
     let served = session.wait(async {
         let sidecar = match Sidecar::start(parts(context, stores, tokens, &flows), server).await {
             Ok(sidecar) => sidecar,
@@ -170,8 +173,16 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
         max_body_bytes: from.max_body_bytes.value,
         body_timeout: Duration::from_millis(from.body_timeout_ms.value),
         drain_timeout: Duration::from_millis(from.drain_ms.value),
+        config: config_entries(settings),
+        console_folder: console_folder(),
         ..redflow_server::Settings::default()
     }
+}
+
+/// A folder with another console, for developers. A release never reads files that the environment names.
+fn console_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("REDFLOW_CONSOLE").filter(|folder| !folder.is_empty());
+    folder.filter(|_| cfg!(debug_assertions)).map(PathBuf::from)
 }
 
 /// Prints the address of the sidecar. The address that signs in a browser goes only to a terminal, because it

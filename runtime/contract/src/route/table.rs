@@ -1,7 +1,7 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
-use super::{run_rows, tool_rows};
+use super::{run_rows, session_rows, tool_rows};
 use crate::api::Scope;
 
 const LIST_QUERY: &[Query] = &[
@@ -62,9 +62,10 @@ pub const ROUTES: &[Route] = &[
     open(get(
         RouteId::Home,
         "/",
-        "A page that describes the sidecar.",
+        "The page of the console. It holds no data.",
         Answer::Text("text/html; charset=utf-8"),
     )),
+    session_rows::CONSOLE_FILE,
     Route {
         query: &[Query { name: "code", about: "The one-time code." }],
         answer: (303, Answer::Redirect),
@@ -75,6 +76,7 @@ pub const ROUTES: &[Route] = &[
             Answer::Redirect,
         ))
     },
+    session_rows::SIGN_IN_WITH_TOKEN,
     post(
         RouteId::SignInCodes,
         "/api/sign-in-codes",
@@ -94,6 +96,11 @@ pub const ROUTES: &[Route] = &[
             Answer::Redirect,
         )
     },
+    session_rows::SESSION,
+    session_rows::TOKENS,
+    session_rows::ADD_TOKEN,
+    session_rows::REMOVE_TOKEN,
+    session_rows::CONFIG,
     get(
         RouteId::Flows,
         "/api/flows",

@@ -1,4 +1,6 @@
-//! What the console reads.
+//! What the sidecar serves for its own page, the console.
 
+pub(crate) mod assets;
 pub(crate) mod iterations;
 pub(crate) mod journals;
+mod names;
