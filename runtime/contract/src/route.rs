@@ -95,6 +95,8 @@ pub enum RouteId {
     RunEvents,
     RunTexts,
     RunJournal,
+    RunTree,
+    Stats,
     CancelRun,
     ResolveRun,
     ReplayRun,

@@ -12,6 +12,7 @@ mod app;
 mod attached;
 mod body;
 mod bridge;
+mod console;
 mod cors;
 mod cursor;
 mod deploy;

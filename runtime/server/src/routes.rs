@@ -5,8 +5,8 @@ use crate::app::App;
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
-    agents, attached, bridge, event_socket, flows, guard, info, models, pages, run_events, runs, starts,
-    tools,
+    agents, attached, bridge, console, event_socket, flows, guard, info, models, pages, run_events, runs,
+    starts, tools,
 };
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -71,6 +71,8 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::RunEvents => get(run_events::events),
         RouteId::RunTexts => get(runs::texts),
         RouteId::RunJournal => get(runs::journal),
+        RouteId::RunTree => get(console::tree::tree),
+        RouteId::Stats => get(console::stats::stats),
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),
