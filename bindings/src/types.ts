@@ -3729,7 +3729,12 @@ runs: Array<RunSummary>,
 /**
  * Pass it as `before` to get the next page; absent on the last page.
  */
-next?: RunId, };
+next?: RunId, 
+/**
+ * When the last run started that was looked at, if the search stopped there. Older runs may match: go on with
+ * `next`.
+ */
+searchedTo?: number, };
 
 /**
  * Cancels a run.
@@ -4055,7 +4060,8 @@ searchedTo?: number, };
  */
 export type StatsKey = { 
 /**
- * The id of an agent, the name of a model or a tool, or a code. Empty for all other keys together.
+ * The id of an agent, the name of a model, the id or the name of a tool, or a code. Empty for all other keys
+ * together.
  */
 key: string, 
 /**
@@ -4080,7 +4086,7 @@ day: string,
  */
 key: number, 
 /**
- * Runs that ended. Grouped by tool: 0.
+ * Runs that ended. A run with several models counts for the one that answered last. Grouped by tool: 0.
  */
 runs: number, 
 /**
@@ -4108,7 +4114,7 @@ cachedTokens: number,
  */
 cost?: number, 
 /**
- * The time of runs or calls, in milliseconds.
+ * The time of the calls, in milliseconds; grouped by code, the time of the runs.
  */
 ms: number, };
 

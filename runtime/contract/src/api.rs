@@ -277,6 +277,10 @@ pub struct RunList {
     /// Pass it as `before` to get the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<RunId>,
+    /// When the last run started that was looked at, if the search stopped there. Older runs may match: go on with
+    /// `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_to: Option<Millis>,
 }
 
 /// Cancels a run.

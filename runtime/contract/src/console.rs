@@ -264,7 +264,8 @@ pub struct Stats {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StatsKey {
-    /// The id of an agent, the name of a model or a tool, or a code. Empty for all other keys together.
+    /// The id of an agent, the name of a model, the id or the name of a tool, or a code. Empty for all other keys
+    /// together.
     pub key: String,
     /// The Node-RED of an agent; absent for other keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,7 +284,7 @@ pub struct StatsRow {
     pub day: String,
     /// The position of the key in `keys`.
     pub key: u32,
-    /// Runs that ended. Grouped by tool: 0.
+    /// Runs that ended. A run with several models counts for the one that answered last. Grouped by tool: 0.
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub runs: u64,
     /// Those of them that failed; grouped by tool, the calls that failed.
@@ -304,7 +305,7 @@ pub struct StatsRow {
     /// The cost; absent if no model has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// The time of runs or calls, in milliseconds.
+    /// The time of the calls, in milliseconds; grouped by code, the time of the runs.
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub ms: u64,
 }

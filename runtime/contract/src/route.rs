@@ -108,6 +108,8 @@ pub enum RouteId {
     RunEvents,
     RunIteration,
     RunJournal,
+    RunTree,
+    Stats,
     CancelRun,
     ResolveRun,
     ReplayRun,

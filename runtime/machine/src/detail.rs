@@ -14,6 +14,8 @@ use redflow_contract::id::CallId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::replay::{DifferenceKind, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_contract::tally::RunTally;
+use redflow_contract::usage::RunUsage;
 
 /// Reads the details of a run. `problem` tells why the journal is not complete.
 #[must_use]
@@ -51,6 +53,15 @@ pub fn iteration_detail(
 pub fn recorded_result(journal: &[u8], call: &CallId, strategies: &Strategies) -> Option<ToolResult> {
     let calls = run_replay(journal, strategies, Observe::Events).calls;
     calls.into_iter().find(|record| record.call_id == *call)?.result
+}
+
+/// What a run has used, in all and by model and tool; none if its journal is not valid.
+#[must_use]
+pub fn run_usage(journal: &[u8], strategies: &Strategies) -> Option<(RunTally, RunUsage)> {
+    let resumed =
+        resume(journal, strategies, &mut |spec, version| strategies.compile_version(spec, version)).ok()?;
+    let machine = resumed.recorder.machine();
+    Some((machine.tally(), machine.usage()))
 }
 
 /// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.

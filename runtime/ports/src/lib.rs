@@ -57,7 +57,7 @@ pub use model::{AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelReques
 pub use redflow_contract::answer_kind::{
     ActionSchemas, AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice,
 };
-pub use run_reader::{RunFilter, RunReader, RunRecord};
+pub use run_reader::{RunFilter, RunReader, RunRecord, StatsQuery, TreeQuery};
 pub use run_store::{
     Batch, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError, StoredRun,
 };

@@ -2,7 +2,7 @@
 
 use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::app::App;
-use crate::console::{assets, iterations, journals};
+use crate::console::{assets, iterations, journals, stats, tree};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
@@ -79,6 +79,8 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::RunEvents => get(run_events::events),
         RouteId::RunIteration => get(iterations::iteration),
         RouteId::RunJournal => get(journals::journal),
+        RouteId::RunTree => get(tree::tree),
+        RouteId::Stats => get(stats::stats),
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),

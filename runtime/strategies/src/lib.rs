@@ -8,6 +8,8 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::id::CallId;
 use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_contract::tally::RunTally;
+use redflow_contract::usage::RunUsage;
 use redflow_converse::Converse;
 use redflow_machine::{Difference, Journal, Strategies};
 pub use redflow_react::ActionTest;
@@ -60,6 +62,12 @@ pub fn iteration_detail(journal: &[u8], iteration: u32, text_bytes: usize) -> Op
 #[must_use]
 pub fn recorded_result(journal: &[u8], call: &CallId) -> Option<ToolResult> {
     redflow_machine::recorded_result(journal, call, strategies())
+}
+
+/// What a run has used, in all and by model and tool; none if its journal is not valid.
+#[must_use]
+pub fn run_usage(journal: &[u8]) -> Option<(RunTally, RunUsage)> {
+    redflow_machine::run_usage(journal, strategies())
 }
 
 /// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.

@@ -11,8 +11,25 @@ const LIST_QUERY: &[Query] = &[
         name: "instance",
         about: "Only runs of agents of this Node-RED; `local` is the sidecar's own flow.",
     },
+    Query {
+        name: "since",
+        about: "Only runs that started at this time or later, in milliseconds since 1970.",
+    },
+    Query { name: "until", about: "Only runs that started before this time, in milliseconds since 1970." },
+    Query { name: "code", about: "Only runs that failed with this code." },
+    Query { name: "prefix", about: "Only runs whose id begins with this; listed by their ids." },
+    Query { name: "roots", about: "With `true`, only runs that no other run started." },
     Query { name: "limit", about: "The most runs on a page, from 1 to 1000; 50 if absent." },
     Query { name: "before", about: "Only runs that started before this one: `next` of the previous page." },
+];
+
+const STATS_QUERY: &[Query] = &[
+    Query { name: "by", about: "What the sums are grouped by: `agent`, `model`, `tool` or `code`." },
+    Query {
+        name: "from",
+        about: "The first day, such as 2026-11-16; 14 days in all if absent. 400 days at most.",
+    },
+    Query { name: "to", about: "The last day; today if absent." },
 ];
 
 /// Every route of the sidecar.
@@ -155,6 +172,27 @@ pub const ROUTES: &[Route] = &[
     run_rows::EVENTS,
     run_rows::ITERATION,
     run_rows::JOURNAL,
+    Route {
+        query: &[
+            Query { name: "after", about: "Only runs that follow this one: `next` of the previous page." },
+            Query { name: "limit", about: "The most runs on a page, from 1 to 500; 500 if absent." },
+        ],
+        ..get(
+            RouteId::RunTree,
+            "/api/runs/{id}/tree",
+            "The runs that a run has started, and those that they have started, down to 16 levels.",
+            Answer::Json("RunTree"),
+        )
+    },
+    Route {
+        query: STATS_QUERY,
+        ..get(
+            RouteId::Stats,
+            "/api/stats",
+            "What runs have used by UTC day, and by agent, model, tool or code.",
+            Answer::Json("Stats"),
+        )
+    },
     post(
         RouteId::CancelRun,
         "/api/runs/{id}/cancel",

@@ -4,3 +4,5 @@ pub(crate) mod assets;
 pub(crate) mod iterations;
 pub(crate) mod journals;
 mod names;
+pub(crate) mod stats;
+pub(crate) mod tree;
