@@ -7,7 +7,7 @@ import { type EventsItem, RedflowClient } from "@redflow/bindings";
 import { DELIVERY_MS, HIDDEN_MS, Live, MAX_HELD } from "../src/live.js";
 
 /** A connection whose timers the test runs. */
-function connect() {
+function connect(t: { after: (act: () => void) => void }) {
   FakeSocket.all.length = 0;
   answerWith(() => ({ runs: [] }));
   const client = new RedflowClient({ url: "." });
@@ -37,8 +37,8 @@ function connect() {
     return due.length;
   };
   let finishRead: (() => void) | undefined;
-  const follow = (isHeld = false) =>
-    live.follow({
+  const follow = (isHeld = false) => {
+    const stop = live.follow({
       types: ["run_started"],
       read: async () => {
         seen.reads += 1;
@@ -48,6 +48,9 @@ function connect() {
       },
       take: (items) => void seen.items.push([...items]),
     });
+    t.after(stop);
+    return stop;
+  };
   const socket = async (count: number): Promise<FakeSocket> => {
     await until(`socket ${count}`, () => FakeSocket.all.length >= count);
     const found = FakeSocket.all[count - 1];
@@ -64,8 +67,8 @@ const event = (cursor: string) => ({
   event: { kind: "run", event: { runId: "r", seq: 1, at: 1, agent: { instance: "local", nodeId: "a" }, event: { type: "memory_cleared" } } },
 });
 
-test("reads after hello, then takes the events after its cursor, at most one delivery in a quarter of a second", async () => {
-  const { seen, run, follow, socket, live } = connect();
+test("reads after hello, then takes the events after its cursor, at most one delivery in a quarter of a second", async (t) => {
+  const { seen, run, follow, socket, live } = connect(t);
   const stop = follow();
   const first = await socket(1);
   assert.equal(first.url, "ws://sidecar.test/mount/events");
@@ -83,8 +86,8 @@ test("reads after hello, then takes the events after its cursor, at most one del
   assert.ok(first.isClosed);
 });
 
-test("events wait while the page is read; with too many the page is read again", async () => {
-  const { seen, run, follow, socket, finish } = connect();
+test("events wait while the page is read; with too many the page is read again", async (t) => {
+  const { seen, run, follow, socket, finish } = connect(t);
   follow(true);
   const first = await socket(1);
   first.deliver(hello("0"));
@@ -104,8 +107,8 @@ test("events wait while the page is read; with too many the page is read again",
   assert.ok((seen.items[0]?.length ?? 0) < MAX_HELD);
 });
 
-test("a lost connection shows since when; the next one resumes after the last event and reads again", async () => {
-  const { seen, follow, socket, live, pass } = connect();
+test("a lost connection shows since when; the next one resumes after the last event and reads again", async (t) => {
+  const { seen, follow, socket, live, pass } = connect(t);
   follow();
   const first = await socket(1);
   first.deliver(hello("1"));
@@ -127,8 +130,8 @@ test("a lost connection shows since when; the next one resumes after the last ev
   await until("read again", () => seen.reads === 2);
 });
 
-test("a page that stays hidden is disconnected, and resumed where it was", async () => {
-  const { seen, run, follow, socket, live } = connect();
+test("a page that stays hidden is disconnected, and resumed where it was", async (t) => {
+  const { seen, run, follow, socket, live } = connect(t);
   follow();
   const first = await socket(1);
   first.deliver(hello("1"));
@@ -148,8 +151,8 @@ test("a page that stays hidden is disconnected, and resumed where it was", async
   assert.equal(second.sent[0]?.["after"], "4");
 });
 
-test("events that are gone: a new connection from now on, and the page is read again", async () => {
-  const { seen, run, follow, socket, live } = connect();
+test("events that are gone: a new connection from now on, and the page is read again", async (t) => {
+  const { seen, run, follow, socket, live } = connect(t);
   follow();
   const first = await socket(1);
   first.deliver(hello("1"));
@@ -164,8 +167,8 @@ test("events that are gone: a new connection from now on, and the page is read a
   assert.equal(live.state.value.kind, "open");
 });
 
-test("an ended session signs out; another failure is shown and tried again later", async () => {
-  const { seen, follow, socket, run, live } = connect();
+test("an ended session signs out; another failure is shown and tried again later", async (t) => {
+  const { seen, follow, socket, run, live } = connect(t);
   follow();
   const first = await socket(1);
   first.deliver({ type: "closing", code: "UNAUTHORIZED", message: "over" });
