@@ -10,6 +10,7 @@ Object.assign(globalThis, {
   localStorage: window.localStorage,
   HTMLElement: window.HTMLElement,
   requestAnimationFrame: (act: () => void) => setTimeout(act, 0),
+  cancelAnimationFrame: clearTimeout,
 });
 Object.defineProperty(globalThis, "navigator", { value: window.navigator, configurable: true });
 
