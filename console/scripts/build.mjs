@@ -45,8 +45,8 @@ for (const name of ["index.html", "icon.svg"]) {
   copyFileSync(join(source, name), join(dist, name));
 }
 for (const language of ["es", "de"]) {
-  const words = JSON.parse(readFileSync(join(source, "words", `${language}.json`), "utf8"));
-  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify(words, null, 1)}\n`);
+  const [own, timeline] = ["words", "timeline/words"].map((path) => JSON.parse(readFileSync(join(source, path, `${language}.json`), "utf8")));
+  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline }, null, 1)}\n`);
 }
 
 const sizes = readdirSync(dist).toSorted().map((name) => ({ name, bytes: gzipSync(readFileSync(join(dist, name)), { level: 9 }).length }));

@@ -40,8 +40,9 @@ export function startKeys(document: Document): void {
 /** Does what a key means. False if it means nothing here. */
 export function pressKey(event: KeyboardEvent, document: Document): boolean {
   const target = event.target as HTMLElement | null;
-  const isTyping = target?.closest?.("input, textarea, select, [contenteditable]") != null;
-  if (event.key === "Escape" && isTyping && target?.closest("dialog") == null) {
+  const isWithin = (selector: string): boolean => (target?.closest?.(selector) ?? null) !== null;
+  const isTyping = isWithin("input, textarea, select, [contenteditable]");
+  if (event.key === "Escape" && isTyping && !isWithin("dialog")) {
     target?.blur();
     return true;
   }

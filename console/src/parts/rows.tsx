@@ -25,14 +25,14 @@ export interface Column<Row> {
   name: string;
   title: string;
   isNumber?: boolean;
-  view(row: Row): ComponentChildren;
+  view: (row: Row) => ComponentChildren;
 }
 
 interface RowsProps<Row> {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];
-  keyOf(row: Row): string;
+  keyOf: (row: Row) => string;
   /** The class of the table, which sets the widths of the columns. */
   class: string;
   /** Called when the last row comes into sight. */

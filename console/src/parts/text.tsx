@@ -13,7 +13,7 @@ export const MAX_TEXT = 20_000;
 
 /** Control characters, and marks that change the direction of text. */
 // eslint-disable-next-line no-control-regex
-const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
 /** Replaces characters that a reader cannot see by their numbers. */
 export function showInvisible(text: string): string {

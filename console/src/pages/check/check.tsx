@@ -56,13 +56,14 @@ function Check({ query }: PageProps) {
     setText(read);
     await check(read);
   };
+  const checkActive = async (): Promise<void> => {
+    const active = JSON.stringify((await api.client.deployment()).flows, null, 2);
+    setText(active);
+    await check(active);
+  };
   useEffect(() => {
     if (query["from"] === "active") {
-      api.client.deployment().then(async ({ flows }) => {
-        const active = JSON.stringify(flows, null, 2);
-        setText(active);
-        await check(active);
-      }).catch(sayFailure);
+      checkActive().catch(sayFailure);
     }
   }, []);
   const report = reports?.[profile];

@@ -86,7 +86,7 @@ function Proof({ summary: { runId } }: { summary: RunSummary }) {
           <span class="differs">✗ {t("proof.differs")}</span>
         )}
       </div>
-      {report?.difference == null ? null : <FirstDifference id={runId} difference={report.difference} />}
+      {report === undefined || report.difference === null ? null : <FirstDifference id={runId} difference={report.difference} />}
       {error === undefined ? null : <Problem error={error} />}
     </section>
   );
