@@ -2,7 +2,7 @@
 
 use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::app::App;
-use crate::console::{iterations, journals};
+use crate::console::{graph, iterations, journals, report};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
@@ -63,6 +63,7 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::SignOut => post(pages::sign_out),
         RouteId::Flows => get(flows::list),
         RouteId::Flow => get(flows::one),
+        RouteId::FlowGraph => get(graph::graph),
         RouteId::Check => post(flows::check),
         RouteId::Deployment => get(flows::deployment),
         RouteId::Deploy => post(flows::deploy_flow),
@@ -72,6 +73,7 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::RunEvents => get(run_events::events),
         RouteId::RunIteration => get(iterations::iteration),
         RouteId::RunJournal => get(journals::journal),
+        RouteId::RunReport => get(report::report),
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),
