@@ -11,6 +11,7 @@ import type {
   AgentDetail,
   AttachedState,
   CancelRequest,
+  CheckAnswer,
   CheckReport,
   CheckRequest,
   CodeEntry,
@@ -18,6 +19,7 @@ import type {
   DeployRequest,
   Deployment,
   EdgeRule,
+  FlowGraph,
   FlowList,
   Health,
   InstanceId,
@@ -148,6 +150,18 @@ export class RedflowClient {
   /** The nodes of one tab or subflow; the tab or subflow itself is first. */
   async flow(id: NodeId, options?: CallOptions): Promise<Deployment> {
     return this.#get(`/api/flows/${pathSegment(id)}`, options);
+  }
+
+  /** One tab or subflow of an active flow as a drawing: its nodes, wires and problems. */
+  async flowGraph(request: CallOptions & { tab?: NodeId | undefined; instance?: InstanceId | undefined } = {}): Promise<FlowGraph> {
+    const { tab, instance, ...options } = request;
+    return this.#transport.json({ ...options, path: "/api/flows/graph", query: { tab, instance } });
+  }
+
+  /** Checks a flow without deploying it, and draws one tab or subflow of it. */
+  checkAndDraw(flows: JsonValue, request: CallOptions & { profile?: Profile | undefined; tab?: NodeId | undefined } = {}): Promise<CheckAnswer> {
+    const { profile, tab, ...options } = request;
+    return this.#post("/api/flows/check", { flows, profile, tab, graph: true }, options);
   }
 
   /** Checks a flow without deploying it. */
@@ -287,6 +301,11 @@ export class RedflowClient {
   async journalPage(id: RunId, request: CallOptions & JournalPageRequest = {}): Promise<JournalPage> {
     const { from = 1, lines, ...options } = request;
     return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, query: { from, lines } });
+  }
+
+  /** A report of a run to show to others, as Markdown: what it did, without what was said. It cannot be replayed. */
+  async runReport(id: RunId, options?: CallOptions): Promise<string> {
+    return this.#transport.text({ ...options, path: `/api/runs/${pathSegment(id)}/report`, accept: "text/markdown" });
   }
 
   /** Cancels a run. Resolves when the store has recorded it. */

@@ -3660,7 +3660,15 @@ flows: JsonValue,
 /**
  * How strictly agents are read; absent for the server's own setting.
  */
-profile?: Profile, };
+profile?: Profile, 
+/**
+ * Whether the answer has a drawing of the flow.
+ */
+graph?: boolean, 
+/**
+ * The tab or subflow to draw; absent for the first tab.
+ */
+tab?: NodeId, };
 
 /**
  * Starts an agent, or fires an inject node.
@@ -4119,6 +4127,27 @@ cost?: number,
 ms: number, };
 
 /**
+ * The answer to a check of a flow.
+ */
+export type CheckAnswer = { 
+/**
+ * The drawing that was asked for; absent if the whole flow is refused.
+ */
+graph?: FlowGraph, 
+/**
+ * Whether there are no errors. Warnings do not count, unless they were denied.
+ */
+ok: boolean, 
+/**
+ * The problems: errors first, then in the order of the file.
+ */
+diagnostics: Array<Diagnostic>, 
+/**
+ * The number of further problems of each code, if the list was cut.
+ */
+omitted?: { [code: string]: number }, };
+
+/**
  * A flow as a drawing.
  */
 export type FlowGraph = { 
@@ -4141,7 +4170,11 @@ diagnostics: Array<Diagnostic>,
 /**
  * Nodes that are not in `nodes`, because there are too many.
  */
-omitted: number, };
+omitted: number, 
+/**
+ * Tabs, wires and problems that are not listed, because there are too many.
+ */
+omittedParts: number, };
 
 /**
  * A tab or a subflow.
@@ -4222,7 +4255,7 @@ port?: number,
  */
 to: NodeId, 
 /**
- * What it is for.
+ * What it is for. A key that a model names is `data`.
  */
 kind: EdgeKind, };
 

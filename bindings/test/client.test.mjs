@@ -73,6 +73,8 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(flows.map(({ id, label }) => [id, label]), [["tab", "Test"]]);
   assert.deepEqual(flows[0].agents.map(({ node, ready }) => [node.id, ready]), [["agent", true]]);
   assert.deepEqual((await client.flow("tab")).flows[0].id, "tab");
+  assert.deepEqual((await client.flowGraph({ tab: "tab" })).tabs.map(({ id, isDrawn }) => [id, isDrawn]), [["tab", true]]);
+  assert.equal((await client.checkAndDraw(sums(2), { tab: "tab" })).graph.nodes.length, 5);
   const deployment = await client.deployment();
   assert.deepEqual([deployment.revision, deployment.flows.length], [revision, 6]);
   assert.equal((await client.check(sums(2))).ok, true);
@@ -103,6 +105,7 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(await client.runIteration(runId, iterations, { full: true }), last);
   assert.deepEqual(await client.runSummary(runId), detail.summary);
   assert.deepEqual(await client.runEvents(runId, { before: 3, limit: 1 }), [detail.events[1]]);
+  assert.ok((await client.runReport(runId)).startsWith("# Report of a run"));
   const page = await client.journalPage(runId, { from: 2, lines: 1 });
   assert.deepEqual([page.lines.length, page.from, page.next], [1, 2, 3]);
   const events = await client.runEvents(runId);

@@ -229,6 +229,7 @@ pub fn typescript() -> String {
         console::Stats,
         console::StatsKey,
         console::StatsRow,
+        console::CheckAnswer,
         console::FlowGraph,
         console::GraphTab,
         console::GraphNode,

@@ -2,7 +2,7 @@
 
 use crate::Millis;
 use crate::api::Scope;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{CheckReport, Diagnostic};
 use crate::edge::{EdgeKind, Role};
 use crate::fact::{FailedModel, Usage};
 use crate::id::{CallId, InstanceId, NodeId, RunId};
@@ -311,7 +311,7 @@ pub struct StatsRow {
 }
 
 /// A flow as a drawing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FlowGraph {
@@ -325,6 +325,20 @@ pub struct FlowGraph {
     pub diagnostics: Vec<Diagnostic>,
     /// Nodes that are not in `nodes`, because there are too many.
     pub omitted: u32,
+    /// Tabs, wires and problems that are not listed, because there are too many.
+    pub omitted_parts: u32,
+}
+
+/// The answer to a check of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+pub struct CheckAnswer {
+    /// The problems of the flow.
+    #[serde(flatten)]
+    pub report: CheckReport,
+    /// The drawing that was asked for; absent if the whole flow is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<FlowGraph>,
 }
 
 /// A tab or a subflow.
@@ -384,7 +398,7 @@ pub struct GraphWire {
     pub port: Option<u32>,
     /// The node at its end.
     pub to: NodeId,
-    /// What it is for.
+    /// What it is for. A key that a model names is `data`.
     pub kind: EdgeKind,
 }
 

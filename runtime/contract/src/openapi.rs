@@ -180,6 +180,7 @@ fn types() -> Map<String, Value> {
         console::JournalPage,
         console::RunTree,
         console::Stats,
+        console::CheckAnswer,
         console::FlowGraph,
         console::TokenList,
         console::TokenRequest,

@@ -1,4 +1,4 @@
-//! The rows of the route table that read one run.
+//! The rows of the route table that read one run, and the row that draws a flow.
 
 use super::{Answer, Query, Route, RouteId, get};
 
@@ -61,5 +61,29 @@ pub(super) const JOURNAL: Route = Route {
         "/api/runs/{id}/journal",
         "The journal of a run, for `redflow replay`. With `from` or `lines`, a page of up to 1 MiB.",
         Answer::TextOrJson("application/jsonl", "JournalPage"),
+    )
+};
+
+pub(super) const REPORT: Route = get(
+    RouteId::RunReport,
+    "/api/runs/{id}/report",
+    "A report of a run to show to others, up to 4 MiB: its steps, times and costs without what was said, and without \
+     secrets. It cannot be replayed.",
+    Answer::Text("text/markdown; charset=utf-8"),
+);
+
+pub(super) const FLOW_GRAPH: Route = Route {
+    query: &[
+        Query { name: "tab", about: "The tab or subflow to draw; the first tab if absent." },
+        Query {
+            name: "instance",
+            about: "The Node-RED whose flow is drawn; the sidecar's own flow if absent.",
+        },
+    ],
+    ..get(
+        RouteId::FlowGraph,
+        "/api/flows/graph",
+        "One tab or subflow of the active flow as a drawing: up to 2000 nodes, their wires by kind, and their problems.",
+        Answer::Json("FlowGraph"),
     )
 };

@@ -130,13 +130,14 @@ pub const ROUTES: &[Route] = &[
         "The nodes of one tab or subflow, with the tab or subflow first. Never credentials.",
         Answer::Json("Deployment"),
     ),
+    run_rows::FLOW_GRAPH,
     post(
         RouteId::Check,
         "/api/flows/check",
         Scope::Read,
         "Checks a flow and changes nothing.",
         Some("CheckRequest"),
-        Answer::Json("CheckReport"),
+        Answer::Json("CheckAnswer"),
     ),
     get(
         RouteId::Deployment,
@@ -193,6 +194,7 @@ pub const ROUTES: &[Route] = &[
             Answer::Json("Stats"),
         )
     },
+    run_rows::REPORT,
     post(
         RouteId::CancelRun,
         "/api/runs/{id}/cancel",

@@ -1,6 +1,6 @@
 //! Parts of a run: one iteration, pages of the journal, the summary alone.
 
-use crate::kit::{TestSidecar, flow, plain_flow, tool_flow};
+use crate::kit::{TOKEN, TestSidecar, flow, plain_flow, tool_flow};
 use pretty_assertions::assert_eq;
 use redflow_contract::console::{JOURNAL_PAGE_BYTES, TEXT_BYTES};
 use rusqlite::Connection;
@@ -68,7 +68,7 @@ async fn shows_the_iterations_of_a_run_that_waits_or_failed() {
     assert_eq!((&call["callId"], call.get("result")), (&waiting["waiting"]["callId"], None), "{detail}");
     assert!(call["input"]["text"].as_str().unwrap().contains("6 * 7"), "{detail}");
     assert!(detail["answer"]["text"].is_string() && call.get("success").is_none(), "{detail}");
-    let sidecar = TestSidecar::start(flow(json!(["no JSON"]), &[])).await;
+    let sidecar = TestSidecar::start(flow_of("no JSON")).await;
     let failed = start_run(&sidecar, "?").await;
     assert_eq!(failed["status"], "failed");
     let detail = sidecar.get(&format!("/api/runs/{}/iterations/1", id(&failed))).await.ok(200);
@@ -121,6 +121,37 @@ async fn a_journal_line_longer_than_a_page_is_cut() {
     assert_eq!(page["next"], 4);
 }
 
+/// A report has what a run did, and nothing of what was said.
+#[tokio::test]
+async fn a_report_has_no_words_and_no_secrets() {
+    let mut flow = tool_flow("calculator-tool");
+    flow[2]["name"] = json!(format!("Ada ada@example.org {TOKEN}"));
+    let sidecar = TestSidecar::start(flow).await;
+    let run = start_run(&sidecar, "Where is Grace?").await;
+    let report = sidecar.get(&format!("/api/runs/{}/report", id(&run))).await;
+    assert_eq!((report.status, report.header("content-type")), (200, Some("text/markdown; charset=utf-8")));
+    let text = String::from_utf8(report.body).unwrap();
+    for said in ["Grace", "6 * 7", "ada@example.org", TOKEN] {
+        assert!(!text.contains(said), "{said}: {text}");
+    }
+    for shown in
+        ["It cannot be replayed", "[email]", "completed", "| model_answered | 1 |", "`act`", "confidence: 1"]
+    {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+    sidecar.get(&format!("/api/runs/{}/report?more=1", id(&run))).await.refused(400, "REQUEST_INVALID");
+    sidecar.get("/api/runs/unknown/report").await.refused(404, "RUN_UNKNOWN");
+    let sidecar = TestSidecar::start(flow_of("no JSON")).await;
+    let failed = start_run(&sidecar, "?").await;
+    let report = sidecar.get(&format!("/api/runs/{}/report", id(&failed))).await;
+    assert!(String::from_utf8(report.body).unwrap().contains("## Error\n\nINVALID_JSON: "));
+}
+
+/// A flow whose model gives this answer.
+fn flow_of(answer: &str) -> Value {
+    flow(json!([answer]), &[])
+}
+
 /// The part before the damage can be read, and says that it is a part.
 #[tokio::test]
 async fn shows_the_intact_part_of_a_damaged_run() {
@@ -140,6 +171,8 @@ async fn shows_the_intact_part_of_a_damaged_run() {
     assert!(first["answer"]["text"].as_str().unwrap().contains("6 * 7"), "{first}");
     assert_eq!(first["calls"][0].get("result"), None, "{first}");
     sidecar.get(&format!("{path}/iterations/2")).await.refused(404, "NOT_FOUND");
+    let report = String::from_utf8(sidecar.get(&format!("{path}/report")).await.body).unwrap();
+    assert!(report.contains("DATA_CORRUPT: ") && report.contains("| model_answered | 1 |"), "{report}");
 }
 
 /// Changes a byte of the stored lines that contain a text.
