@@ -32,3 +32,4 @@ mod run_events;
 mod runs;
 mod tools;
 mod ui_storage;
+mod usage;

@@ -180,3 +180,38 @@ async fn a_removed_run_is_no_parent() {
     let roots = RunFilter { roots: true, ..RunFilter::default() };
     assert_eq!(store.list(roots).await.unwrap().runs.len(), 1);
 }
+
+/// For another process, which is killed before the new sums are written.
+pub(crate) fn play_role(dir: &Path) {
+    recount_all(dir);
+    panic!("the process was not stopped at the failpoint");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_killed_recount_leaves_the_sums() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    deliver_run(&store, "run", DAY).await;
+    drop(store);
+    let before = sums(dir.path());
+    crate::processes::kill_at("recount.before_commit=1", "recount", dir.path());
+    assert_eq!(sums(dir.path()), before);
+    assert_eq!(recount_all(dir.path()).runs, 1);
+    assert_ne!(sums(dir.path()), before);
+}
+
+/// A process is killed while the last lines of its runs are written: each run and its sums are stored, or neither.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_kill_leaves_sums_of_exactly_the_stored_ends() {
+    for write in 1..=6 {
+        let dir = tempfile::tempdir().unwrap();
+        let point = format!("store.{}_commit={write}", if write % 2 == 0 { "after" } else { "before" });
+        crate::processes::kill_at(&point, "write", dir.path());
+        let plain = plain(dir.path());
+        let number = |sql: &str| plain.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        let ended = number("SELECT count(*) FROM runs WHERE ended_at IS NOT NULL");
+        assert_eq!(number("SELECT coalesce(sum(runs), 0) FROM usage"), ended, "{point}");
+    }
+}
