@@ -35,3 +35,4 @@ mod runs;
 mod tokens;
 mod tools;
 mod ui_storage;
+mod usage;

@@ -27,17 +27,20 @@ impl MemoryStore {
         };
         let mut page = RunList { runs: Vec::new(), next: None, searched_to: None };
         for (index, (number, run)) in runs.by_number.range(..before).rev().enumerate() {
-            if page.runs.len() == filter.limit {
-                page.next = page.runs.last().map(|run| run.run_id.clone());
-                break;
-            }
             if index == MAX_ROWS_LOOKED_AT {
                 let last = runs.by_number.range(number + 1..).next().map(|(_, run)| &run.summary);
                 page.next = last.map(|run| run.run_id.clone());
                 page.searched_to = last.map(|run| run.started_at);
                 break;
             }
-            page.runs.extend(filter.matches(&run.summary).then(|| runs.summary_of(run)));
+            if !filter.matches(&run.summary) {
+                continue;
+            }
+            if page.runs.len() == filter.limit {
+                page.next = page.runs.last().map(|run| run.run_id.clone());
+                break;
+            }
+            page.runs.push(runs.summary_of(run));
         }
         page
     }
