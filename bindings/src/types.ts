@@ -3018,48 +3018,6 @@ difference?: Difference,
 problem?: StoreProblem, };
 
 /**
- * The texts of one iteration of a run, for people. Each one has a limit.
- */
-export type IterationText = { 
-/**
- * The number of the iteration, from 1.
- */
-iteration: number, 
-/**
- * What is new to the model: the input in the first iteration, then the results of tools.
- */
-prompt: string, 
-/**
- * The answer of the model with its tool calls; absent while there is none.
- */
-answer?: string, 
-/**
- * The tool calls, oldest first. A call that was not made is not in the journal.
- */
-calls: Array<CallText>, 
-/**
- * The payload that left the agent, if the run ended in this iteration.
- */
-output?: string, };
-
-/**
- * The texts of a tool call.
- */
-export type CallText = { 
-/**
- * The id of the call.
- */
-callId: CallId, 
-/**
- * The input.
- */
-input: string, 
-/**
- * The output, or why the call failed; absent while it is unknown.
- */
-result?: string, };
-
-/**
  * What is wrong with a stored run.
  */
 export type StoreProblem = { 
@@ -3702,7 +3660,15 @@ flows: JsonValue,
 /**
  * How strictly agents are read; absent for the server's own setting.
  */
-profile?: Profile, };
+profile?: Profile, 
+/**
+ * Whether the answer has a drawing of the flow.
+ */
+graph?: boolean, 
+/**
+ * The tab or subflow to draw; absent for the first tab.
+ */
+tab?: NodeId, };
 
 /**
  * Starts an agent, or fires an inject node.
@@ -4020,13 +3986,22 @@ from: number,
  */
 lines: Array<string>, 
 /**
+ * The bytes of the only line, if it is longer than a page, so that `lines` has its beginning; absent if all
+ * lines are whole.
+ */
+cut?: number, 
+/**
  * All lines of the journal.
  */
 total: number, 
 /**
  * Pass it as `from` to get the next page; absent on the last page.
  */
-next?: number, };
+next?: number, 
+/**
+ * Why the journal is not complete; absent if it is.
+ */
+problem?: StoreProblem, };
 
 /**
  * A run below another one.
@@ -4152,6 +4127,27 @@ cost?: number,
 ms: number, };
 
 /**
+ * The answer to a check of a flow.
+ */
+export type CheckAnswer = { 
+/**
+ * The drawing that was asked for; absent if the whole flow is refused.
+ */
+graph?: FlowGraph, 
+/**
+ * Whether there are no errors. Warnings do not count, unless they were denied.
+ */
+ok: boolean, 
+/**
+ * The problems: errors first, then in the order of the file.
+ */
+diagnostics: Array<Diagnostic>, 
+/**
+ * The number of further problems of each code, if the list was cut.
+ */
+omitted?: { [code: string]: number }, };
+
+/**
  * A flow as a drawing.
  */
 export type FlowGraph = { 
@@ -4174,7 +4170,11 @@ diagnostics: Array<Diagnostic>,
 /**
  * Nodes that are not in `nodes`, because there are too many.
  */
-omitted: number, };
+omitted: number, 
+/**
+ * Tabs, wires and problems that are not listed, because there are too many.
+ */
+omittedParts: number, };
 
 /**
  * A tab or a subflow.
@@ -4255,7 +4255,7 @@ port?: number,
  */
 to: NodeId, 
 /**
- * What it is for.
+ * What it is for. A key that a model names is `data`.
  */
 kind: EdgeKind, };
 

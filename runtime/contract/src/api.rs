@@ -209,6 +209,13 @@ pub struct CheckRequest {
     /// How strictly agents are read; absent for the server's own setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// Whether the answer has a drawing of the flow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<bool>"))]
+    pub graph: bool,
+    /// The tab or subflow to draw; absent for the first tab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tab: Option<NodeId>,
 }
 
 /// Starts an agent, or fires an inject node.

@@ -7,13 +7,12 @@ use crate::replay::{Observe, Replay, resume, run_replay};
 use crate::strategy::Strategies;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::console::IterationDetail;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::CallId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
-use redflow_contract::replay::{
-    DifferenceKind, IterationText, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem,
-};
+use redflow_contract::replay::{DifferenceKind, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_contract::tally::RunTally;
 use redflow_contract::usage::RunUsage;
@@ -36,11 +35,17 @@ pub fn run_detail(
     RunDetail { summary, events, calls, result, refused_answer, difference, problem }
 }
 
-/// Reads the texts of an iteration; none if the valid part of the journal does not have it.
+/// Reads an iteration, with at most `text_bytes` of each text; none if the valid part of the journal does not have
+/// it.
 #[must_use]
-pub fn iteration_text(journal: &[u8], iteration: u32, strategies: &Strategies) -> Option<IterationText> {
-    let Replay { texts, calls, .. } = run_replay(journal, strategies, Observe::Iteration(iteration));
-    Some(texts?.with_calls(iteration, calls))
+pub fn iteration_detail(
+    journal: &[u8],
+    iteration: u32,
+    text_bytes: usize,
+    strategies: &Strategies,
+) -> Option<IterationDetail> {
+    let Replay { record, events, calls, .. } = run_replay(journal, strategies, Observe::Iteration(iteration));
+    Some(record?.into_detail(iteration, &events, calls, text_bytes))
 }
 
 /// The result of a tool call that a journal has recorded; none if it has none.

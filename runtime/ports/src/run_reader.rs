@@ -28,10 +28,12 @@ use redflow_contract::run::{RunStatus, RunSummary};
 ///         let runs = runs.cloned().collect();
 ///         Box::pin(ready(Ok(RunList { runs, next: None, searched_to: None })))
 ///     }
+///     fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
+///         Box::pin(ready(Ok(self.0.iter().find(|summary| summary.run_id == *run).cloned())))
+///     }
 ///     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
 ///         let record = |summary| RunRecord { summary, journal: Vec::new(), problem: None };
-///         let summary = self.0.iter().find(|summary| summary.run_id == *run);
-///         Box::pin(ready(Ok(summary.cloned().map(record))))
+///         Box::pin(self.summary(run).map(move |found| Ok(found?.map(record))))
 ///     }
 ///     fn tree(&self, _: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>> {
 ///         Box::pin(ready(Ok(None)))
@@ -55,6 +57,9 @@ use redflow_contract::run::{RunStatus, RunSummary};
 pub trait RunReader: Send + Sync {
     /// Lists runs, newest first. Looks at a limited number of runs: `searched_to` tells where it stopped.
     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<RunList, StoreError>>;
+
+    /// One run as a list shows it; none if the run is unknown. Reads no journal.
+    fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>>;
 
     /// Reads one run up to the first damaged part; none if the run is unknown. A damaged run has the status
     /// `damaged` and a problem.

@@ -41,6 +41,7 @@ mod settings;
 mod sidecar;
 mod start_failure;
 mod starts;
+mod tokens;
 mod tool_definitions;
 mod tools;
 mod watchdog;

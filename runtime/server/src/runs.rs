@@ -4,13 +4,13 @@ use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::bridge::run_requests::engine_of;
 use crate::request::{Path, invalid, query_pairs, unknown_parameter};
-use crate::response::{ApiResult, Problem, json, printable, raw};
+use crate::response::{ApiResult, Problem, json, printable};
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::HeaderMap;
 use redflow_access::Caller;
 use redflow_contract::Millis;
 use redflow_contract::api::{CancelRequest, ResolveRequest};
-use redflow_contract::code::{ApiCode, RunErrorCode, StoreCode};
+use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::replay::StoreProblem;
 use redflow_contract::run::RunStatus;
@@ -111,45 +111,29 @@ pub(crate) async fn one(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(run): Path,
+    RawQuery(query): RawQuery,
 ) -> ApiResult {
+    let run = RunId::from(run);
+    let mut only_summary = false;
+    for (name, value) in query_pairs(query.as_deref()) {
+        match (name.as_str(), value.as_str()) {
+            ("only", "summary") => only_summary = true,
+            ("only", _) => return Err(invalid("`only` must be `summary`.")),
+            (other, _) => return Err(unknown_parameter(other)),
+        }
+    }
+    if only_summary {
+        return summary(&app, &run).await;
+    }
     let slot = app.work_slots.computation(&caller.name).await?;
-    let RunRecord { summary, journal, problem } = find_run(&app, &RunId::from(run)).await?;
-    let problem = problem.map(|StoreError { code, message }| StoreProblem { code, message });
+    let RunRecord { summary, journal, problem } = find_run(&app, &run).await?;
+    let problem = problem.map(store_problem);
     let detail = move || json(200, &redflow_strategies::run_detail(summary, &journal, problem));
     Ok(slot.run_blocking(detail).await?.0)
 }
 
-pub(crate) async fn texts(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(run): Path,
-    RawQuery(query): RawQuery,
-) -> ApiResult {
-    let mut iteration: Option<u32> = None;
-    for (name, value) in query_pairs(query.as_deref()) {
-        match name.as_str() {
-            "iteration" => iteration = value.parse().ok().filter(|iteration| *iteration > 0),
-            other => return Err(unknown_parameter(other)),
-        }
-    }
-    let iteration = iteration.ok_or_else(|| invalid("`iteration` must be a number from 1."))?;
-    let slot = app.work_slots.computation(&caller.name).await?;
-    let RunRecord { journal, .. } = find_run(&app, &RunId::from(run)).await?;
-    let read = move || redflow_strategies::iteration_text(&journal, iteration);
-    let (texts, _) = slot.run_blocking(read).await?;
-    texts.map(|texts| json(200, &texts)).ok_or_else(|| {
-        let text = format!("The run has no iteration {iteration}. Its events name its iterations.");
-        Problem::new(ApiCode::NotFound, text)
-    })
-}
-
-pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {
-    let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
-    match problem {
-        // A client could not tell half a journal from a whole one.
-        Some(problem) => Err(problem.into()),
-        None => Ok(raw(200, "application/jsonl", journal)),
-    }
+pub(crate) fn store_problem(StoreError { code, message }: StoreError) -> StoreProblem {
+    StoreProblem { code, message }
 }
 
 pub(crate) async fn replay(
@@ -202,7 +186,8 @@ pub(crate) async fn resolve(
     summary(&app, &run).await
 }
 
-/// The state of a run after a request changed it.
+/// The run as a list shows it.
 async fn summary(app: &App, run: &RunId) -> ApiResult {
-    Ok(json(200, &find_run(app, run).await?.summary))
+    let summary = app.run_reader.summary(run).await?.ok_or_else(|| unknown_run(run))?;
+    Ok(json(200, &summary))
 }

@@ -235,6 +235,11 @@ impl RunReader for Store {
         Box::pin(self.query(move |queries| queries.newest(&filter)))
     }
 
+    fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
+        let run = run.clone();
+        Box::pin(self.query(move |queries| queries.summary(&run)))
+    }
+
     fn tree(&self, query: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>> {
         Box::pin(self.query(move |queries| queries.tree(&query)))
     }

@@ -1,7 +1,7 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
-use super::tool_rows;
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
+use super::{run_rows, session_rows, tool_rows};
 use crate::api::Scope;
 
 const LIST_QUERY: &[Query] = &[
@@ -22,11 +22,6 @@ const LIST_QUERY: &[Query] = &[
     Query { name: "limit", about: "The most runs on a page, from 1 to 1000; 50 if absent." },
     Query { name: "before", about: "Only runs that started before this one: `next` of the previous page." },
 ];
-
-const EVENTS_QUERY: &[Query] = &[Query {
-    name: "after",
-    about: "Only events with a larger `seq`. In a stream, `Last-Event-ID` means the same.",
-}];
 
 const STATS_QUERY: &[Query] = &[
     Query { name: "by", about: "What the sums are grouped by: `agent`, `model`, `tool` or `code`." },
@@ -84,9 +79,10 @@ pub const ROUTES: &[Route] = &[
     open(get(
         RouteId::Home,
         "/",
-        "A page that describes the sidecar.",
+        "The page of the console. It holds no data.",
         Answer::Text("text/html; charset=utf-8"),
     )),
+    session_rows::CONSOLE_FILE,
     Route {
         query: &[Query { name: "code", about: "The one-time code." }],
         answer: (303, Answer::Redirect),
@@ -97,6 +93,7 @@ pub const ROUTES: &[Route] = &[
             Answer::Redirect,
         ))
     },
+    session_rows::SIGN_IN_WITH_TOKEN,
     post(
         RouteId::SignInCodes,
         "/api/sign-in-codes",
@@ -116,6 +113,11 @@ pub const ROUTES: &[Route] = &[
             Answer::Redirect,
         )
     },
+    session_rows::SESSION,
+    session_rows::TOKENS,
+    session_rows::ADD_TOKEN,
+    session_rows::REMOVE_TOKEN,
+    session_rows::CONFIG,
     get(
         RouteId::Flows,
         "/api/flows",
@@ -128,13 +130,14 @@ pub const ROUTES: &[Route] = &[
         "The nodes of one tab or subflow, with the tab or subflow first. Never credentials.",
         Answer::Json("Deployment"),
     ),
+    run_rows::FLOW_GRAPH,
     post(
         RouteId::Check,
         "/api/flows/check",
         Scope::Read,
         "Checks a flow and changes nothing.",
         Some("CheckRequest"),
-        Answer::Json("CheckReport"),
+        Answer::Json("CheckAnswer"),
     ),
     get(
         RouteId::Deployment,
@@ -166,36 +169,10 @@ pub const ROUTES: &[Route] = &[
         query: LIST_QUERY,
         ..get(RouteId::Runs, "/api/runs", "Runs, newest first.", Answer::Json("RunList"))
     },
-    get(
-        RouteId::Run,
-        "/api/runs/{id}",
-        "One run with its events, tool calls and result.",
-        Answer::Json("RunDetail"),
-    ),
-    Route {
-        query: EVENTS_QUERY,
-        ..get(
-            RouteId::RunEvents,
-            "/api/runs/{id}/events",
-            "The events of a run. For `text/event-stream`, a stream until the run ends; else the events so far.",
-            Answer::Events("RunEvent"),
-        )
-    },
-    Route {
-        query: &[Query { name: "iteration", about: "The number of the iteration, from 1." }],
-        ..get(
-            RouteId::RunTexts,
-            "/api/runs/{id}/texts",
-            "The texts of one iteration: the question, the answer, the inputs and results of tools. Long ones are cut.",
-            Answer::Json("IterationText"),
-        )
-    },
-    get(
-        RouteId::RunJournal,
-        "/api/runs/{id}/journal",
-        "The journal of a run, for `redflow replay`.",
-        Answer::Text("application/jsonl"),
-    ),
+    run_rows::RUN,
+    run_rows::EVENTS,
+    run_rows::ITERATION,
+    run_rows::JOURNAL,
     Route {
         query: &[
             Query { name: "after", about: "Only runs that follow this one: `next` of the previous page." },
@@ -217,6 +194,7 @@ pub const ROUTES: &[Route] = &[
             Answer::Json("Stats"),
         )
     },
+    run_rows::REPORT,
     post(
         RouteId::CancelRun,
         "/api/runs/{id}/cancel",

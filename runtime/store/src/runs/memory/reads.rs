@@ -100,6 +100,12 @@ impl RunReader for MemoryStore {
         Box::pin(ready(Ok(Self::list(self, &filter))))
     }
 
+    fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
+        let runs = self.runs();
+        let found = runs.numbers.get(run).and_then(|number| runs.by_number.get(number));
+        Box::pin(ready(Ok(found.map(|stored| stored.summary.clone()))))
+    }
+
     fn tree(&self, query: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>> {
         Box::pin(ready(Ok(self.runs().tree(&query))))
     }
