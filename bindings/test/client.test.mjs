@@ -97,6 +97,11 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(await idsOf({ agent: agent.nodeId, instance: agent.instance, limit: 1 }), [runId]);
   assert.deepEqual(await idsOf({ agent: "unknown" }), []);
   assert.deepEqual(await idsOf({ instance: "unknown" }), []);
+  assert.deepEqual(await idsOf({ prefix: runId, roots: true, since: 0 }), [runId]);
+  assert.deepEqual(await client.runTree(runId), { runs: [] });
+  const stats = await client.stats({ by: "agent" });
+  assert.deepEqual(stats.keys.map(({ key }) => key), [agent.nodeId]);
+  assert.ok(stats.rows[0].runs >= 1);
   const detail = await client.run(runId);
   assert.equal(detail.summary.status, "completed");
   const { iterations } = detail.summary.tally;
