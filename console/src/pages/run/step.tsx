@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { CallDetail, IterationDetail, RunSummary, RunTimeline } from "@redflow/bindings";
 import { api, shade } from "../../app.js";
-import { Fact, Reading } from "../../parts/controls.js";
+import { Fact, Reading, Sheet } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Mend, Problem } from "../../parts/problem.js";
 import { Name, Said } from "../../parts/text.js";
@@ -15,9 +15,12 @@ interface StepProps {
   iteration: number;
   timeline: RunTimeline;
   written: Written | undefined;
+  /** Whether a narrow page shows it. */
+  isOpen: boolean;
+  onClose: () => void;
 }
 
-export function Step({ summary, iteration, timeline, written }: StepProps) {
+export function Step({ summary, iteration, timeline, written, isOpen, onClose }: StepProps) {
   const [isFull, setFull] = useState(false);
   const [isShown, setShown] = useState(false);
   const step = timeline.steps.find((one) => one.iteration === iteration);
@@ -26,15 +29,15 @@ export function Step({ summary, iteration, timeline, written }: StepProps) {
   const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
   const { value, error, again } = useLoad((signal) => api.iteration(summary.runId, iteration, isFull, { signal }), keys);
   useEffect(() => setFull(false), [iteration]);
-  const isOpen = timeline.debug || isShown;
+  const isUnfolded = timeline.debug || isShown;
   const writes = written?.iteration === iteration && step?.model?.open === true ? written.text : undefined;
   return (
-    <section class="step" aria-label={t("step", { iteration })}>
+    <Sheet label={t("step", { iteration })} isOpen={isOpen} onClose={onClose}>
       <h2>{t("step", { iteration })}</h2>
       {error === undefined ? null : <Problem error={error} onRetry={again} />}
       {writes === undefined || shade.value ? null : <Said text={writes} label={t("step.writes")} />}
-      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isOpen} onFull={() => setFull(true)} onShow={() => setShown(true)} />}
-    </section>
+      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isUnfolded} onFull={() => setFull(true)} onShow={() => setShown(true)} />}
+    </Sheet>
   );
 }
 

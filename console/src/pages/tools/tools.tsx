@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Stats, ToolEntry } from "@redflow/bindings";
 import { api } from "../../app.js";
 import type { Page, PageProps } from "../../page.js";
-import { Age, Empty, Fact, Reading } from "../../parts/controls.js";
+import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
@@ -96,7 +96,7 @@ function Tools({ query }: PageProps) {
             {found.length === 0 ? <p class="muted">{t("tools.notFound")}</p> : null}
             {found.length > MAX_TOOLS ? <p class="muted">{t("more", { n: found.length - MAX_TOOLS })}</p> : null}
           </div>
-          {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} />}
+          {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} onClose={() => replaceQuery({ ...query, tool: "" })} />}
         </div>
       )}
       {(list?.problems?.length ?? 0) > 0 ? <Diagnostics diagnostics={list?.problems ?? []} /> : null}
@@ -133,11 +133,11 @@ function ToolRow({ tool, count, isChosen, query }: ToolRowProps) {
   );
 }
 
-function Tool({ tool }: { tool: ToolEntry }) {
+function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
   const calls = useLoad((signal) => api.client.toolCalls(tool.id, { limit: LAST_CALLS, signal }), [tool.id]);
   const { network, files, process, secrets } = tool.permissions;
   return (
-    <aside class="step" aria-label={tool.name}>
+    <Sheet label={tool.name} onClose={onClose}>
       <h2>
         <Name text={tool.name} />
       </h2>
@@ -186,7 +186,7 @@ function Tool({ tool }: { tool: ToolEntry }) {
           </li>
         ))}
       </ul>
-    </aside>
+    </Sheet>
   );
 }
 
