@@ -7,7 +7,7 @@ import { Age, Badge, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Said, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCount, t, tOf } from "../../words.js";
 
@@ -83,7 +83,7 @@ function Agent({ id, name, instance }: { id: string; name: string; instance: str
             <p>
               <bdi>{tool.description}</bdi>
             </p>
-            {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Said text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
+            {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Quote text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
           </details>
         );
       })}

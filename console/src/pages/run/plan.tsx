@@ -4,7 +4,7 @@ import { api } from "../../app.js";
 import { Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Said, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { t, tOf } from "../../words.js";
 
 interface PlanNode {
@@ -60,7 +60,7 @@ export function Plan({ id }: { id: string }) {
                 <Name text={entry.node?.type ?? ""} />
               </code>
             </summary>
-            <Said text={writeValue(entry.config ?? {})} label={t("plan.config")} />
+            <Quote text={writeValue(entry.config ?? {})} label={t("plan.config")} />
           </details>
         ),
       )}

@@ -6,7 +6,7 @@ import { api, shade } from "../../app.js";
 import { Fact, Reading, Sheet } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Mend, Problem } from "../../parts/problem.js";
-import { Name, Said } from "../../parts/text.js";
+import { Name, Quote } from "../../parts/text.js";
 import { formatCost, formatCount, formatDuration, formatShare, t, tOf } from "../../words.js";
 import type { Written } from "./run.js";
 
@@ -35,7 +35,7 @@ export function Step({ summary, iteration, timeline, written, isOpen, onClose }:
     <Sheet label={t("step", { iteration })} isOpen={isOpen} onClose={onClose}>
       <h2>{t("step", { iteration })}</h2>
       {error === undefined ? null : <Problem error={error} onRetry={again} />}
-      {writes === undefined || shade.value ? null : <Said text={writes} label={t("step.writes")} />}
+      {writes === undefined || shade.value ? null : <Quote text={writes} label={t("step.writes")} />}
       {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isUnfolded} onFull={() => setFull(true)} onShow={() => setShown(true)} />}
     </Sheet>
   );
@@ -80,8 +80,8 @@ function Detail({ value, isOpen, onFull, onShow }: DetailProps) {
       ))}
       {isOpen ? (
         <>
-          <Said text={prompt} label={t("step.prompt")} onFull={onFull} />
-          {answer === undefined ? null : <Said text={answer} label={t("step.answer")} onFull={onFull} />}
+          <Quote text={prompt} label={t("step.prompt")} onFull={onFull} />
+          {answer === undefined ? null : <Quote text={answer} label={t("step.answer")} onFull={onFull} />}
         </>
       ) : (
         <p>
@@ -93,7 +93,7 @@ function Detail({ value, isOpen, onFull, onShow }: DetailProps) {
       {calls.map((call) => (
         <Call key={call.callId} call={call} isOpen={isOpen} onFull={onFull} />
       ))}
-      {output === undefined || !isOpen ? null : <Said text={output} label={t("step.output")} onFull={onFull} />}
+      {output === undefined || !isOpen ? null : <Quote text={output} label={t("step.output")} onFull={onFull} />}
     </>
   );
 }
@@ -118,8 +118,8 @@ function Call({ call, isOpen, onFull }: { call: CallDetail; isOpen: boolean; onF
       </dl>
       {isOpen ? (
         <>
-          <Said text={input} label={t("call.input")} onFull={onFull} />
-          {result === undefined ? null : <Said text={result} label={success === false ? t("call.error") : t("call.result")} onFull={onFull} />}
+          <Quote text={input} label={t("call.input")} onFull={onFull} />
+          {result === undefined ? null : <Quote text={result} label={success === false ? t("call.error") : t("call.result")} onFull={onFull} />}
         </>
       ) : null}
       {success === false ? <Mend code="TOOL_ERROR" /> : null}

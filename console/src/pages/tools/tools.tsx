@@ -8,7 +8,7 @@ import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Said, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 import { dayOf } from "../usage/sums.js";
@@ -172,8 +172,8 @@ function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
           <code>{tool.digest.slice(0, 16)}…</code>
         </Fact>
       </dl>
-      {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Said text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
-      {tool.outputSchema === undefined ? null : <Said text={writeValue(tool.outputSchema)} label={t("tool.schema.output")} />}
+      {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Quote text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
+      {tool.outputSchema === undefined ? null : <Quote text={writeValue(tool.outputSchema)} label={t("tool.schema.output")} />}
       <h3>{t("tool.last")}</h3>
       {calls.error === undefined ? null : <Problem error={calls.error} onRetry={calls.again} />}
       {calls.value?.calls.length === 0 ? <p class="muted">{t("tool.noCalls")}</p> : null}
