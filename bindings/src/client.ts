@@ -11,6 +11,7 @@ import type {
   AgentDetail,
   AttachedState,
   CancelRequest,
+  CheckAnswer,
   CheckReport,
   CheckRequest,
   CodeEntry,
@@ -18,11 +19,13 @@ import type {
   DeployRequest,
   Deployment,
   EdgeRule,
+  FlowGraph,
   FlowList,
   Health,
   InstanceId,
   InstanceList,
-  IterationText,
+  IterationDetail,
+  JournalPage,
   JsonValue,
   ManifestTool,
   ModelList,
@@ -81,6 +84,24 @@ export interface RunsFilter {
   before?: RunId | undefined;
 }
 
+/** Selects events of a run. Only one of `after` and `before` can be given. */
+export interface EventPage {
+  /** Only events with a larger `seq`. */
+  after?: number | undefined;
+  /** Only events with a smaller `seq`: the last ones. */
+  before?: number | undefined;
+  /** The most events, from 1 to 1000. If left out: 1000 with `before`, else all. */
+  limit?: number | undefined;
+}
+
+/** Selects lines of a journal. */
+export interface JournalPageRequest {
+  /** The number of the first line, from 1; 1 if left out. */
+  from?: number | undefined;
+  /** The most lines, from 1 to 200; 200 if left out. */
+  lines?: number | undefined;
+}
+
 /**
  * A client of a sidecar (`redflow serve`).
  *
@@ -129,6 +150,18 @@ export class RedflowClient {
   /** The nodes of one tab or subflow; the tab or subflow itself is first. */
   async flow(id: NodeId, options?: CallOptions): Promise<Deployment> {
     return this.#get(`/api/flows/${pathSegment(id)}`, options);
+  }
+
+  /** One tab or subflow of an active flow as a drawing: its nodes, wires and problems. */
+  async flowGraph(request: CallOptions & { tab?: NodeId | undefined; instance?: InstanceId | undefined } = {}): Promise<FlowGraph> {
+    const { tab, instance, ...options } = request;
+    return this.#transport.json({ ...options, path: "/api/flows/graph", query: { tab, instance } });
+  }
+
+  /** Checks a flow without deploying it, and draws one tab or subflow of it. */
+  checkAndDraw(flows: JsonValue, request: CallOptions & { profile?: Profile | undefined; tab?: NodeId | undefined } = {}): Promise<CheckAnswer> {
+    const { profile, tab, ...options } = request;
+    return this.#post("/api/flows/check", { flows, profile, tab, graph: true }, options);
   }
 
   /** Checks a flow without deploying it. */
@@ -220,15 +253,25 @@ export class RedflowClient {
     return this.#get(`/api/runs/${pathSegment(id)}`, options);
   }
 
-  /** The texts of one iteration of a run: the question, the answer, the inputs and results of tools. Long ones are cut. */
-  async runTexts(id: RunId, iteration: number, options?: CallOptions): Promise<IterationText> {
-    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/texts`, query: { iteration } });
+  /** One run as a list shows it. */
+  async runSummary(id: RunId, options?: CallOptions): Promise<RunSummary> {
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}`, query: { only: "summary" } });
   }
 
-  /** The events of a run so far. */
-  async runEvents(id: RunId, request: CallOptions & { after?: number | undefined } = {}): Promise<RunEvent[]> {
-    const { after, ...options } = request;
-    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/events`, query: { after } });
+  /**
+   * One iteration of a run: the question, the answer, the inputs and results of tools. Each text is cut at 64 KiB; with `full`
+   * there are up to 4 MiB together.
+   */
+  async runIteration(id: RunId, iteration: number, request: CallOptions & { full?: boolean | undefined } = {}): Promise<IterationDetail> {
+    const { full, ...options } = request;
+    const path = `/api/runs/${pathSegment(id)}/iterations/${iteration}`;
+    return this.#transport.json({ ...options, path, query: { full: full === true ? "true" : undefined } });
+  }
+
+  /** The events of a run so far: all, or at most `limit` of them, those after or the last ones before a `seq`. */
+  async runEvents(id: RunId, request: CallOptions & EventPage = {}): Promise<RunEvent[]> {
+    const { after, before, limit, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/events`, query: { after, before, limit } });
   }
 
   /**
@@ -252,6 +295,17 @@ export class RedflowClient {
   /** The journal of a run, byte for byte, for `redflow replay`. */
   async journal(id: RunId, options?: CallOptions): Promise<string> {
     return this.#transport.text({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, accept: "application/jsonl" });
+  }
+
+  /** Lines of the journal of a run: at most `lines` of them, up to 200 and 1 MiB. */
+  async journalPage(id: RunId, request: CallOptions & JournalPageRequest = {}): Promise<JournalPage> {
+    const { from = 1, lines, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, query: { from, lines } });
+  }
+
+  /** A report of a run to show to others, as Markdown: what it did, without what was said. It cannot be replayed. */
+  async runReport(id: RunId, options?: CallOptions): Promise<string> {
+    return this.#transport.text({ ...options, path: `/api/runs/${pathSegment(id)}/report`, accept: "text/markdown" });
   }
 
   /** Cancels a run. Resolves when the store has recorded it. */

@@ -73,6 +73,8 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(flows.map(({ id, label }) => [id, label]), [["tab", "Test"]]);
   assert.deepEqual(flows[0].agents.map(({ node, ready }) => [node.id, ready]), [["agent", true]]);
   assert.deepEqual((await client.flow("tab")).flows[0].id, "tab");
+  assert.deepEqual((await client.flowGraph({ tab: "tab" })).tabs.map(({ id, isDrawn }) => [id, isDrawn]), [["tab", true]]);
+  assert.equal((await client.checkAndDraw(sums(2), { tab: "tab" })).graph.nodes.length, 5);
   const deployment = await client.deployment();
   assert.deepEqual([deployment.revision, deployment.flows.length], [revision, 6]);
   assert.equal((await client.check(sums(2))).ok, true);
@@ -97,8 +99,15 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(await idsOf({ instance: "unknown" }), []);
   const detail = await client.run(runId);
   assert.equal(detail.summary.status, "completed");
-  const texts = await client.runTexts(runId, detail.summary.tally.iterations);
-  assert.deepEqual([texts.iteration, typeof texts.prompt, typeof texts.output], [detail.summary.tally.iterations, "string", "string"]);
+  const { iterations } = detail.summary.tally;
+  const last = await client.runIteration(runId, iterations);
+  assert.deepEqual([last.iteration, typeof last.prompt.text, typeof last.output.text], [iterations, "string", "string"]);
+  assert.deepEqual(await client.runIteration(runId, iterations, { full: true }), last);
+  assert.deepEqual(await client.runSummary(runId), detail.summary);
+  assert.deepEqual(await client.runEvents(runId, { before: 3, limit: 1 }), [detail.events[1]]);
+  assert.ok((await client.runReport(runId)).startsWith("# Report of a run"));
+  const page = await client.journalPage(runId, { from: 2, lines: 1 });
+  assert.deepEqual([page.lines.length, page.from, page.next], [1, 2, 3]);
   const events = await client.runEvents(runId);
   assert.deepEqual(events, detail.events);
   assert.equal(events.at(-1).event.type, "run_finished");

@@ -189,7 +189,7 @@ test("sends no request for invalid options, ids or bodies", async () => {
   const fetch = () => assert.fail("the client sent a request");
   const client = new RedflowClient({ url: "http://127.0.0.1", token: TOKEN, fetch });
   for (const id of ["", ".", "..", "\ud800"]) {
-    for (const method of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents", "runTexts"]) {
+    for (const method of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents", "runSummary", "runIteration", "journalPage", "runReport"]) {
       expect(await rejection(client[method](id)), "REQUEST_INVALID");
     }
     expect(await rejection(collect(client.followRun(id))), "REQUEST_INVALID");

@@ -69,6 +69,8 @@ test("a text that is written now is shown until it is answered", (t) => {
   show(<Timeline environment={environment} timeline={timelineOf([1, asked(1)])} now={2} live={{ ...live, text: "The weather in Oslo" }} layout={narrow} />);
   assert.equal(root.querySelector(".redflow-live"), before, "in place");
   assert.equal(before?.textContent, "…The weather in Oslo");
+  show(<Timeline environment={environment} timeline={timelineOf([1, asked(1)])} now={2} live={{ iteration: 1, text: `first ${"x".repeat(20_000)} last`, isCut: false }} layout={narrow} />);
+  assert.match(before?.textContent ?? "", /^…x{19995} last$/, "the end of a long text");
   show(<Timeline environment={environment} timeline={timelineOf([1, asked(1)], [2, answered(1)])} now={3} live={live} layout={narrow} />);
   assert.equal(root.querySelector(".redflow-live"), null);
 });
@@ -156,6 +158,26 @@ test("hostile texts stay text, cut and isolated", (t) => {
       assert.ok(shown.some(({ textContent }) => textContent === text), text);
     }
   }
+});
+
+test("what was said is hidden on a shared screen, and the steps are not", async (t) => {
+  const { root } = screen(t);
+  const SECRET = "the word of a person";
+  const shaded = { ...environment, isShaded: () => true };
+  const mounted = mountTimeline(root, shaded, async () => ({ prompt: { text: SECRET }, calls: [] }));
+  const timeline = timelineOf(
+    [1, called("c")],
+    [2, returned("c", { success: false, error: SECRET })],
+    [3, { type: "memory_failed", error: { code: "MEMORY_FAILED" as never, message: SECRET } }],
+    [4, asked(2)],
+    [5, { type: "run_finished", completed: false, stopReason: "error", iterations: 2, durationMs: 1, error: { code: "TIMEOUT", message: SECRET, iteration: 2 } }],
+  );
+  mounted.show(timeline, 9, { iteration: 2, text: SECRET, isCut: false });
+  root.querySelectorAll("details").forEach(open);
+  await until("the texts are read", () => [...root.querySelectorAll("details pre")].every(({ textContent }) => textContent === "•••"));
+  assert.ok(!textOf(root).includes(SECRET));
+  assert.match(textOf(root), /Tool look failed: •••.*TIMEOUT •••/);
+  mounted.destroy();
 });
 
 test("a long run has few elements", (t) => {

@@ -37,6 +37,13 @@ test("no source of the palette names another folder of the console", () => {
   }
 });
 
+test("the palette and the console have the same versions of Preact", () => {
+  const [ours, console] = [read("package.json"), read("../console/package.json")].map((text) => JSON.parse(text).devDependencies);
+  for (const name of ["preact", "@preact/signals"]) {
+    assert.equal(ours[name], console[name], name);
+  }
+});
+
 test("the bundle's packages are named with their licences", async () => {
   const names = new Set((await inputs()).map((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]).filter((name) => name !== undefined));
   const notices = read("dist/editor/THIRD-PARTY.txt");

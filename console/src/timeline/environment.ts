@@ -22,6 +22,8 @@ export interface TimelineEnvironment {
   words: Words;
   formats: Formats;
   describeProblem: (error: unknown) => ShownProblem;
+  /** Whether what people, models and tools said is hidden, for a shared screen. Absent: it is shown. */
+  isShaded?: () => boolean;
   /** The classes of buttons. */
   buttons: { plain: string; primary: string };
 }

@@ -19,6 +19,15 @@ export function Foreign({ as: Tag, text, class: name, maxChars }: ForeignProps):
   );
 }
 
+/** What a hidden text is replaced with. */
+const SHADE = "•••";
+
+/** What a person, a model or a tool said. Hidden while the environment is shaded. */
+export function Said({ text, ...props }: ForeignProps): VNode {
+  const isHidden = text !== "" && useEnvironment().isShaded?.() === true;
+  return <Foreign {...props} text={isHidden ? SHADE : text} />;
+}
+
 /** A code, which may come from a newer sidecar. */
 export function Code({ code }: { code: string }): VNode {
   return <Foreign as="code" class="redflow-code" text={code} maxChars={MAX_ROW_CHARS} />;

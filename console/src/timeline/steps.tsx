@@ -6,8 +6,12 @@ import type { ComponentChildren, VNode } from "preact";
 import { useRef } from "preact/hooks";
 import { Clock } from "./clock.js";
 import { useEnvironment } from "./environment.js";
+import { Said } from "./foreign.js";
 import { FailedModelSentence, ModelNumbers, type ModelProps, ModelSentence, RemarkSentence, ToolNumbers, type ToolProps, ToolSentence } from "./sentences.js";
 import { type IterationTexts, type ReadTexts, TextDetails } from "./texts.js";
+
+/** The most characters of a text that a model writes now. */
+const MAX_LIVE_CHARS = 20_000;
 
 /** The text that a model writes now. */
 export interface LiveText {
@@ -17,12 +21,10 @@ export interface LiveText {
   isCut: boolean;
 }
 
-export function LivePreview({ live }: { live: LiveText }): VNode {
-  return (
-    <pre class="redflow-preview redflow-live redflow-foreign" dir="auto">
-      {`${live.isCut ? "…" : ""}${live.text}`}
-    </pre>
-  );
+/** The end of the text, where it grows. */
+export function LivePreview({ live: { text, isCut } }: { live: LiveText }): VNode {
+  const dots = isCut || text.length > MAX_LIVE_CHARS ? "…" : "";
+  return <Said as="pre" class="redflow-preview redflow-live" text={dots + text.slice(-MAX_LIVE_CHARS)} maxChars={MAX_LIVE_CHARS + 1} />;
 }
 
 export interface StepsProps {

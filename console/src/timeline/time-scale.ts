@@ -38,12 +38,14 @@ const MAX_PAUSES_WIDTH = 0.3;
  */
 export function timeScale(whole: Span, busy: readonly Span[]): TimeScale {
   const calls = merge(whole, busy);
-  const pauses = pausesBetween(whole, calls);
+  const pieces = withPauses(whole, calls);
+  const pauses = pieces.filter(({ isPause }) => isPause);
   const busyMs = sumOf(calls);
   let idleMs = sumOf(pauses);
-  const folded = new Set<Span>();
-  for (const pause of pauses.toSorted((a, b) => lengthOf(b) - lengthOf(a))) {
-    if (idleMs <= busyMs || lengthOf(pause) < MIN_PAUSE_MS || folded.size === MAX_PAUSES) {
+  const long = pauses.filter((pause) => lengthOf(pause) >= MIN_PAUSE_MS).sort((a, b) => lengthOf(b) - lengthOf(a));
+  const folded = new Set<Piece>();
+  for (const pause of long.slice(0, MAX_PAUSES)) {
+    if (idleMs <= busyMs) {
       break;
     }
     folded.add(pause);
@@ -52,15 +54,18 @@ export function timeScale(whole: Span, busy: readonly Span[]): TimeScale {
   const foldedWidth = folded.size === 0 ? 0 : Math.min(PAUSE_WIDTH, MAX_PAUSES_WIDTH / folded.size);
   const openWidth = 1 - foldedWidth * folded.size;
   const openMs = Math.max(1, busyMs + idleMs);
-  const pieces: (Pause & { isFolded: boolean })[] = [];
   let start = 0;
-  for (const piece of [...calls, ...pauses].sort((a, b) => a.from - b.from || a.to - b.to)) {
-    const isFolded = folded.has(piece);
-    const end = Math.min(1, start + (isFolded ? foldedWidth : (lengthOf(piece) / openMs) * openWidth));
-    pieces.push({ ...piece, start, end, isFolded });
-    start = end;
+  for (const piece of pieces) {
+    piece.start = start;
+    start = Math.min(1, start + (folded.has(piece) ? foldedWidth : (lengthOf(piece) / openMs) * openWidth));
+    piece.end = start;
   }
-  return { pauses: pieces.filter(({ isFolded }) => isFolded), at: (time) => placeIn(pieces, time) };
+  return { pauses: pauses.filter((pause) => folded.has(pause)), at: (time) => placeIn(pieces, time) };
+}
+
+/** Calls without a pause between them, or a pause. */
+interface Piece extends Pause {
+  isPause: boolean;
 }
 
 function lengthOf({ from, to }: Span): number {
@@ -89,10 +94,22 @@ function merge(whole: Span, spans: readonly Span[]): Span[] {
   return merged;
 }
 
-function pausesBetween(whole: Span, calls: readonly Span[]): Span[] {
-  const starts = [whole.from, ...calls.map(({ to }) => to)];
-  const ends = [...calls.map(({ from }) => from), whole.to];
-  return starts.map((from, index) => ({ from, to: ends[index] ?? from })).filter(({ from, to }) => to > from);
+/** The calls and the pauses before, between and after them, in order. They have no places yet. */
+function withPauses(whole: Span, calls: readonly Span[]): Piece[] {
+  const pieces: Piece[] = [];
+  const add = (from: number, to: number, isPause: boolean): void => {
+    if (!isPause || to > from) {
+      pieces.push({ from, to, start: 0, end: 0, isPause });
+    }
+  };
+  let last = whole.from;
+  for (const { from, to } of calls) {
+    add(last, from, true);
+    add(from, to, false);
+    last = to;
+  }
+  add(last, whole.to, true);
+  return pieces;
 }
 
 function placeIn(pieces: readonly Pause[], time: number): number {

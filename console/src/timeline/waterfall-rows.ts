@@ -164,7 +164,9 @@ function rowsOfStep({ iteration, model, failedModels, tools, toolsLeftOut }: Ite
       ? []
       : [{ is: "left_out", selection: { is: "left_out", iteration }, level: 3, bar: pointAt(work.to), calls: tools.length + toolsLeftOut, leftOut: toolsLeftOut }];
   const inside = [...failed, ...modelRow, ...calls, ...leftOut];
-  const state = worstOf([...modelRow, ...calls].map(({ bar }) => bar.state));
+  // An iteration goes on after a failed tool call.
+  const states = [...modelRow, ...calls].map(({ bar }) => bar.state);
+  const state = (["waiting", "running"] as const).find((open) => states.includes(open)) ?? modelRow[0]?.bar.state ?? "done";
   const isFolded = toggled.has(keyOf(selection));
   const own: Row = { is: "iteration", selection, level: 2, bar: { work, state }, iteration, isFolded, confidence: model?.confidence };
   return [own, ...(isFolded ? [] : inside)];
@@ -176,12 +178,6 @@ function around(rows: readonly Row[]): Span | undefined {
   return spans.length === 0
     ? undefined
     : { from: Math.min(...spans.map(({ from }) => from)), to: Math.max(...spans.map(({ to }) => to)) };
-}
-
-const BY_WEIGHT: readonly BarState[] = ["waiting", "running", "failed"];
-
-function worstOf(states: readonly BarState[]): BarState {
-  return BY_WEIGHT.find((state) => states.includes(state)) ?? "done";
 }
 
 function barOfModel({ askedAt, answeredAt, durationMs, open }: ModelStep, until: number, unanswered: Unanswered | undefined): Bar {

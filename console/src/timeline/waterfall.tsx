@@ -347,14 +347,14 @@ function RowNumbers({ row }: { row: Row }): VNode | null {
 function RowBar({ bar: { work, wait, state }, scale }: { bar: Bar; scale: TimeScale }): VNode {
   const spans = wait === undefined ? [{ ...work, name: state }] : [{ ...work, name: "done" }, { ...wait, name: "waiting" }];
   return (
-    <svg class="redflow-bars" width="100%" height="14" aria-hidden="true">
+    <svg class="redflow-bars" width="100%" height="100%" aria-hidden="true">
       {(scale.pauses.length > MAX_BANDS ? [] : scale.pauses).map(({ from, start, end }) => (
         <Band key={from} start={start} end={end} />
       ))}
       {spans.map(({ from, to, name }) => {
         const width = Math.max(MIN_BAR, scale.at(to) - scale.at(from));
         const x = Math.min(scale.at(from), 1 - width);
-        return <rect key={name} class={`redflow-bar redflow-bar-${name}`} x={percent(x)} width={percent(width)} y="2" height="10" rx="2" />;
+        return <rect key={name} class={`redflow-bar redflow-bar-${name}`} x={percent(x)} width={percent(width)} y="50%" height="10" rx="2" />;
       })}
     </svg>
   );

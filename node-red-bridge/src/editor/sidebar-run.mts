@@ -67,7 +67,7 @@ export class RunPanel {
 
   focus(): void {
     this.back.focus();
-    this.questions.root.firstElementChild?.scrollIntoView({ block: "nearest" });
+    this.questions.root.querySelector("form")?.scrollIntoView({ block: "nearest" });
   }
 
   destroy(): void {

@@ -1,6 +1,5 @@
 // What the timeline and its forms need from Node-RED's editor: texts, formats, problems and buttons.
 
-import type { CutText } from "@redflow/bindings";
 import type { ReadTexts, TimelineEnvironment } from "../timeline/index.js";
 import { adminApi } from "./admin-client.mjs";
 import { formats } from "./formats.mjs";
@@ -19,18 +18,5 @@ export const timelineEnvironment: TimelineEnvironment = {
 
 /** Requests the texts of a run. */
 export function textsOf(runtime: string, run: string): ReadTexts {
-  const cut = (text: string | undefined): { text: string } | undefined => (text === undefined ? undefined : { text });
-  return async (iteration) => {
-    const { prompt, answer, output, calls } = await adminApi.texts(runtime, run, iteration);
-    return {
-      prompt: { text: prompt },
-      ...optional("answer", cut(answer)),
-      ...optional("output", cut(output)),
-      calls: calls.map(({ callId, input, result }) => ({ callId, input: { text: input }, ...optional("result", cut(result)) })),
-    };
-  };
-}
-
-function optional<K extends string>(name: K, value: CutText | undefined): { [name in K]?: CutText } {
-  return (value === undefined ? {} : { [name]: value }) as { [name in K]?: CutText };
+  return (iteration) => adminApi.iteration(runtime, run, iteration);
 }

@@ -14,7 +14,7 @@ let notice;
 globalThis.RED = {
   _: translator(language),
   i18n: { lang: () => language },
-  nodes: { node: () => null, eachNode: () => undefined, createCompleteNodeSet: () => [{ id: "a", type: "agent-core", wires: [] }] },
+  nodes: { node: () => undefined, eachNode: () => undefined, createCompleteNodeSet: () => [{ id: "a", type: "agent-core", wires: [] }] },
   events: { on: () => undefined },
   comms: { subscribe: () => undefined },
   notify: (content) => {

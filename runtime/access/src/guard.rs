@@ -6,17 +6,18 @@
 use crate::fingerprint::Fingerprint;
 use crate::lock;
 use crate::origins::{Origins, Page, origin_refused};
-use crate::sessions::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, COOKIE, Sessions, is_session, set_cookie};
-use crate::settings::{AccessSettings, Scheme};
+use crate::session_file::SessionFile;
+use crate::sessions::{COOKIE, Sessions, is_session};
+use crate::settings::AccessSettings;
 use crate::tokens::{AcceptedToken, MAX_TOKEN_BYTES, Tokens};
 use http::header::{AUTHORIZATION, COOKIE as COOKIE_HEADER, HeaderName, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use redflow_contract::Millis;
-use redflow_contract::api::{ApiError, Scope, SignInCode};
+use redflow_contract::api::{ApiError, Scope};
 use redflow_contract::code::ApiCode;
 use redflow_contract::rate::{Rate, RateBucket, RateLimiter};
-use secrecy::ExposeSecret as _;
 use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
 
 /// A page without a cookie passes its token to a WebSocket as a subprotocol with this prefix.
 const TOKEN_PROTOCOL: &str = "redflow.token.";
@@ -54,7 +55,7 @@ pub struct Caller {
     /// How it proved its identity.
     pub auth_method: AuthMethod,
     /// The token that it used, or that opened its session.
-    token: Option<Fingerprint>,
+    pub(crate) token: Option<Fingerprint>,
     /// The number of its browser session.
     session: Option<u64>,
 }
@@ -91,7 +92,7 @@ impl Caller {
         }
     }
 
-    fn with_token(token: AcceptedToken, auth_method: AuthMethod) -> Self {
+    pub(crate) fn with_token(token: AcceptedToken, auth_method: AuthMethod) -> Self {
         Self {
             name: Arc::clone(&token.name),
             token_name: token.name,
@@ -101,30 +102,45 @@ impl Caller {
             session: None,
         }
     }
+
+    /// A browser with a session that this token opened.
+    pub(crate) fn browser(token: AcceptedToken, number: u64) -> Self {
+        let name = format!("{}, browser {number}", token.name).into();
+        Self { name, session: Some(number), ..Self::with_token(token, AuthMethod::Cookie) }
+    }
 }
 
 /// Decides which requests are accepted, and what their callers may do.
 #[derive(Debug)]
 pub struct AccessControl {
-    settings: AccessSettings,
-    origins: Origins,
-    tokens: Tokens,
+    pub(crate) settings: AccessSettings,
+    pub(crate) origins: Origins,
+    pub(crate) tokens: Tokens,
     sessions: Mutex<Sessions>,
+    /// Keeps the sessions over a restart.
+    pub(crate) session_file: Option<SessionFile>,
+    /// Notified when the file is older than the sessions.
+    pub(crate) sessions_changed: Notify,
     rates: Mutex<RateLimiter>,
     failures: Mutex<RateBucket>,
 }
 
 impl AccessControl {
-    /// `settings.listen` has to be the address that the listener actually has.
+    /// `settings.listen` has to be the address that the listener actually has. Reads the file of the sessions.
     ///
     /// # Errors
     /// `CONFIG_FILE_INVALID` for invalid hosts and origins, and for a Redflow UI on a listener that other
     /// machines can reach.
     pub fn new(settings: AccessSettings, tokens: Tokens) -> Result<Self, ApiError> {
+        let origins = Origins::from_settings(&settings)?;
+        let session_file = settings.sessions_file.clone().map(SessionFile::new);
+        let stored = session_file.as_ref().map(|file| file.load(settings.max_sessions)).unwrap_or_default();
         Ok(Self {
-            origins: Origins::from_settings(&settings)?,
+            origins,
             tokens,
-            sessions: Mutex::new(Sessions::new(&settings)),
+            sessions: Mutex::new(Sessions::new(&settings, stored)),
+            session_file,
+            sessions_changed: Notify::new(),
             rates: Mutex::new(RateLimiter::new(
                 Rate::per_second(settings.requests_per_second),
                 settings.request_burst,
@@ -190,7 +206,7 @@ impl AccessControl {
         self.check_rate(self.find_caller(Some(token), AuthMethod::Message, now)?, now)
     }
 
-    fn check_rate(&self, caller: Caller, now: Millis) -> Result<Caller, ApiError> {
+    pub(crate) fn check_rate(&self, caller: Caller, now: Millis) -> Result<Caller, ApiError> {
         if caller.auth_method == AuthMethod::Anonymous || lock(&self.rates).take(&caller.name, now) {
             return Ok(caller);
         }
@@ -237,7 +253,10 @@ impl AccessControl {
         if caller.auth_method == AuthMethod::RedflowUi {
             return Ok(());
         }
-        if caller.session.is_some_and(|number| !lock(&self.sessions).keep_alive(number, now)) {
+        if caller
+            .session
+            .is_some_and(|number| !self.with_sessions(|sessions| sessions.keep_alive(number, now)))
+        {
             return Err(unauthorized("The session that opened this connection is over"));
         }
         let token = caller.token.and_then(|fingerprint| self.tokens.find_fingerprint(&fingerprint, now));
@@ -252,51 +271,6 @@ impl AccessControl {
     pub fn owner(&self) -> Caller {
         let main = self.tokens.accepted_main();
         main.map_or_else(Caller::anonymous, |token| Caller::with_token(token, AuthMethod::Bearer))
-    }
-
-    /// Makes a one-time code that opens one browser session with the rights of this caller.
-    ///
-    /// # Errors
-    /// `UNAUTHORIZED` or `FORBIDDEN` without the scope `admin`.
-    pub fn sign_in_code(&self, caller: &Caller, now: Millis) -> Result<SignInCode, ApiError> {
-        self.require(caller, Scope::Admin)?;
-        let Some(token) = caller.token else { return Err(unauthorized("This needs a token")) };
-        let (code, expires_at) = lock(&self.sessions).make_code(token, now)?;
-        Ok(SignInCode { path: format!("/sign-in?code={}", code.expose_secret()), expires_at })
-    }
-
-    /// Opens a session with a one-time code. Returns the value of `Set-Cookie`.
-    ///
-    /// # Errors
-    /// `SIGN_IN_REFUSED`; `RATE_LIMITED` after too many wrong codes and tokens.
-    pub fn sign_in(&self, code: &str, now: Millis) -> Result<HeaderValue, ApiError> {
-        let refused = || {
-            ApiError::new(
-                ApiCode::SignInRefused,
-                "The one-time code is wrong, used, or too old: request a new one.",
-            )
-        };
-        let token = lock(&self.sessions).redeem(code, now);
-        let Some(token) = token.filter(|token| self.tokens.find_fingerprint(token, now).is_some()) else {
-            return Err(self.count_failure(refused(), now));
-        };
-        let session = lock(&self.sessions).open(token, now)?;
-        let (lifetime, scheme) = (self.settings.session_lifetime, self.settings.scheme());
-        let text = set_cookie(session.expose_secret(), lifetime, scheme);
-        let mut value = HeaderValue::try_from(text).map_err(|_| refused())?;
-        value.set_sensitive(true);
-        Ok(value)
-    }
-
-    /// Closes the session of this browser. Returns the value of `Set-Cookie` that removes the cookie.
-    #[must_use]
-    pub fn sign_out(&self, headers: &HeaderMap) -> HeaderValue {
-        let mut sessions = lock(&self.sessions);
-        session_cookies(headers).for_each(|session| sessions.close(session));
-        HeaderValue::from_static(match self.settings.scheme() {
-            Scheme::Http => CLEAR_COOKIE,
-            Scheme::Https => CLEAR_COOKIE_HTTPS,
-        })
     }
 
     fn identify(
@@ -354,14 +328,23 @@ impl AccessControl {
     /// The caller with this session. None if it is over: the browser is anonymous then, so that it can sign
     /// in again.
     fn find_browser(&self, session: &str, now: Millis) -> Option<Caller> {
-        let (fingerprint, number) = lock(&self.sessions).find(session, now)?;
-        let token = self.tokens.find_fingerprint(&fingerprint, now)?;
-        let name = format!("{}, browser {number}", token.name).into();
-        Some(Caller { name, session: Some(number), ..Caller::with_token(token, AuthMethod::Cookie) })
+        let found = self.with_sessions(|sessions| sessions.find(session, now))?;
+        let token = self.tokens.find_name(&found.token_name, now).filter(|token| found.is_of(token))?;
+        Some(Caller::browser(token, found.number))
+    }
+
+    /// Uses the sessions, and says if their file is older then.
+    pub(crate) fn with_sessions<T>(&self, act: impl FnOnce(&mut Sessions) -> T) -> T {
+        let mut sessions = lock(&self.sessions);
+        let done = act(&mut sessions);
+        if sessions.is_changed() {
+            self.sessions_changed.notify_one();
+        }
+        done
     }
 
     /// Hides the error after too many wrong guesses. Callers with a right token are not affected.
-    fn count_failure(&self, error: ApiError, now: Millis) -> ApiError {
+    pub(crate) fn count_failure(&self, error: ApiError, now: Millis) -> ApiError {
         if lock(&self.failures).take(now) {
             return error;
         }
@@ -369,7 +352,7 @@ impl AccessControl {
     }
 }
 
-fn unauthorized(problem: &str) -> ApiError {
+pub(crate) fn unauthorized(problem: &str) -> ApiError {
     ApiError::new(
         ApiCode::Unauthorized,
         format!(
@@ -380,7 +363,7 @@ fn unauthorized(problem: &str) -> ApiError {
 }
 
 /// Checks the page behind a cookie, because a browser sends the cookie for pages of other sites too.
-fn check_cookie_request(method: &Method, headers: &HeaderMap, page: Page) -> Result<(), ApiError> {
+pub(crate) fn check_cookie_request(method: &Method, headers: &HeaderMap, page: Page) -> Result<(), ApiError> {
     let is_read = method == Method::GET || method == Method::HEAD;
     let is_admitted = page == Page::Admitted;
     if !is_admitted && (!is_read || headers.contains_key(UPGRADE)) {
@@ -417,7 +400,7 @@ fn protocol_tokens(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 
 /// All cookies that can be a session. Pages of other ports on this machine can add cookies of any name and
 /// content, so none of them may hide ours. The size of a head bounds their number.
-fn session_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn session_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(COOKIE_HEADER).iter().map(HeaderValue::as_bytes);
     let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
     let pairs = pairs.filter_map(|pair| std::str::from_utf8(pair).ok()?.trim().split_once('='));

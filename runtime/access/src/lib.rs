@@ -12,8 +12,11 @@ mod guard;
 pub mod listen;
 mod origins;
 mod secret_file;
+mod session_file;
 mod sessions;
 mod settings;
+mod sign_in;
+mod token_changes;
 pub mod tokens;
 
 pub use body::json_only;

@@ -1,14 +1,16 @@
 //! Browser sessions, and the one-time codes that open them.
 //!
-//! Owns both, in memory only and only as fingerprints. A session has the rights of the token that made its
-//! code, and ends with that token. Never reads a clock.
+//! Owns both, only as fingerprints. A session has the rights of the token that opened it, and ends with that
+//! token. Never reads a clock or a file: `session_file.rs` keeps the sessions over a restart.
 
 use crate::fingerprint::{Fingerprint, make_secret};
 use crate::settings::{AccessSettings, Scheme};
+use crate::tokens::AcceptedToken;
 use redflow_contract::Millis;
 use redflow_contract::api::ApiError;
 use secrecy::{ExposeSecret as _, SecretString};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The name of the cookie that holds a session.
@@ -27,6 +29,9 @@ const SESSION_TEXT: usize = (SESSION_BYTES * 8).div_ceil(6);
 /// The longest code or session text that is hashed.
 const MAX_TEXT_BYTES: usize = 128;
 
+/// A session that is used is written to the file again after this time. After a restart it may end earlier by it.
+const STORE_INTERVAL: Millis = 10 * 60 * 1000;
+
 #[derive(Debug)]
 struct Code {
     fingerprint: Fingerprint,
@@ -35,14 +40,32 @@ struct Code {
     expires_at: Millis,
 }
 
-#[derive(Debug)]
-struct Session {
-    fingerprint: Fingerprint,
-    /// Of the token that made the code.
-    token: Fingerprint,
-    number: u64,
-    opened_at: Millis,
-    last_used: Millis,
+/// An open session. Its file has these values.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub(crate) fingerprint: Fingerprint,
+    /// The name of the token that opened it.
+    pub(crate) token_name: Arc<str>,
+    /// Of the session and of its token together: without the session, it does not help to guess the token.
+    pub(crate) binding: Fingerprint,
+    pub(crate) number: u64,
+    pub(crate) opened_at: Millis,
+    pub(crate) last_used: Millis,
+}
+
+/// A session that a browser has named.
+pub(crate) struct FoundSession {
+    pub(crate) token_name: Arc<str>,
+    pub(crate) number: u64,
+    binding: Fingerprint,
+    text: SecretString,
+}
+
+impl FoundSession {
+    /// Whether this token, and no other one with its name, opened the session.
+    pub(crate) fn is_of(&self, token: &AcceptedToken) -> bool {
+        self.binding.matches(&bind(self.text.expose_secret(), token))
+    }
 }
 
 /// Valid codes and open sessions, the oldest first.
@@ -51,6 +74,10 @@ pub(crate) struct Sessions {
     codes: VecDeque<Code>,
     sessions: VecDeque<Session>,
     last_number: u64,
+    /// Whether the file of the sessions is older than them.
+    is_changed: bool,
+    /// The latest use of a session when they were last taken for the file.
+    stored_at: Millis,
     code_lifetime: Millis,
     max_codes: usize,
     idle: Millis,
@@ -59,11 +86,14 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(settings: &AccessSettings) -> Self {
+    /// Begins with the sessions of an earlier process.
+    pub(crate) fn new(settings: &AccessSettings, stored: Vec<Session>) -> Self {
         Self {
             codes: VecDeque::new(),
-            sessions: VecDeque::new(),
-            last_number: 0,
+            last_number: stored.iter().map(|session| session.number).max().unwrap_or(0),
+            stored_at: stored.iter().map(|session| session.last_used).max().unwrap_or(0),
+            sessions: stored.into(),
+            is_changed: false,
             code_lifetime: millis(settings.code_lifetime),
             max_codes: settings.max_codes.max(1),
             idle: millis(settings.session_idle),
@@ -96,43 +126,80 @@ impl Sessions {
         self.codes.remove(index).map(|code| code.token)
     }
 
-    pub(crate) fn open(&mut self, token: Fingerprint, now: Millis) -> Result<SecretString, ApiError> {
+    pub(crate) fn open(
+        &mut self,
+        token: &AcceptedToken,
+        now: Millis,
+    ) -> Result<(SecretString, u64), ApiError> {
         let text = make_secret::<SESSION_BYTES>("")?;
         self.remove_expired(now);
         while self.sessions.len() >= self.max_sessions {
-            self.sessions.pop_front();
+            self.remove_surplus();
         }
-        self.last_number += 1;
+        self.last_number = self.last_number.saturating_add(1);
         self.sessions.push_back(Session {
             fingerprint: Fingerprint::of(text.expose_secret()),
-            token,
+            token_name: Arc::clone(&token.name),
+            binding: bind(text.expose_secret(), token),
             number: self.last_number,
             opened_at: now,
             last_used: now,
         });
-        Ok(text)
+        self.is_changed = true;
+        Ok((text, self.last_number))
     }
 
-    /// Finds a session and marks it as used. Returns the token that made it, and its number.
-    pub(crate) fn find(&mut self, text: &str, now: Millis) -> Option<(Fingerprint, u64)> {
+    /// Finds a session and marks it as used.
+    pub(crate) fn find(&mut self, text: &str, now: Millis) -> Option<FoundSession> {
         self.remove_expired(now);
         let index = self.index_of(text)?;
-        let session = self.sessions.get_mut(index)?;
-        session.last_used = session.last_used.max(now);
-        Some((session.token, session.number))
+        self.mark_used(index, now);
+        let Session { token_name, binding, number, .. } = self.sessions.get(index)?.clone();
+        Some(FoundSession { token_name, number, binding, text: SecretString::from(text) })
     }
 
     /// Marks the session of this number as used: an open socket keeps it alive. False if the session is over.
     pub(crate) fn keep_alive(&mut self, number: u64, now: Millis) -> bool {
         self.remove_expired(now);
-        let session = self.sessions.iter_mut().find(|session| session.number == number);
-        session.map(|session| session.last_used = session.last_used.max(now)).is_some()
+        let index = self.sessions.iter().position(|session| session.number == number);
+        index.map(|index| self.mark_used(index, now)).is_some()
     }
 
     pub(crate) fn close(&mut self, text: &str) {
         if let Some(index) = self.index_of(text) {
             self.sessions.remove(index);
+            self.is_changed = true;
         }
+    }
+
+    /// Whether [`Sessions::take_changes`] gives sessions.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// The sessions to write to the file, if they have changed.
+    pub(crate) fn take_changes(&mut self) -> Option<Vec<Session>> {
+        let is_changed = std::mem::take(&mut self.is_changed);
+        self.stored_at = self.sessions.iter().map(|session| session.last_used).max().unwrap_or(0);
+        is_changed.then(|| self.sessions.iter().cloned().collect())
+    }
+
+    fn mark_used(&mut self, index: usize, now: Millis) {
+        self.is_changed |= now.saturating_sub(self.stored_at) >= STORE_INTERVAL;
+        if let Some(session) = self.sessions.get_mut(index) {
+            session.last_used = session.last_used.max(now);
+        }
+    }
+
+    /// Closes the oldest session of the token that has most of them, so that no token can close those of others.
+    fn remove_surplus(&mut self) {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for session in &self.sessions {
+            *counts.entry(&session.token_name).or_default() += 1;
+        }
+        let most = counts.values().copied().max().unwrap_or(0);
+        let oldest = self.sessions.iter().position(|session| counts.get(&*session.token_name) == Some(&most));
+        oldest.map(|index| self.sessions.remove(index));
     }
 
     fn index_of(&self, text: &str) -> Option<usize> {
@@ -156,6 +223,11 @@ fn index_of<'a>(text: &str, fingerprints: impl Iterator<Item = &'a Fingerprint>)
             if fingerprint.matches(&wanted) { Some(index) } else { found }
         },
     )
+}
+
+/// The fingerprint of a session together with its token.
+fn bind(session: &str, token: &AcceptedToken) -> Fingerprint {
+    Fingerprint::of(&format!("{session} {}", token.fingerprint.to_hex()))
 }
 
 /// Whether a text has the form of a session.

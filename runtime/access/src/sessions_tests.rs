@@ -1,19 +1,28 @@
 use super::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, Sessions, set_cookie};
 use crate::fingerprint::Fingerprint;
 use crate::settings::{AccessSettings, Scheme};
+use crate::tokens::AcceptedToken;
 use pretty_assertions::assert_eq;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::time::Duration;
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 
 fn sessions() -> Sessions {
-    Sessions::new(&AccessSettings::default())
+    Sessions::new(&AccessSettings::default(), Vec::new())
 }
 
 fn token() -> Fingerprint {
     Fingerprint::of("main")
+}
+
+fn named(name: &str) -> AcceptedToken {
+    AcceptedToken { name: name.into(), scopes: [].into(), fingerprint: Fingerprint::of(name) }
+}
+
+fn open(sessions: &mut Sessions, name: &str, now: u64) -> SecretString {
+    sessions.open(&named(name), now).unwrap().0
 }
 
 #[test]
@@ -42,11 +51,11 @@ fn one_code_too_many_invalidates_the_oldest() {
 #[test]
 fn a_session_ends_without_requests_and_after_a_week() {
     let mut sessions = sessions();
-    let idle = sessions.open(token(), 0).unwrap();
-    let busy = sessions.open(token(), 0).unwrap();
+    let idle = open(&mut sessions, "main", 0);
+    let busy = open(&mut sessions, "main", 0);
     let week = 7 * 24 * HOUR;
     for at in (0..week).step_by(usize::try_from(12 * HOUR - 1).unwrap()) {
-        assert_eq!(sessions.find(busy.expose_secret(), at).map(|(_, number)| number), Some(2), "at {at}");
+        assert_eq!(sessions.find(busy.expose_secret(), at).map(|found| found.number), Some(2), "at {at}");
     }
     assert!(sessions.find(idle.expose_secret(), 12 * HOUR).is_none());
     assert!(sessions.find(busy.expose_secret(), week - 1).is_some());
@@ -56,7 +65,7 @@ fn a_session_ends_without_requests_and_after_a_week() {
 #[test]
 fn a_session_can_be_closed_and_the_number_of_sessions_is_bounded() {
     let mut sessions = sessions();
-    let all: Vec<_> = (0..65).map(|at| sessions.open(token(), at).unwrap()).collect();
+    let all: Vec<_> = (0..65).map(|at| open(&mut sessions, "main", at)).collect();
     assert!(sessions.find(all[0].expose_secret(), 100).is_none());
     assert!(all[1..].iter().all(|one| sessions.find(one.expose_secret(), 100).is_some()));
     sessions.close(all[1].expose_secret());
@@ -66,10 +75,58 @@ fn a_session_can_be_closed_and_the_number_of_sessions_is_bounded() {
 }
 
 #[test]
+fn one_token_cannot_close_the_sessions_of_another() {
+    let mut sessions = sessions();
+    let main = open(&mut sessions, "main", 0);
+    let guests: Vec<_> = (1..200).map(|at| open(&mut sessions, "guest", at)).collect();
+    assert!(sessions.find(main.expose_secret(), 200).is_some());
+    let works = |text: &SecretString| sessions.find(text.expose_secret(), 200).is_some();
+    assert_eq!(guests.iter().map(works).filter(|works| *works).count(), 63);
+}
+
+#[test]
+fn a_session_belongs_to_one_token_and_not_to_another_one_of_its_name() {
+    let mut sessions = sessions();
+    let session = open(&mut sessions, "guest", 0);
+    let found = sessions.find(session.expose_secret(), 1).unwrap();
+    assert_eq!(&*found.token_name, "guest");
+    assert!(found.is_of(&named("guest")));
+    assert!(!found.is_of(&AcceptedToken { fingerprint: token(), ..named("guest") }));
+}
+
+#[test]
+fn the_file_is_older_after_each_opening_and_closing_and_after_ten_minutes_of_use() {
+    let mut sessions = sessions();
+    assert!(!sessions.is_changed() && sessions.take_changes().is_none());
+    let session = open(&mut sessions, "main", 0);
+    assert_eq!(sessions.take_changes().map(|stored| stored.len()), Some(1));
+    for (at, is_changed) in [(1, false), (10 * MINUTE - 1, false), (10 * MINUTE, true)] {
+        assert!(sessions.find(session.expose_secret(), at).is_some());
+        assert_eq!(sessions.is_changed(), is_changed, "{at}");
+    }
+    assert_eq!(sessions.take_changes().unwrap()[0].last_used, 10 * MINUTE);
+    assert!(sessions.keep_alive(1, 11 * MINUTE) && !sessions.is_changed());
+    sessions.close(session.expose_secret());
+    assert_eq!(sessions.take_changes().map(|stored| stored.len()), Some(0));
+}
+
+#[test]
+fn stored_sessions_keep_their_numbers_and_new_ones_get_the_next() {
+    let mut sessions = sessions();
+    let first = open(&mut sessions, "main", 0);
+    let stored = sessions.take_changes().unwrap();
+    let mut next = Sessions::new(&AccessSettings::default(), stored);
+    assert!(!next.is_changed());
+    assert_eq!(next.find(first.expose_secret(), 1).map(|found| found.number), Some(1));
+    assert_eq!(next.open(&named("main"), 2).unwrap().1, 2);
+    assert!(next.find(first.expose_secret(), 13 * HOUR).is_none());
+}
+
+#[test]
 fn no_code_or_session_is_kept_or_printed() {
     let mut sessions = sessions();
     let (code, _) = sessions.make_code(token(), 0).unwrap();
-    let session = sessions.open(token(), 0).unwrap();
+    let session = open(&mut sessions, "main", 0);
     let printed = format!("{sessions:?}");
     assert!(!printed.contains(code.expose_secret()) && !printed.contains(session.expose_secret()));
 }

@@ -1,6 +1,7 @@
 //! Every limit of access control, with its default.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Which requests are accepted, and how many.
@@ -51,8 +52,10 @@ pub struct AccessSettings {
     pub session_idle: Duration,
     /// How long a session lives at most.
     pub session_lifetime: Duration,
-    /// Open sessions. One more closes the oldest.
+    /// Open sessions. One more closes the oldest one of the token that has most of them.
     pub max_sessions: usize,
+    /// The file that keeps sessions over a restart. None keeps them in memory only.
+    pub sessions_file: Option<PathBuf>,
 }
 
 /// How browsers reach the configured hosts.
@@ -95,6 +98,7 @@ impl Default for AccessSettings {
             session_idle: Duration::from_secs(12 * HOUR),
             session_lifetime: Duration::from_secs(7 * 24 * HOUR),
             max_sessions: 64,
+            sessions_file: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The name of the main token. No further token may have it.
 pub const MAIN: &str = "main";
@@ -144,15 +144,41 @@ impl Tokens {
 
     /// Finds the token with this fingerprint. Compares every token, so that the time reveals nothing.
     pub(crate) fn find_fingerprint(&self, wanted: &Fingerprint, now: Millis) -> Option<AcceptedToken> {
+        let newest = |found, token: &'_ AcceptedToken| {
+            if token.fingerprint.matches(wanted) { Some(token.clone()) } else { found }
+        };
+        self.current(now).tokens().fold(None, newest)
+    }
+
+    /// Finds the token with this name.
+    pub(crate) fn find_name(&self, name: &str, now: Millis) -> Option<AcceptedToken> {
+        self.current(now).tokens().find(|token| &*token.name == name).cloned()
+    }
+
+    /// Every token that requests may use.
+    pub(crate) fn accepted(&self, now: Millis) -> Vec<AcceptedToken> {
+        self.current(now).tokens().cloned().collect()
+    }
+
+    fn current(&self, now: Millis) -> MutexGuard<'_, TokenCache> {
         let mut cache = lock(&self.cache);
         if let Some(data) = &self.data {
             cache.refresh(data, &self.main, now);
         }
-        let tokens = cache.main.iter().chain(&cache.further);
-        let newest = |found, token: &'_ AcceptedToken| {
-            if token.fingerprint.matches(wanted) { Some(token.clone()) } else { found }
-        };
-        tokens.fold(None, newest)
+        cache
+    }
+
+    /// The directory of the token files.
+    pub(crate) fn data(&self) -> Result<&Path, ApiError> {
+        let problem = "This sidecar has one token in memory, and no file for others.";
+        self.data.as_deref().ok_or_else(|| invalid(problem))
+    }
+
+    /// Reads the files again if they have changed. Otherwise a change is noticed within a second.
+    pub(crate) fn reload(&self) {
+        if let Some(data) = &self.data {
+            lock(&self.cache).read_changes(data, &self.main);
+        }
     }
 
     /// Replaces the main token in a text, in any case and also if the text was cut in it. A person can choose that
@@ -183,13 +209,20 @@ impl Tokens {
 }
 
 impl TokenCache {
-    /// Reads the files that changed, at most once per interval. Rejects the tokens of a file that it cannot
-    /// read.
+    fn tokens(&self) -> impl Iterator<Item = &AcceptedToken> {
+        self.main.iter().chain(&self.further)
+    }
+
+    /// Reads the files that changed, at most once per interval.
     fn refresh(&mut self, data: &Path, main: &MainToken, now: Millis) {
-        if now.abs_diff(self.checked_at) < CHECK_INTERVAL {
-            return;
+        if now.abs_diff(self.checked_at) >= CHECK_INTERVAL {
+            self.checked_at = now;
+            self.read_changes(data, main);
         }
-        self.checked_at = now;
+    }
+
+    /// Reads the files that changed. Rejects the tokens of a file that it cannot read.
+    fn read_changes(&mut self, data: &Path, main: &MainToken) {
         let stamps = read_stamps(data);
         if matches!(main, MainToken::File(_)) && stamps[0] != self.stamps[0] {
             let missing = || malformed_main(&main_path(data), "is missing");
@@ -421,7 +454,7 @@ fn check_name(name: &str) -> Result<(), ApiError> {
     )))
 }
 
-fn invalid(message: &str) -> ApiError {
+pub(crate) fn invalid(message: &str) -> ApiError {
     ApiError::new(ApiCode::RequestInvalid, message)
 }
 

@@ -7,6 +7,7 @@ use crate::admin::editor_notices::EditorNotices;
 use crate::agent_counts::AgentCounts;
 use crate::attached::node_red::AttachedNodeRed;
 use crate::bridge::Bridge;
+use crate::console::assets::Console;
 use crate::hub::Hub;
 use crate::redflow_ui::frames::Frames;
 use crate::refused_origins::RefusedOrigins;
@@ -16,7 +17,7 @@ use crate::tool_definitions::ToolDefinitions;
 use crate::work_slots::WorkSlots;
 use redflow_access::AccessControl;
 use redflow_engine::Engine;
-use redflow_ports::{ChatStore, Clock, FlowStore, Meter, RunReader};
+use redflow_ports::{ChatStore, Clock, FlowStore, Meter, RunReader, TextRedactor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -31,10 +32,13 @@ pub(crate) struct App {
     pub(crate) run_reader: Arc<dyn RunReader>,
     pub(crate) access: AccessControl,
     pub(crate) refused_origins: RefusedOrigins,
+    /// The page that this build has.
+    pub(crate) console: Arc<Console>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    pub(crate) redactor: Arc<dyn TextRedactor>,
     pub(crate) flow_builder: FlowBuilder,
     pub(crate) frames: Arc<Frames>,
     pub(crate) editor_notices: Arc<EditorNotices>,

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use redflow_contract::api::{CodeEntry, CodeSet, Health};
 use redflow_contract::code::{self, ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
+use redflow_contract::console::ConfigView;
 use redflow_contract::{catalogue, edge, schemas};
 use std::sync::Arc;
 
@@ -31,6 +32,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
     raw(200, OPENMETRICS, (app.render_metrics)())
+}
+
+pub(crate) async fn config(State(app): State<Arc<App>>) -> Response {
+    json(200, &ConfigView { settings: app.settings.config.clone() })
 }
 
 pub(crate) async fn openapi() -> Response {

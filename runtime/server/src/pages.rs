@@ -1,4 +1,4 @@
-//! The home page, and the sign-in of browsers: a one-time code becomes a session cookie.
+//! The sign-in of browsers: a one-time code or a token becomes a session cookie.
 
 use crate::app::App;
 use crate::body::{self, RequestBody};
@@ -6,13 +6,17 @@ use crate::request::{query_pairs, unknown_parameter};
 use crate::response::{ApiResult, json, raw, redirect};
 use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use redflow_access::Caller;
 use redflow_contract::api::Scope;
+use redflow_contract::console::{Feature, Session, SignInRequest};
 use std::sync::Arc;
 
 const HTML: &str = "text/html; charset=utf-8";
+
+/// Bytes of a body that has a token.
+const MAX_SIGN_IN_BYTES: usize = 4 * 1024;
 
 pub(crate) async fn sign_in_codes(
     State(app): State<Arc<App>>,
@@ -40,7 +44,22 @@ pub(crate) async fn sign_in(
         }
     }
     let cookie = app.access.sign_in(code.as_deref().unwrap_or_default(), app.clock.now())?;
-    Ok(with_cookie(cookie))
+    // A relative address, so that it also works below another path. It has no fragment, so browsers keep theirs.
+    let mut response = redirect("./");
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    Ok(response)
+}
+
+pub(crate) async fn sign_in_with_token(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> ApiResult {
+    let (SignInRequest { token }, _) = body::read_limited(&headers, body, &app, MAX_SIGN_IN_BYTES).await?;
+    let (cookie, caller) = app.access.sign_in_with_token(&token, &headers, app.clock.now())?;
+    let mut response = json(200, &session_of(&caller));
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    Ok(response)
 }
 
 pub(crate) async fn sign_out(
@@ -49,43 +68,20 @@ pub(crate) async fn sign_out(
     body: RequestBody,
 ) -> ApiResult {
     body::expect_none(body, &app).await?;
-    Ok(with_cookie(app.access.sign_out(&headers)))
+    let mut response = redirect("../");
+    response.headers_mut().insert(header::SET_COOKIE, app.access.sign_out(&headers));
+    Ok(response)
 }
 
-fn with_cookie(cookie: HeaderValue) -> Response {
-    let mut response = redirect("/");
-    response.headers_mut().insert(header::SET_COOKIE, cookie);
-    response
+pub(crate) async fn session(Extension(caller): Extension<Caller>) -> Response {
+    json(200, &session_of(&caller))
 }
 
-pub(crate) async fn home(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Response {
-    let signed_in = app.access.require(&caller, Scope::Read).is_ok();
-    let active = app.active_flow();
-    let state = if signed_in {
-        format!(
-            "<p>You are signed in. The active flow has {} and {}.</p>\
-             <p><a href=\"/api/flows\">flows</a> · <a href=\"/api/runs\">runs</a> · \
-             <a href=\"/openapi.json\">API description</a> · <a href=\"/metrics\">metrics</a></p>\
-             <form method=\"post\" action=\"/api/sign-out\"><button>Sign out</button></form>",
-            count(active.list.flows.len(), "tab"),
-            count(active.agents().count(), "agent"),
-        )
-    } else {
-        "<p>You are not signed in. Run <code>redflow token --browser</code> on the machine of the sidecar and open \
-         the address that it prints.</p>"
-            .to_owned()
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Redflow Runtime</title>\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <style>body{{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;\
-         color:#222;background:#fff}}a{{color:#8f0000}}code{{background:#eee;padding:.1em .3em}}</style>\
-         <h1>Redflow Runtime</h1><p>Version {version} is running.</p>{state}</html>"
-    );
-    raw(200, HTML, page)
-}
-
-fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+fn session_of(caller: &Caller) -> Session {
+    Session {
+        name: caller.token_name.to_string(),
+        scopes: Scope::ALL.into_iter().filter(|scope| caller.may(*scope)).collect(),
+        features: Feature::ALL.to_vec(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
 }

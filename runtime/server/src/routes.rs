@@ -2,11 +2,12 @@
 
 use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::app::App;
+use crate::console::{assets, graph, iterations, journals, report, stats, tree};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
     agents, attached, bridge, event_socket, flows, guard, info, models, pages, run_events, runs, starts,
-    tools,
+    tokens, tools,
 };
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -56,12 +57,20 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::Events => get(event_socket::events),
         RouteId::Bridge => get(bridge::socket::open),
         RouteId::Instances => get(bridge::instances::list),
-        RouteId::Home => get(pages::home),
+        RouteId::Home => get(assets::page),
+        RouteId::ConsoleFile => get(assets::file),
         RouteId::SignIn => get(pages::sign_in),
+        RouteId::SignInWithToken => post(pages::sign_in_with_token),
         RouteId::SignInCodes => post(pages::sign_in_codes),
         RouteId::SignOut => post(pages::sign_out),
+        RouteId::Session => get(pages::session),
+        RouteId::Tokens => get(tokens::list),
+        RouteId::AddToken => post(tokens::add),
+        RouteId::RemoveToken => delete(tokens::remove),
+        RouteId::Config => get(info::config),
         RouteId::Flows => get(flows::list),
         RouteId::Flow => get(flows::one),
+        RouteId::FlowGraph => get(graph::graph),
         RouteId::Check => post(flows::check),
         RouteId::Deployment => get(flows::deployment),
         RouteId::Deploy => post(flows::deploy_flow),
@@ -69,8 +78,11 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::Runs => get(runs::list),
         RouteId::Run => get(runs::one),
         RouteId::RunEvents => get(run_events::events),
-        RouteId::RunTexts => get(runs::texts),
-        RouteId::RunJournal => get(runs::journal),
+        RouteId::RunIteration => get(iterations::iteration),
+        RouteId::RunJournal => get(journals::journal),
+        RouteId::RunTree => get(tree::tree),
+        RouteId::Stats => get(stats::stats),
+        RouteId::RunReport => get(report::report),
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),

@@ -1,13 +1,16 @@
 //! The parts that a sidecar is built from, and its settings.
 
 use redflow_access::{AccessSettings, Tokens};
+use redflow_contract::console::ConfigEntry;
 use redflow_contract::flow::Profile;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::Budget;
 use redflow_engine::EngineLimits;
 use redflow_ports::{
-    Adapters, ChatStore, Clock, EventLog, FlowStore, ManifestStore, Meter, RunReader, RunStore, UiStorage,
+    Adapters, ChatStore, Clock, EventLog, FlowStore, ManifestStore, Meter, RunReader, RunStore, TextRedactor,
+    UiStorage,
 };
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +38,8 @@ pub struct Parts {
     pub meter: Arc<dyn Meter>,
     /// Renders the measurements as OpenMetrics text.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Redacts the reports of runs.
+    pub redactor: Arc<dyn TextRedactor>,
     /// Looks up the environment variables that flows may see.
     pub env: fn(&str) -> Option<String>,
     /// The path of the flow file. Runs that began with another file are not resumed.
@@ -84,6 +89,10 @@ pub struct Settings {
     pub max_bridge_bytes: usize,
     /// How long runs may take to finish their current effect when the sidecar stops.
     pub drain_timeout: Duration,
+    /// The settings of the process, with masked secrets.
+    pub config: Vec<ConfigEntry>,
+    /// A folder whose console is served instead of the embedded one. For developers: each request reads it.
+    pub console_folder: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -108,6 +117,8 @@ impl Default for Settings {
             max_instances: 16,
             max_bridge_bytes: 48 * 1024 * 1024,
             drain_timeout: Duration::from_secs(10),
+            config: Vec::new(),
+            console_folder: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::app::{App, MAX_TOOL_CALLS};
 use crate::attached;
 use crate::bridge::engine_parts::EngineParts;
 use crate::bridge::{Bridge, run_requests};
+use crate::console::assets::Console;
 use crate::deploy;
 use crate::hub::{EngineObserver, Hub};
 use crate::loop_delay::measure_loop_delay;
@@ -50,7 +51,7 @@ impl Sidecar {
     /// When the flow or the stored data cannot be read, or the whole flow is refused.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
         let Parts { clock, store, run_reader, log, flow_store, chats, manifests, .. } = parts;
-        let Parts { ui_storage, adapters, meter, metrics, env, source, tokens, .. } = parts;
+        let Parts { ui_storage, adapters, meter, metrics, redactor, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;
@@ -112,12 +113,14 @@ impl Sidecar {
             engine: Engine::new(Some(built), ports, settings.engine_limits),
             access,
             refused_origins: RefusedOrigins::default(),
+            console: Arc::new(Console::embedded()),
             hub: Arc::clone(&hub),
             run_reader,
             clock,
             settings,
             meter,
             render_metrics: metrics,
+            redactor,
             flow_builder,
             frames,
             editor_notices,
@@ -140,6 +143,7 @@ impl Sidecar {
             tokio::spawn(run_requests::handle_requests(Arc::clone(&app))),
             tokio::spawn(measure_loop_delay(Arc::clone(&app.meter))),
             tokio::spawn(Arc::clone(&app.tool_definitions).watch()),
+            tokio::spawn(save_sessions(Arc::clone(&app))),
         ];
         let watchdog = Watchdog::start(&app, store);
         let sidecar = Self { app, background, watchdog };
@@ -195,6 +199,7 @@ impl Sidecar {
         let serving = redflow_access::listen::serve(listener, router, &app.settings.access, closing, drain);
         tokio::join!(serving, stop_runs);
         background.iter().for_each(JoinHandle::abort);
+        let _ = tokio::task::spawn_blocking(move || app.access.save_sessions()).await;
         // It holds the store, which is closed when nothing holds it.
         drop(watchdog);
     }
@@ -215,6 +220,15 @@ impl Sidecar {
                 tracing::error!(code = error.code.as_str(), "could not recover runs: {}", error.message);
             }
         });
+    }
+}
+
+/// Writes changed sessions to their file on another thread, so that no request waits for it.
+async fn save_sessions(app: Arc<App>) {
+    loop {
+        app.access.sessions_changed().await;
+        let app = Arc::clone(&app);
+        let _ = tokio::task::spawn_blocking(move || app.access.save_sessions()).await;
     }
 }
 

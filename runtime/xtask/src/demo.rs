@@ -1,9 +1,9 @@
 //! `cargo xtask demo`: shows a run with one command after the clone.
 //!
-//! Starts a sidecar with the demo flow, runs the flow through the sidecar's API, and prints a link to open. All
+//! Builds the console, starts a sidecar with the demo flow, runs the flow through the sidecar's API, and prints a link to open. All
 //! data is in `target/demo`.
 
-use crate::{Failure, process, switches};
+use crate::{Failure, console, process, switches};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -34,6 +34,13 @@ Ctrl-C stops the sidecar.";
 /// If the build fails or the sidecar does not start.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let [once, json] = switches(args, ["--once", "--json"])?;
+    // Scripts that read the output open no page.
+    if !once
+        && !json
+        && let Err(why) = console::prepare(root)
+    {
+        eprintln!("{why}\nWithout the console, the address of the sidecar shows a small page.");
+    }
     eprintln!("building redflow …");
     process::check(process::cargo(root, ["build", "--quiet", "--package", "redflow-cli"]))?;
     let data = prepare(root)?;
@@ -53,10 +60,22 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let mut token = redflow(root, &data, "token");
     token.args(["--browser", "--url", &sidecar.url]);
     let sign_in = process::read(token)?;
-    eprintln!("\nThe sidecar is running. Open this link in a browser; it works once:\n  {}", sign_in.trim());
+    let link = format!("{}{}", sign_in.trim(), newest_run(root, &data, &sidecar.url)?);
+    eprintln!("\nThe sidecar is running. Open this link in a browser; it works once:\n  {link}");
     eprintln!("{}", NEXT.replace("{url}", &sidecar.url));
     let status = sidecar.child.wait().map_err(|error| format!("the sidecar: {error}"))?;
     if status.success() { Ok(code) } else { Err(Failure::Failed(format!("the sidecar stopped ({status})"))) }
+}
+
+/// The part of an address that shows the newest run in the console; empty if there is none.
+fn newest_run(root: &Path, data: &Path, url: &str) -> Result<String, String> {
+    let mut runs = redflow(root, data, "runs");
+    runs.args(["--json", "--limit", "1", "--url", url]);
+    let listed = process::read(runs)?;
+    let run: Option<serde_json::Value> =
+        listed.lines().next().and_then(|line| serde_json::from_str(line).ok());
+    let id = run.as_ref().and_then(|run| run["runId"].as_str());
+    Ok(id.map(|id| format!("#/runs/{id}")).unwrap_or_default())
 }
 
 /// Makes a data directory that holds only the demo flow.

@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod codegen;
+pub mod console;
 pub mod demo;
 pub mod faults;
 pub mod files;
@@ -56,6 +57,12 @@ const COMMANDS: &[Command] = &[
         options: "[--fast]",
         about: "run everything that must pass; --fast skips the steps that need npm",
         run: test::run,
+    },
+    Command {
+        name: "console",
+        options: "",
+        about: "build the console, which the next build of redflow embeds; needs npm",
+        run: console::run,
     },
     Command {
         name: "node-red",
@@ -164,7 +171,14 @@ mod tests {
 
     #[test]
     fn reports_an_unknown_command_or_switch_as_a_usage_error() {
-        for line in ["", "no-such-command", "demo --no-such-switch", "codegen check", "tidy --all"] {
+        for line in [
+            "",
+            "no-such-command",
+            "demo --no-such-switch",
+            "console --no-such-switch",
+            "codegen check",
+            "tidy --all",
+        ] {
             assert!(matches!(run(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
     }

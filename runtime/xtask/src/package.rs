@@ -6,7 +6,7 @@ mod notices;
 pub mod platform;
 mod toolchain;
 
-use crate::{Failure, process, tools};
+use crate::{Failure, console, process, tools};
 use platform::Platform;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -68,6 +68,9 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         }
     }
     tools::node(root)?;
+    if !builds.is_empty() {
+        console::prepare(root)?;
+    }
     let folder = options.out.clone().unwrap_or_else(|| root.join(OUT));
     let out = std::path::absolute(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let release = contents::Release { root, out: &out, repository: options.repository.as_deref() };

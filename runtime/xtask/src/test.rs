@@ -4,20 +4,21 @@
 //! installs what it needs if it can, and names what it cannot install.
 
 use crate::tools::{self, check, install};
-use crate::{Failure, demo, faults, node_red, process, switches};
+use crate::{Failure, console, demo, faults, node_red, process, switches};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// The oldest Node.js that runs the palette module.
-const OLDEST_NODE_OF_PALETTE: u32 = 20;
+/// The oldest Node.js that runs the tests of the palette module and of the console.
+const OLDEST_NODE_OF_PACKAGES: u32 = 20;
 
 /// The steps that need Node.js, in order. The Rust tests have built the binary that they start.
 const NODE_STEPS: &[(&str, NodeStep)] = &[
     ("golden bodies", golden_bodies),
     ("bindings", bindings),
     ("output against the bindings", typed_output),
-    ("palette", palette),
+    ("palette", |root| test_package(root, "node-red-bridge")),
+    ("console tests", |root| test_package(root, "console")),
     ("browser", |root| run_in_browser(root, "test")),
     ("editor", |root| run_in_browser(root, "test:editor")),
 ];
@@ -66,11 +67,14 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     ];
     let mut node_js = NodeJs::NotWanted;
     if !fast {
-        reports.push(step("Node.js", || tools::node(root).into()));
+        let advice = |why| format!("{why}, or run `cargo xtask test --fast` without them");
+        reports.push(step("Node.js", || tools::node(root).map_err(advice).into()));
         node_js = NodeJs::Missing;
     }
     if reports.contains(&("Node.js", Outcome::Passed)) {
         node_js = NodeJs::Found;
+        // The Rust tests build the program, which embeds the console.
+        reports.push(step("console", || console::compare_builds(root).into()));
         // The Rust tests start Node-RED with the palette module.
         reports.push(step("Node-RED", || node_red::prepare(root).into()));
     }
@@ -169,13 +173,13 @@ fn typed_output(root: &Path) -> Result<(), String> {
     process::check_with_input(compare, &output)
 }
 
-/// Tests the palette module on the system's Node.js. If that is too old, on the one of the newer Node-RED.
-fn palette(root: &Path) -> Result<(), String> {
-    let folder = root.join("node-red-bridge");
+/// Tests a package on the system's Node.js. If that is too old, on the one of the newer Node-RED.
+fn test_package(root: &Path, name: &str) -> Result<(), String> {
+    let folder = root.join(name);
     install(&folder)?;
     let version = process::read(process::program(root, "node", ["--version"]))?;
     let mut command = process::program(&folder, "npm", ["test"]);
-    if tools::node_major(&version).is_none_or(|major| major < OLDEST_NODE_OF_PALETTE) {
+    if tools::node_major(&version).is_none_or(|major| major < OLDEST_NODE_OF_PACKAGES) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(node_red::newer_node(root)).chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(folders).map_err(|error| error.to_string())?);
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn skips_the_steps_that_need_node_without_it() {
         let steps = node_steps(&root(), NodeJs::Missing);
-        assert_eq!(steps.len(), 6);
+        assert_eq!(steps.len(), 7);
         assert!(steps.iter().all(|(_, outcome)| matches!(outcome, Outcome::Skipped(_))), "{steps:?}");
     }
 }

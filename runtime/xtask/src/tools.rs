@@ -28,15 +28,15 @@ pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {
 /// Finds Node.js and npm, or installs them.
 pub(crate) fn node(root: &Path) -> Result<(), String> {
     let advice = format!(
-        "the tests need Node.js {OLDEST_NODE} or newer with npm: install them from your system's packages or \
-         https://nodejs.org, or run `cargo xtask test --fast` without them"
+        "Node.js {OLDEST_NODE} or newer with npm is missing: install both from your system's packages or \
+         https://nodejs.org"
     );
     find_or_install(root, &["npm", "node"], &["nodejs", "npm"], &advice)?;
     let version = process::read(process::program(root, "node", ["--version"]))?;
     println!("node {}", version.trim());
     match node_major(&version) {
         Some(major) if major >= OLDEST_NODE => Ok(()),
-        _ => Err(format!("Node.js {} is too old: the tests need {OLDEST_NODE} or newer", version.trim())),
+        _ => Err(format!("Node.js {} is too old: install {OLDEST_NODE} or newer", version.trim())),
     }
 }
 

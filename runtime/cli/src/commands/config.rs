@@ -1,12 +1,13 @@
 //! `redflow config show`: every key with its value and its origin. Secrets are masked.
 
 use crate::args::ShowConfigOptions;
-use crate::config::{Row, Settings};
+use crate::config::{Origin, Row, Settings};
 use crate::exit::Exit;
 use crate::files::display_path;
 use crate::terminal::{print_json, print_note, print_text};
 use crate::text::printable_line;
 use owo_colors::OwoColorize;
+use redflow_contract::console::ConfigEntry;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -24,6 +25,16 @@ pub(crate) fn show_config(options: &ShowConfigOptions, settings: &Settings) -> E
         print_note(&format!("the configuration is {}", display_path(file)));
     }
     print_text(&format_table(&settings.rows))
+}
+
+/// The settings as the sidecar shows them.
+pub(crate) fn config_entries(settings: &Settings) -> Vec<ConfigEntry> {
+    let entry = |row: &Row| ConfigEntry {
+        key: printable_line(&row.key, MAX_CHARS),
+        value: format_value(&row.value),
+        is_set: row.origin != Origin::Default,
+    };
+    settings.rows.iter().map(entry).collect()
 }
 
 fn format_table(rows: &[Row]) -> String {

@@ -1,6 +1,7 @@
 //! `redflow serve`: starts and stops the sidecar, and prints its address.
 
 use crate::args::ServeOptions;
+use crate::commands::config::config_entries;
 use crate::config::Settings;
 use crate::context::{AppContext, clock, process_env};
 use crate::data_dir::create_data_dir;
@@ -12,7 +13,7 @@ use crate::node_red::find_node_red;
 use crate::session::{Session, cannot_start};
 use crate::sidecar::local_address;
 use crate::signals::{RunLifetime, stop_with_stdin};
-use crate::terminal::{print_note, print_warning};
+use crate::terminal::{fail, print_note, print_warning};
 use crate::text::count;
 use redflow_access::{AccessSettings, Tokens, listen};
 use redflow_contract::flow::Profile;
@@ -24,9 +25,10 @@ use redflow_server::{Parts, Sidecar, StartFailure};
 use redflow_store::{
     FlowFile, ManifestFiles, MemoryChatStore, MemoryStore, MemoryUiStorage, Store, UiStorageFile,
 };
+use redflow_telemetry::{RedactionLevel, Redactor};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,9 +54,11 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
         session.wait(async { listen::bind(settings.server.listen.value) }).map_err(print_api_error)?;
     let attached = find_node_red(settings)?;
     let address = listener.local_addr().map_err(|error| cannot_start(&error))?;
-    let server = server_settings(settings, address);
+    let mut server = server_settings(settings, address);
+    // Two ephemeral sidecars may use one data directory.
+    server.access.sessions_file = (!options.ephemeral).then(|| data.join("sessions.json"));
     let served = session.wait(async {
-        let sidecar = match Sidecar::start(parts(context, stores, tokens, &flows), server).await {
+        let sidecar = match Sidecar::start(parts(context, stores, tokens, &flows)?, server).await {
             Ok(sidecar) => sidecar,
             Err(StartFailure::Api(error)) => return Err(print_api_error(error)),
             Err(StartFailure::Manifest(report)) => {
@@ -126,10 +130,13 @@ impl FlowStore for EphemeralFlowStore {
     }
 }
 
-fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> Parts {
+fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> Result<Parts, Exit> {
     let Stores { runs, reader, log, flow, chats, ui, manifests } = stores;
     let metrics = Arc::clone(&context.metrics);
-    Parts {
+    // Reports of runs are for others, so they lose everything, whatever the log may show.
+    let known: Vec<_> = context.settings.token.iter().cloned().collect();
+    let redactor = Redactor::new(RedactionLevel::All, &known).map_err(|text| fail(&text))?;
+    Ok(Parts {
         clock: clock(),
         store: runs,
         run_reader: reader,
@@ -141,10 +148,11 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
         adapters: Arc::clone(&context.adapters),
         meter: context.metrics.clone(),
         metrics: Arc::new(move || metrics.render()),
+        redactor: Arc::new(redactor),
         env: process_env,
         source: absolute_path(flows),
         tokens,
-    }
+    })
 }
 
 fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::Settings {
@@ -170,8 +178,16 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
         max_body_bytes: from.max_body_bytes.value,
         body_timeout: Duration::from_millis(from.body_timeout_ms.value),
         drain_timeout: Duration::from_millis(from.drain_ms.value),
+        config: config_entries(settings),
+        console_folder: console_folder(),
         ..redflow_server::Settings::default()
     }
+}
+
+/// A folder with another console, for developers. A release never reads files that the environment names.
+fn console_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("REDFLOW_CONSOLE").filter(|folder| !folder.is_empty());
+    folder.filter(|_| cfg!(debug_assertions)).map(PathBuf::from)
 }
 
 /// Prints the address of the sidecar. The address that signs in a browser goes only to a terminal, because it

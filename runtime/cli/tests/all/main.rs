@@ -13,6 +13,7 @@ mod busy_sidecar;
 mod cascade;
 mod check;
 mod config;
+mod console;
 mod credentials;
 mod data;
 mod egress;

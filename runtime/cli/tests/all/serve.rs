@@ -34,7 +34,13 @@ impl SidecarProcess {
     /// The same with more arguments, at any free port.
     pub(crate) fn start_with(folder: Folder, args: &[&str]) -> Self {
         let args: Vec<&str> = ["--listen", "127.0.0.1:0"].iter().chain(args).copied().collect();
-        let (running, url) = serve_with(&folder, &args);
+        let (running, url) = serve_with(&folder, &args, &[]);
+        Self { running, url, folder }
+    }
+
+    /// The same with environment variables.
+    pub(crate) fn start_with_env(folder: Folder, env: &[(&str, &str)]) -> Self {
+        let (running, url) = serve_with(&folder, &["--listen", "127.0.0.1:0"], env);
         Self { running, url, folder }
     }
 
@@ -77,12 +83,13 @@ impl SidecarProcess {
 }
 
 fn serve(folder: &Folder, listen: &str) -> (Running, String) {
-    serve_with(folder, &["--listen", listen])
+    serve_with(folder, &["--listen", listen], &[])
 }
 
-fn serve_with(folder: &Folder, args: &[&str]) -> (Running, String) {
+fn serve_with(folder: &Folder, args: &[&str], env: &[(&str, &str)]) -> (Running, String) {
     let args = ["serve", "--flows", "flow.json"].iter().chain(args).copied();
-    let mut running = folder.redflow(args).spawn();
+    let call = env.iter().fold(folder.redflow(args), |call, (name, value)| call.env(name, value));
+    let mut running = call.spawn();
     let mut stderr = BufReader::new(running.0.stderr.take().unwrap());
     let mut output = String::new();
     loop {
@@ -425,7 +432,7 @@ fn an_ephemeral_sidecar_leaves_only_its_token() {
     let written = flow(json!([{"action": "final", "message": "hi"}]), vec![]).to_string();
     folder.write("flow.json", &written);
     let (_running, url) =
-        serve_with(&folder, &["--ephemeral", "--listen", "127.0.0.1:0", "--data", "brand/new"]);
+        serve_with(&folder, &["--ephemeral", "--listen", "127.0.0.1:0", "--data", "brand/new"], &[]);
     let ran = folder.redflow(["run", "--url", &url, "--data", "brand/new"]).run();
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "hi\n"), "{ran:#?}");
     let mut left: Vec<String> = std::fs::read_dir(folder.path("brand/new"))

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 /// Signs in and gives the cookie as a browser sends it back.
 async fn sign_in(sidecar: &TestSidecar, path: &str) -> String {
     let answer = sidecar.request("GET", path).send().await;
-    assert_eq!((answer.status, answer.header("location")), (303, Some("/")), "{answer:?}");
+    assert_eq!((answer.status, answer.header("location")), (303, Some("./")), "{answer:?}");
     let cookie = answer.header("set-cookie").unwrap();
     for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
         assert!(cookie.contains(part), "{cookie}");
@@ -24,8 +24,7 @@ async fn sign_in(sidecar: &TestSidecar, path: &str) -> String {
 #[tokio::test]
 async fn a_code_signs_in_one_browser_once() {
     let sidecar = TestSidecar::start(plain_flow()).await;
-    let page = sidecar.request("GET", "/").send().await;
-    assert!(String::from_utf8_lossy(&page.body).contains("not signed in"));
+    sidecar.request("GET", "/api/session").send().await.refused(401, "UNAUTHORIZED");
     // A program that only looks at the link does not spend the code.
     for _ in 0..3 {
         let answer = sidecar.request("HEAD", &sidecar.sign_in).send().await;
@@ -36,9 +35,8 @@ async fn a_code_signs_in_one_browser_once() {
     for wrong in ["/sign-in", "/sign-in?code=", "/sign-in?code=guess"] {
         sidecar.request("GET", wrong).send().await.refused(401, "SIGN_IN_REFUSED");
     }
-    let page = sidecar.request("GET", "/").header("cookie", &cookie).send().await;
-    assert!(String::from_utf8_lossy(&page.body).contains("You are signed in"));
-    assert!(String::from_utf8_lossy(&page.body).contains("action=\"/api/sign-out\""));
+    let session = sidecar.request("GET", "/api/session").header("cookie", &cookie).send().await.ok(200);
+    assert_eq!((&session["name"], &session["scopes"][3]), (&json!("main"), &json!("admin")));
     sidecar.request("GET", "/api/flows").header("cookie", &cookie).send().await.ok(200);
     sidecar
         .request("GET", "/api/flows")
@@ -97,7 +95,7 @@ async fn signing_out_invalidates_the_cookie() {
         .header("origin", &own)
         .send()
         .await;
-    assert_eq!(out.status, 303);
+    assert_eq!((out.status, out.header("location")), (303, Some("../")));
     assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
     sidecar.request("GET", "/api/flows").header("cookie", &cookie).send().await.refused(401, "UNAUTHORIZED");
     // Its open socket is closed too, even while it is busy.
@@ -148,4 +146,106 @@ async fn the_browsers_of_one_token_share_its_places_for_large_bodies() {
         let read = tokio::time::timeout(Duration::from_millis(10), stream.read_u8()).await;
         assert!(read.is_err(), "{read:?}");
     }
+}
+
+/// A request of a page of the sidecar to sign in with a token.
+fn sign_in_request(sidecar: &TestSidecar, token: &str) -> crate::client::Request {
+    let own = format!("http://{}", sidecar.addr);
+    sidecar.request("POST", "/sign-in").header("origin", &own).json(json!({"token": token}))
+}
+
+/// Signs in with a token and gives the cookie.
+async fn sign_in_with(sidecar: &TestSidecar, token: &str) -> String {
+    let answer = sign_in_request(sidecar, token).send().await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_token_signs_a_browser_in_with_its_own_scopes() {
+    let setup = Setup::default();
+    let guest = token(setup.dir.path(), "guest", &[Scope::Run], 1);
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let answer = sign_in_request(&sidecar, &guest).send().await;
+    let cookie = answer.header("set-cookie").unwrap().to_owned();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=604800"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    let cookie = cookie.split(';').next().unwrap();
+    let pages = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "settings"];
+    let wanted = json!({
+        "name": "guest", "scopes": ["read", "run"], "features": pages, "version": env!("CARGO_PKG_VERSION"),
+    });
+    assert_eq!(answer.ok(200), wanted);
+    let get = |path: &str| sidecar.request("GET", path).header("cookie", cookie).send();
+    assert_eq!(get("/api/session").await.ok(200), wanted);
+    get("/api/tokens").await.refused(403, "FORBIDDEN");
+    get("/api/config").await.refused(403, "FORBIDDEN");
+    // A program says who it is too, without a cookie.
+    let session = sidecar.request("GET", "/api/session").token(&guest).send().await.ok(200);
+    assert_eq!(session, wanted);
+}
+
+#[tokio::test]
+async fn no_page_of_another_site_signs_a_browser_in() {
+    let mut setup = Setup::default();
+    setup.settings.access.failure_burst = 3;
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let request = |token: &str| sign_in_request(&sidecar, token);
+    for refused in [
+        sidecar.request("POST", "/sign-in").json(json!({"token": TOKEN})),
+        request(TOKEN).header("origin", "http://evil.example"),
+        request(TOKEN).header("origin", "null"),
+        request(TOKEN).header("sec-fetch-site", "cross-site"),
+    ] {
+        let answer = refused.send().await;
+        answer.refused(403, "ORIGIN_REFUSED");
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    let large = request(&"x".repeat(5000)).send().await;
+    large.refused(413, "BODY_TOO_LARGE");
+    for _ in 0..3 {
+        let answer = request("a-token-that-is-wrong").send().await;
+        answer.refused(401, "UNAUTHORIZED");
+        assert!(!answer.json()["message"].as_str().unwrap().contains("wrong"));
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    request("a-token-that-is-wrong").send().await.refused(429, "RATE_LIMITED");
+    // The right token still works.
+    sign_in_with(&sidecar, TOKEN).await;
+}
+
+#[tokio::test]
+async fn a_session_survives_a_restart_and_ends_with_its_token() {
+    let start = |dir: Option<std::sync::Arc<tempfile::TempDir>>| {
+        let mut setup = Setup::default();
+        setup.dir = dir.unwrap_or(setup.dir);
+        setup.settings.access.sessions_file = Some(setup.dir.path().join("sessions.json"));
+        setup.start(Some(plain_flow()))
+    };
+    let sidecar = start(None).await;
+    let guest = token(sidecar.dir.path(), "guest", &[Scope::Read], 1);
+    crate::kit::eventually("the token is known", || async {
+        (sidecar.request("GET", "/api/session").token(&guest).send().await.status == 200).then_some(())
+    })
+    .await;
+    let (main, guest) = (sign_in_with(&sidecar, TOKEN).await, sign_in_with(&sidecar, &guest).await);
+    // They are written while the sidecar runs: a sidecar that is killed loses none.
+    let file = sidecar.dir.path().join("sessions.json");
+    crate::kit::eventually("both sessions are written", || async {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        (text.matches("hash").count() == 2).then_some(())
+    })
+    .await;
+    let status = |sidecar: &TestSidecar, cookie: &str| {
+        let request = sidecar.request("GET", "/api/session").header("cookie", cookie);
+        async move { request.send().await.status }
+    };
+    let sidecar = start(Some(sidecar.stop().await)).await;
+    assert_eq!((status(&sidecar, &main).await, status(&sidecar, &guest).await), (200, 200));
+    let removed = sidecar.request("DELETE", "/api/tokens/guest").token(TOKEN).send().await;
+    assert_eq!(removed.status, 204);
+    assert_eq!((status(&sidecar, &main).await, status(&sidecar, &guest).await), (200, 401));
+    let sidecar = start(Some(sidecar.stop().await)).await;
+    assert_eq!((status(&sidecar, &main).await, status(&sidecar, &guest).await), (200, 401));
 }

@@ -2,7 +2,7 @@
 
 use super::platform::{PLATFORMS, Platform, tarball};
 use super::{notices, npm_pack, toolchain};
-use crate::{files, process, tools};
+use crate::{console, files, process, tools};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::fs;
@@ -56,11 +56,15 @@ impl Release<'_> {
         write(&folder, "package.json", &pretty(&program_manifest(platform, self.repository)))?;
         write(&folder, "README.md", &program_readme(platform, needs.as_deref()))?;
         write(&folder, "LICENSE", &files::read(self.root, "LICENSE")?)?;
-        write(&folder, "THIRD-PARTY.txt", &notices::crate_notices(self.root, platform.triple)?)?;
+        write(&folder, "THIRD-PARTY.txt", &self.notices(platform)?)?;
         let library = notices::library_notices(self.root)?;
         fs::copy(&library, folder.join("THIRD-PARTY-RUST.html"))
             .map_err(|error| path_error(&library, &error))?;
         self.pack(&folder, &platform.tarball(VERSION), remarks)
+    }
+
+    fn notices(&self, platform: &Platform) -> Result<String, String> {
+        notices::third_party(self.root, platform.triple, &console::bundled_packages(self.root)?)
     }
 
     /// Builds and packs the palette module.

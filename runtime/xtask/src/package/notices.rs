@@ -1,6 +1,7 @@
-//! Collects the licence texts of the code that `redflow` links, because each package must contain them. Reads
+//! Collects the licence texts of the code that `redflow` links and that its console has, because each package must contain them. Reads
 //! the crates that cargo has downloaded. Judges no licence: `tests/tidy/packages.rs` does.
 
+use crate::console::BundledPackage;
 use crate::process;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +22,8 @@ const MAX_BYTES: u64 = 200_000;
 /// The notices of the standard library, from the top folder of a Rust toolchain.
 const LIBRARY_NOTICES: &str = "share/doc/rust/COPYRIGHT-library.html";
 
-/// The text with the notices of all crates that `redflow` links on a platform.
-pub(crate) fn crate_notices(root: &Path, triple: &str) -> Result<String, String> {
+/// The text with the notices of all crates that `redflow` links on a platform, and of the packages in its console.
+pub(crate) fn third_party(root: &Path, triple: &str, bundled: &[BundledPackage]) -> Result<String, String> {
     let tree =
         ["tree", "--package", "redflow-cli", "--edges", "normal", "--prefix", "none", "--target", triple];
     let tree = process::read_cargo(root, &tree)?;
@@ -45,16 +46,33 @@ pub(crate) fn crate_notices(root: &Path, triple: &str) -> Result<String, String>
         let by = if authors.is_empty() { String::new() } else { format!("; {}", authors.join(", ")) };
         let _ = writeln!(list, "  {title}: {}{by}; {}", text("license"), text("repository"));
         let Some(folder) = Path::new(text("manifest_path")).parent() else { continue };
-        for file in licences(folder, 0)? {
-            let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-            let licence = String::from_utf8_lossy(&bytes).replace("\r\n", "\n").trim().to_owned();
-            texts.entry(licence).or_default().insert(title.clone());
-        }
+        add_licences(&mut texts, folder, &title)?;
     }
     if list.is_empty() {
         return Err("cargo lists no crate that redflow links".to_owned());
     }
+    for package in bundled {
+        let _ = writeln!(list, "  {}: {}; {}", package.title, package.licence, package.repository);
+        if add_licences(&mut texts, &package.folder, &package.title)? == 0 {
+            return Err(format!("{} of the console has no licence text", package.title));
+        }
+    }
     Ok(page(&list, &texts))
+}
+
+/// Adds the licence texts in a folder, and returns how many there are.
+fn add_licences(
+    texts: &mut BTreeMap<String, BTreeSet<String>>,
+    folder: &Path,
+    title: &str,
+) -> Result<usize, String> {
+    let found = licences(folder, 0)?;
+    for file in &found {
+        let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let licence = String::from_utf8_lossy(&bytes).replace("\r\n", "\n").trim().to_owned();
+        texts.entry(licence).or_default().insert(title.to_owned());
+    }
+    Ok(found.len())
 }
 
 /// The file with the notices of Rust's standard library.
@@ -115,7 +133,8 @@ fn page(list: &str, texts: &BTreeMap<String, BTreeSet<String>>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, crate_notices, is_licence, licences, linked_crates, page};
+    use super::{MAX_BYTES, is_licence, licences, linked_crates, page, third_party};
+    use crate::console::BundledPackage;
     use crate::{process, root};
     use std::collections::BTreeMap;
     use std::fs;
@@ -168,7 +187,20 @@ mod tests {
 
     #[test]
     fn contains_the_notices_of_the_crates_of_redflow() {
-        let notices = crate_notices(&root(), &process::host(&root()).unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let bundled = [BundledPackage {
+            title: "preact 11.2.0".to_owned(),
+            licence: "MIT".to_owned(),
+            repository: "https://a.example".to_owned(),
+            folder: folder.path().to_owned(),
+        }];
+        let host = process::host(&root()).unwrap();
+        assert!(third_party(&root(), &host, &bundled).unwrap_err().contains("preact 11.2.0"));
+        fs::write(folder.path().join("LICENSE"), "The licence of Preact").unwrap();
+        let notices = third_party(&root(), &host, &bundled).unwrap();
+        for words in ["  preact 11.2.0: MIT; https://a.example", "preact 11.2.0\n\nThe licence of Preact"] {
+            assert!(notices.contains(words), "{words}");
+        }
         for words in ["  tokio 1.", "  ring 0.", "BoringSSL", "Permission is hereby granted", "SQLite"] {
             assert!(notices.contains(words), "{words}");
         }

@@ -1,0 +1,79 @@
+use crate::guard::{AccessControl, AuthMethod};
+use crate::settings::AccessSettings;
+use crate::tokens::{self, Tokens};
+use http::{HeaderMap, HeaderName, Method, Uri};
+use pretty_assertions::assert_eq;
+use redflow_contract::api::{ApiError, ProblemCode, Scope};
+use redflow_contract::code::ApiCode;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::path::Path;
+
+const MAIN: &str = "the-main-token-0123";
+const HOME: (&str, &str) = ("host", "localhost:1881");
+const PAGE: (&str, &str) = ("origin", "http://localhost:1881");
+const UI: (&str, &str) = ("origin", "http://localhost:5173");
+
+fn start(data: &Path, settings: AccessSettings) -> AccessControl {
+    AccessControl::new(settings, Tokens::open(data, Some(SecretString::from(MAIN))).unwrap()).unwrap()
+}
+
+fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+    lines.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+}
+
+fn api_code(error: ApiError) -> ApiCode {
+    match error.code {
+        ProblemCode::Api(code) => code,
+        _ => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn a_token_signs_a_browser_in_with_its_scopes_and_only_from_a_page_of_the_sidecar() {
+    let data = tempfile::tempdir().unwrap();
+    let token = tokens::add(data.path(), "guest", &[Scope::Run], 1).unwrap();
+    let access = start(data.path(), AccessSettings::default());
+    let sign_in = |token: &str, lines: &[(&'static str, &str)]| {
+        access.sign_in_with_token(token, &headers(lines), 5_000).map_err(api_code)
+    };
+    let (cookie, caller) = sign_in(token.expose_secret(), &[HOME, PAGE]).unwrap();
+    assert!(cookie.is_sensitive());
+    assert_eq!((&*caller.name, &*caller.token_name), ("guest, browser 1", "guest"));
+    let first = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
+    let browser = |cookie: &str| {
+        let headers = headers(&[HOME, ("cookie", cookie)]);
+        access.authenticate(&Method::GET, &Uri::from_static("/api/runs"), &headers, 5_000)
+    };
+    let caller = browser(&first).unwrap();
+    assert!(caller.may(Scope::Run) && !caller.may(Scope::Deploy) && !caller.may(Scope::Admin));
+    // The same browser again: the earlier session ends.
+    let (second, _) = sign_in(MAIN, &[HOME, PAGE, ("cookie", &first)]).unwrap();
+    assert_eq!(browser(&first).unwrap().auth_method, AuthMethod::Anonymous);
+    assert!(browser(second.to_str().unwrap().split(';').next().unwrap()).unwrap().may(Scope::Admin));
+    for lines in [
+        &[HOME][..],
+        &[HOME, ("origin", "http://evil.example")],
+        &[HOME, ("origin", "null")],
+        &[HOME, PAGE, ("sec-fetch-site", "cross-site")],
+    ] {
+        assert_eq!(sign_in(MAIN, lines).map(|_| ()), Err(ApiCode::OriginRefused), "{lines:?}");
+    }
+    let long = "x".repeat(1 << 20);
+    for wrong in ["", "wr0ng", "Bearer the-main-token-0123", " the-main-token-0123", &long] {
+        assert_eq!(sign_in(wrong, &[HOME, PAGE]).map(|_| ()), Err(ApiCode::Unauthorized), "{wrong:.40}");
+    }
+    // They count against the limit of all wrong tokens and codes.
+    let more: Vec<_> = (0..16).map(|_| sign_in("wr0ng", &[HOME, PAGE]).map(|_| ())).collect();
+    assert_eq!(more[..15], vec![Err(ApiCode::Unauthorized); 15]);
+    assert_eq!(more[15], Err(ApiCode::RateLimited));
+    assert!(sign_in(MAIN, &[HOME, PAGE]).is_ok());
+}
+
+#[test]
+fn a_page_of_the_redflow_ui_cannot_sign_in() {
+    let data = tempfile::tempdir().unwrap();
+    let settings = AccessSettings { redflow_ui: Some(UI.1.to_owned()), ..AccessSettings::default() };
+    let access = start(data.path(), settings);
+    let refused = access.sign_in_with_token(MAIN, &headers(&[HOME, UI]), 0).map(|_| ());
+    assert_eq!(refused.map_err(api_code), Err(ApiCode::OriginRefused));
+}
