@@ -48,7 +48,7 @@ const sidecar = (more: Record<string, unknown> = {}) =>
       "GET /api/flows": { revision: "r", flows: [] },
       "GET /api/instances": { instances: [] },
       "GET /api/stats": { from: "2026-01-01", to: "2026-01-02", by: "agent", keys: [], rows: [] },
-      "GET /api/flows/graph": { tabs: [], nodes: [], wires: [], diagnostics: [], omitted: 0 },
+      "GET /api/flows/graph": { tabs: [], nodes: [], wires: [], diagnostics: [], omitted: 0, omittedParts: 0 },
       "GET /api/deployment": { revision: "r", flows: [] },
       "GET /api/catalogue": [],
       "GET /api/tools": { tools: [], generation: 1 },
