@@ -15,6 +15,7 @@ import type {
   CheckReport,
   CheckRequest,
   CodeEntry,
+  ConfigView,
   DeployAnswer,
   DeployRequest,
   Deployment,
@@ -31,6 +32,7 @@ import type {
   ModelList,
   ModelTest,
   ModelTestRequest,
+  NewToken,
   NodeId,
   NodeType,
   Profile,
@@ -44,11 +46,14 @@ import type {
   RunStatus,
   RunSummary,
   RunTree,
+  Session,
   SignInCode,
   StartAnswer,
   StartRequest,
   Stats,
   StatsBy,
+  TokenList,
+  TokenRequest,
   ToolCallList,
   ToolCallRequest,
   ToolEntry,
@@ -164,6 +169,16 @@ export class RedflowClient {
     return this.#get("/openapi.json", options);
   }
 
+  /** Who is signed in, and what the sidecar offers. */
+  session(options?: CallOptions): Promise<Session> {
+    return this.#get("/api/session", options);
+  }
+
+  /** Signs this browser in with a token. Only a page of the sidecar can do it. */
+  signIn(token: string, options?: CallOptions): Promise<Session> {
+    return this.#post("/sign-in", { token }, options);
+  }
+
   /** Creates a one-time code that signs one browser in. */
   signInCode(options?: CallOptions): Promise<SignInCode> {
     return this.#post("/api/sign-in-codes", undefined, options);
@@ -172,6 +187,26 @@ export class RedflowClient {
   /** Ends the session of this browser: its cookie is no longer valid. */
   signOut(options?: CallOptions): Promise<void> {
     return this.#transport.execute({ ...options, method: "POST", path: "/api/sign-out", expectsRedirect: true });
+  }
+
+  /** The names and scopes of the tokens. */
+  tokens(options?: CallOptions): Promise<TokenList> {
+    return this.#get("/api/tokens", options);
+  }
+
+  /** Makes a token. No later answer contains it. */
+  addToken(request: TokenRequest, options?: CallOptions): Promise<NewToken> {
+    return this.#post("/api/tokens", request, options);
+  }
+
+  /** Removes a token. It and its sessions stop working at once. */
+  async removeToken(name: string, options?: CallOptions): Promise<void> {
+    await this.#transport.execute({ ...options, method: "DELETE", path: `/api/tokens/${pathSegment(name)}` });
+  }
+
+  /** The settings of the sidecar, without secrets. */
+  config(options?: CallOptions): Promise<ConfigView> {
+    return this.#get("/api/config", options);
   }
 
   /** The tabs of the active flow with their agents. */

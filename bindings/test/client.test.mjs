@@ -150,6 +150,14 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.match(gone.page, /^# EVENTS_GONE/);
   assert.ok(gone.mend.length > 0 && gone.page.trim().endsWith(gone.mend));
   assert.ok(codes.every(({ mend }) => mend === undefined));
+  const added = await client.addToken({ name: "dashboard", scopes: ["run"] });
+  const session = await new RedflowClient({ url, token: added.token }).session();
+  assert.deepEqual([session.name, session.scopes], ["dashboard", ["read", "run"]]);
+  assert.equal((await client.session()).name, "main");
+  assert.deepEqual((await client.tokens()).tokens.map(({ name, isOwn }) => [name, isOwn]), [["dashboard", false], ["main", true]]);
+  await client.removeToken("dashboard");
+  expect(await rejection(client.removeToken("dashboard")), "NOT_FOUND", { status: 404 });
+  assert.ok((await client.config()).settings.some(({ key }) => key === "server.listen"));
   const { path, expiresAt } = await client.signInCode();
   assert.ok(path.startsWith("/") && expiresAt > 0);
   await client.signOut();
@@ -509,6 +517,12 @@ test("a signed-in browser needs no token", LIMIT, async (t) => {
   const [runId] = await startAll(page, 1, "page");
   const items = await readStored(page, { WebSocket: BrowserSocket });
   assert.ok(items.some((item) => isEnd(item) && item.event.event.runId === runId));
+  assert.equal((await page.session()).name, "main");
+  const added = await client.addToken({ name: "reader", scopes: ["read"] });
+  assert.deepEqual((await page.signIn(added.token)).scopes, ["read"]);
+  expect(await rejection(page.flows()), "UNAUTHORIZED");
+  const { path: again } = await client.signInCode();
+  headers.cookie = (await fetch(url + again, { redirect: "manual" })).headers.get("set-cookie")?.split(";")[0];
   await page.signOut();
   expect(await rejection(page.flows()), "UNAUTHORIZED");
   expect(await rejection(collect(page.events({ WebSocket: BrowserSocket }))), "UNAUTHORIZED");

@@ -3,17 +3,10 @@
 
 import { RedflowClient } from "@redflow/bindings";
 import type {
-  CheckReport,
   ConfigView,
-  FlowGraph,
-  IterationDetail,
-  JournalPage,
-  JsonValue,
   NewToken,
-  Profile,
   RunId,
   RunList,
-  RunSummary,
   RunTree,
   Session,
   Stats,
@@ -41,13 +34,7 @@ export interface RunQuery {
   limit?: number | undefined;
 }
 
-/** A check with its drawing. */
-export type CheckedDrawing = CheckReport & { graph?: FlowGraph };
-
-/** A page of runs. `searchedTo` is the time that a search reached before it stopped. */
-export type RunPage = RunList & { searchedTo?: number };
-
-/** The sidecar that serves this page. */
+/** The sidecar that serves this page. `client` has the routes for every program. */
 export class Api {
   readonly client: RedflowClient;
   readonly #transport: Transport;
@@ -65,21 +52,8 @@ export class Api {
     return this.#transport.json({ method: "POST", path: "/sign-in", body: { token } });
   }
 
-  runs(query: RunQuery, options?: CallOptions): Promise<RunPage> {
+  runs(query: RunQuery, options?: CallOptions): Promise<RunList> {
     return this.#transport.json({ ...options, path: "/api/runs", query: { ...query } });
-  }
-
-  summary(id: RunId): Promise<RunSummary> {
-    return this.#transport.json({ path: `/api/runs/${pathSegment(id)}`, query: { only: "summary" } });
-  }
-
-  iteration(id: RunId, iteration: number, isFull: boolean, options?: CallOptions): Promise<IterationDetail> {
-    const path = `/api/runs/${pathSegment(id)}/iterations/${iteration}`;
-    return this.#transport.json({ ...options, path, query: { full: isFull ? "true" : undefined } });
-  }
-
-  journal(id: RunId, from: number, lines: number): Promise<JournalPage> {
-    return this.#transport.json({ path: `/api/runs/${pathSegment(id)}/journal`, query: { from, lines } });
   }
 
   tree(id: RunId, after?: RunId): Promise<RunTree> {
@@ -88,14 +62,6 @@ export class Api {
 
   stats(from: string, to: string, by: StatsBy, options?: CallOptions): Promise<Stats> {
     return this.#transport.json({ ...options, path: "/api/stats", query: { from, to, by } });
-  }
-
-  graph(tab: string | undefined, instance: string | undefined, options?: CallOptions): Promise<FlowGraph> {
-    return this.#transport.json({ ...options, path: "/api/flows/graph", query: { tab, instance } });
-  }
-
-  check(flows: JsonValue, profile: Profile): Promise<CheckedDrawing> {
-    return this.#transport.json({ method: "POST", path: "/api/flows/check", body: { flows, profile, graph: true } });
   }
 
   tokens(): Promise<TokenList> {

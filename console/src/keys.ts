@@ -70,6 +70,7 @@ export function pressKey(event: KeyboardEvent, document: Document): boolean {
       return true;
     case "/": {
       const field = document.querySelector<HTMLElement>("[data-filter]");
+      field?.closest("details")?.setAttribute("open", "");
       field?.focus();
       return field !== null;
     }

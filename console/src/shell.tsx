@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isHelpOpen } from "./keys.js";
-import { live, now, readFailure, readSession, session, sessionError, shade, toasts, waitingCount } from "./app.js";
+import { api, live, now, readFailure, readSession, session, sessionError, shade, toasts, waitingCount } from "./app.js";
 import type { Page } from "./page.js";
 import { PAGES } from "./pages.js";
 import { Dialog, Reading } from "./parts/controls.js";
@@ -11,6 +11,9 @@ import { Name } from "./parts/text.js";
 import { formatPlace, matchRoute, place } from "./router.js";
 import { SignIn } from "./sign-in.js";
 import { formatClock, t, tOf } from "./words.js";
+
+/** The most waiting runs that the menu counts. */
+const MOST_WAITING = 200;
 
 /** The page of a place among the pages that the session offers. */
 export function findPage(pages: readonly Page[], features: readonly string[], path: readonly string[]) {
@@ -59,6 +62,12 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
     event.preventDefault();
     main.current?.focus();
   };
+  useEffect(() => {
+    if (waitingCount.value === undefined && features.includes("inbox")) {
+      // The number in the menu. Without it the menu is still of use.
+      api.runs({ status: "waiting", limit: MOST_WAITING }).then(({ runs }) => (waitingCount.value = runs.length), () => undefined);
+    }
+  }, [address]);
   return (
     <div class={`frame${isMenuOpen ? " menu-open" : ""}`}>
       <header class="bar">

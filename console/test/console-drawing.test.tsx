@@ -10,7 +10,7 @@ import { MAX_DRAWN, MAX_LAID, layFlow } from "../src/drawing/flow-layout.js";
 import { COLOURS, Plot, groupSeries, layColumns } from "../src/drawing/plot.js";
 
 const node = (id: string, more: Partial<GraphNode> = {}): GraphNode => ({ id, type: "change", name: id, role: "data", outputs: 1, ...more });
-const graph = (nodes: GraphNode[], wires: FlowGraph["wires"] = [], diagnostics: Diagnostic[] = []): FlowGraph => ({ tabs: [], nodes, wires, diagnostics, omitted: 0 });
+const graph = (nodes: GraphNode[], wires: FlowGraph["wires"] = [], diagnostics: Diagnostic[] = []): FlowGraph => ({ tabs: [], nodes, wires, diagnostics, omitted: 0, omittedParts: 0 });
 const problem = (from: string, to: string): Diagnostic => ({
   code: "EDGE_KIND_MISMATCH",
   severity: "error",

@@ -1,6 +1,5 @@
 // The list of runs as data.
 
-import "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { EventsItem, RunEvent, RunEventKind, RunSummary } from "@redflow/bindings";

@@ -12,7 +12,7 @@ import { readPayload } from "../src/parts/ask.js";
 import { Act, Dialog } from "../src/parts/controls.js";
 import { Problem } from "../src/parts/problem.js";
 import { ROW_HEIGHT, Rows, rowsInSight } from "../src/parts/rows.js";
-import { MAX_TEXT, Name, Said, cut, showInvisible } from "../src/parts/text.js";
+import { MAX_TEXT, Name, Quote, cut, showInvisible } from "../src/parts/text.js";
 
 /** Draws in a new place of the page. */
 function draw(t: { after: (act: () => void) => void }, content: ComponentChild): HTMLElement {
@@ -45,7 +45,7 @@ test("texts of strangers stay text: no element, no link, no invisible mark", (t)
     t,
     <>
       <Name text={HOSTILE} />
-      <Said text={HOSTILE} label="Answer" />
+      <Quote text={HOSTILE} label="Answer" />
     </>,
   );
   assert.equal(root.querySelectorAll("img, script, a, iframe").length, 0);
@@ -60,7 +60,7 @@ test("a long text is cut between characters, and shown whole on demand", async (
   assert.equal(cut("a😀b", 3), "a😀…");
   assert.equal(cut("abc", 3), "abc");
   let asked = 0;
-  const root = draw(t, <Said text={{ text: "x".repeat(MAX_TEXT + 5), bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
+  const root = draw(t, <Quote text={{ text: "x".repeat(MAX_TEXT + 5), bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
   assert.equal(root.querySelector("pre")?.textContent?.length, MAX_TEXT + 1);
   assert.match(root.textContent ?? "", /The whole text has 4\.2 MB/);
   const [, whole, full] = root.querySelectorAll("button");
@@ -72,7 +72,7 @@ test("a long text is cut between characters, and shown whole on demand", async (
 
 test("the shade hides all words", async (t) => {
   t.after(() => (shade.value = false));
-  const root = draw(t, <Said text="a secret plan" label="Answer" />);
+  const root = draw(t, <Quote text="a secret plan" label="Answer" />);
   shade.value = true;
   await until("hidden", () => !(root.textContent ?? "").includes("secret"));
   assert.match(root.textContent ?? "", /Hidden/);

@@ -1,12 +1,11 @@
 // The address of a page.
 
-import "./console-kit.js";
+import { until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { PAGES } from "../src/pages.js";
 import { formatPlace, go, matchRoute, parsePlace, place, replaceQuery, startRouter } from "../src/router.js";
 import { findPage } from "../src/shell.js";
-import { until } from "./console-kit.js";
 
 test("reads a fragment into a path and parameters", () => {
   const check = (fragment: string, path: string[], query: Record<string, string> = {}): void => assert.deepEqual(parsePlace(fragment), { path, query }, fragment);

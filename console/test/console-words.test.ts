@@ -1,6 +1,6 @@
 // The texts in every language.
 
-import "./console-kit.js";
+import { requests } from "./console-kit.js";
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -68,4 +68,5 @@ test("fills in values and formats; a missing text is English", async () => {
   assert.deepEqual([0, 59_000, 61_000, 7_300_000, 172_800_000].map(formatAge), ["just now", "59 s ago", "1 min ago", "2 h ago", "2 d ago"]);
   assert.deepEqual([0, 999, 1_500, 4_194_304].map(formatBytes), ["0 B", "999 B", "1.5 kB", "4.2 MB"]);
   assert.equal(tKey("timeline.iteration", { iteration: 3 }), "Iteration 3");
+  assert.deepEqual(requests, []);
 });

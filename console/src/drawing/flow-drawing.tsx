@@ -40,6 +40,7 @@ export function FlowDrawing(props: FlowDrawingProps) {
           </>
         )}
       </div>
+      {graph.omittedParts > 0 ? <p class="muted">{t("more", { n: graph.omittedParts })}</p> : null}
       {isTooLarge ? <p class="muted">{t("flow.tooLarge", { n: graph.nodes.length + graph.omitted, most: MAX_DRAWN })}</p> : null}
       {isList ? <FlowList {...props} /> : <Drawing {...props} zoom={ZOOMS[zoom] ?? 1} />}
     </div>

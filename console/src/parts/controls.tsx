@@ -185,6 +185,26 @@ export function Tabs<Name extends string>({ label, tabs, chosen, onChoose, child
   );
 }
 
+interface SheetProps {
+  label: string;
+  /** Whether a narrow page shows it. A wide page always does. */
+  isOpen?: boolean;
+  onClose: () => void;
+  children: ComponentChildren;
+}
+
+/** What is chosen, beside the list; on a narrow page a sheet above it. */
+export function Sheet({ label, isOpen = true, onClose, children }: SheetProps) {
+  return (
+    <aside class={`sheet${isOpen ? "" : " closed"}`} aria-label={label}>
+      <button type="button" class="quiet sheet-close" aria-label={t("close")} onClick={onClose}>
+        ×
+      </button>
+      {children}
+    </aside>
+  );
+}
+
 /** A name and its value. */
 export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (

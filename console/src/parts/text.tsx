@@ -36,7 +36,7 @@ export function Name({ text, fallback }: { text: string; fallback?: string }) {
 }
 
 /** Words of a person, a model or a tool. Hidden under the shade. `onFull` reads the whole of a text that the sidecar cut. */
-export function Said({ text, label, onFull }: { text: CutText | string; label: string; onFull?: (() => void) | undefined }) {
+export function Quote({ text, label, onFull }: { text: CutText | string; label: string; onFull?: (() => void) | undefined }) {
   const [isWhole, setWhole] = useState(false);
   const { text: words, bytes } = typeof text === "string" ? { text, bytes: undefined } : text;
   const isLong = words.length > MAX_TEXT;

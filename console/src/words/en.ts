@@ -59,6 +59,7 @@ export const EN = {
   "files.read": "reads",
   "files.write": "writes",
   filter: "Filter",
+  "filter.more": "More filters",
   "filter.all": "All",
   "filter.open": "In flight",
   "filter.waiting": "Waiting",

@@ -1,8 +1,7 @@
 // Checks a flow that a user pastes or drops. Nothing is deployed.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Diagnostic, JsonValue, Profile } from "@redflow/bindings";
-import type { CheckedDrawing } from "../../api.js";
+import type { CheckAnswer, Diagnostic, JsonValue, Profile } from "@redflow/bindings";
 import { api, copy, sayFailure } from "../../app.js";
 import { FlowDrawing } from "../../drawing/flow-drawing.js";
 import type { Page, PageProps } from "../../page.js";
@@ -23,18 +22,18 @@ export function reportText(profile: Profile, diagnostics: readonly Diagnostic[])
 
 function Check({ query }: PageProps) {
   const [text, setText] = useState("");
-  const [reports, setReports] = useState<Readonly<Record<Profile, CheckedDrawing>> | undefined>();
+  const [reports, setReports] = useState<Readonly<Record<Profile, CheckAnswer>> | undefined>();
   const [profile, setProfile] = useState<Profile>("strict");
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const [isOver, setOver] = useState(false);
 
-  const check = async (flow: string): Promise<void> => {
+  const check = async (flow: string, tab?: string): Promise<void> => {
     setError(undefined);
     setBusy(true);
     try {
       const flows = JSON.parse(flow) as JsonValue;
-      const [strict, redflow] = await Promise.all(PROFILES.map((name) => api.check(flows, name)));
+      const [strict, redflow] = await Promise.all(PROFILES.map((name) => api.client.checkAndDraw(flows, { profile: name, tab })));
       if (strict !== undefined && redflow !== undefined) {
         setReports({ strict, redflow });
       }
@@ -127,7 +126,19 @@ function Check({ query }: PageProps) {
               {t("check.copy")}
             </button>
           </div>
-          {report.graph === undefined || report.graph.nodes.length === 0 ? null : <FlowDrawing graph={report.graph} />}
+          {report.graph === undefined || report.graph.tabs.length < 2 ? null : (
+            <label>
+              {t("flow.tab")}
+              <select value={report.graph.tabs.find(({ isDrawn }) => isDrawn)?.id ?? ""} onChange={(event: Event) => void check(text, (event.currentTarget as HTMLSelectElement).value)}>
+                {report.graph.tabs.map(({ id, label }) => (
+                  <option key={id} value={id}>
+                    {label || id}
+                  </option>
+                ))}
+              </select>
+            </label>
+          )}
+          {report.graph === undefined || report.graph.nodes.length === 0 ? null : <FlowDrawing key={report.graph.tabs.find(({ isDrawn }) => isDrawn)?.id} graph={report.graph} />}
           <Diagnostics diagnostics={report.diagnostics} omitted={report.omitted} />
         </Tabs>
       )}

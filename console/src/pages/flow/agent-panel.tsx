@@ -3,11 +3,11 @@
 import type { FlowGraph, GraphNode } from "@redflow/bindings";
 import { api } from "../../app.js";
 import { AskBox } from "../../parts/ask.js";
-import { Age, Badge, Fact, Reading } from "../../parts/controls.js";
+import { Age, Badge, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Said, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCount, t, tOf } from "../../words.js";
 
@@ -26,15 +26,10 @@ export function AgentPanel({ node, graph, instance, onClose }: PanelProps) {
   const names = new Map(graph.nodes.map((one) => [one.id, one.name || one.id]));
   const bound = graph.wires.filter(({ from, to }) => from === node.id || to === node.id);
   return (
-    <aside class="step" aria-label={node.name || node.id}>
-      <header class="head">
-        <h2>
-          <Name text={node.name} fallback={node.id} />
-        </h2>
-        <button type="button" class="quiet" aria-label={t("close")} onClick={onClose}>
-          ×
-        </button>
-      </header>
+    <Sheet label={node.name || node.id} onClose={onClose}>
+      <h2>
+        <Name text={node.name} fallback={node.id} />
+      </h2>
       <dl class="facts">
         <Fact name={t("flow.type")}>
           <Name text={node.type} />
@@ -51,7 +46,7 @@ export function AgentPanel({ node, graph, instance, onClose }: PanelProps) {
       </ul>
       {problems.length > 0 ? <Diagnostics diagnostics={problems} /> : null}
       {node.role === "agent" ? <Agent id={node.id} name={node.name || node.id} instance={instance} /> : null}
-    </aside>
+    </Sheet>
   );
 }
 
@@ -88,7 +83,7 @@ function Agent({ id, name, instance }: { id: string; name: string; instance: str
             <p>
               <bdi>{tool.description}</bdi>
             </p>
-            {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Said text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
+            {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Quote text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
           </details>
         );
       })}

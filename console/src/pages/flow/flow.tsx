@@ -34,7 +34,7 @@ function Flow({ params, query }: PageProps) {
   const [statuses, setStatuses] = useState<ReadonlyMap<string, RunStatus>>(new Map());
   const instances = useLoad((signal) => api.client.instances({ signal }), []);
   const read = async (signal: AbortSignal): Promise<void> => {
-    const [drawn, runs] = await Promise.all([api.graph(tab, instance, { signal }), api.runs({ instance: instance ?? "local", limit: MOST_RUNS }, { signal })]);
+    const [drawn, runs] = await Promise.all([api.client.flowGraph({ tab, instance, signal }), api.runs({ instance: instance ?? "local", limit: MOST_RUNS }, { signal })]);
     setGraph(drawn);
     setStatuses(statusesOf(runs.runs));
   };

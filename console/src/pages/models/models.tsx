@@ -7,7 +7,7 @@ import type { Page } from "../../page.js";
 import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
-import { Name, Said, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 
@@ -124,7 +124,7 @@ function Model({ model, settings }: { model: ModelNode; settings: readonly Confi
           {prices.length === 0 ? t("models.noPrice") : prices.map(({ key, value }) => `${key.split(".").at(-1) ?? ""} ${value}`).join(", ")}
         </Fact>
       </dl>
-      {config["capabilities"] === undefined || config["capabilities"] === "" ? null : <Said text={writeValue(config["capabilities"])} label={t("models.abilities")} />}
+      {config["capabilities"] === undefined || config["capabilities"] === "" ? null : <Quote text={writeValue(config["capabilities"])} label={t("models.abilities")} />}
       <p>
         <a href={formatPlace(tab === "" ? ["flow"] : ["flow", tab], { node: id })}>{t("agent.flow")}</a>
       </p>

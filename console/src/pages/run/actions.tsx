@@ -45,7 +45,7 @@ export function Actions({ summary, onChange }: ActionsProps) {
       <a class="button" href={api.address(summary.runId, "journal")} download={`${summary.runId}.jsonl`} title={t("run.journal.help")}>
         {t("run.journal")}
       </a>
-      <a class="button" href={api.address(summary.runId, "report")} download={`${summary.runId}-report`} title={t("run.report.help")}>
+      <a class="button" href={api.address(summary.runId, "report")} download={`${summary.runId}.md`} title={t("run.report.help")}>
         {t("run.report")}
       </a>
       {dialog === "cancel" ? (
@@ -81,7 +81,7 @@ export function payloadOf(line: string | undefined): string {
 }
 
 function AskAgain({ summary, onClose }: { summary: RunSummary; onClose: () => void }) {
-  const page = useLoad(() => api.journal(summary.runId, START_LINE, 1), [summary.runId]);
+  const page = useLoad((signal) => api.client.journalPage(summary.runId, { from: START_LINE, lines: 1, signal }), [summary.runId]);
   const isRead = page.value !== undefined || page.error !== undefined;
   return (
     <Dialog title={t("run.again")} onClose={onClose}>

@@ -4,7 +4,7 @@ import { api } from "../../app.js";
 import { Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Said, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { t, tOf } from "../../words.js";
 
 interface PlanNode {
@@ -35,7 +35,7 @@ export function planOf(lines: readonly string[]): { digest: string; plan: PlanRe
 }
 
 export function Plan({ id }: { id: string }) {
-  const { value, error, again } = useLoad(() => api.journal(id, 1, 2), [id]);
+  const { value, error, again } = useLoad((signal) => api.client.journalPage(id, { from: 1, lines: 2, signal }), [id]);
   if (value === undefined) {
     return error === undefined ? <Reading /> : <Problem error={error} onRetry={again} />;
   }
@@ -60,7 +60,7 @@ export function Plan({ id }: { id: string }) {
                 <Name text={entry.node?.type ?? ""} />
               </code>
             </summary>
-            <Said text={writeValue(entry.config ?? {})} label={t("plan.config")} />
+            <Quote text={writeValue(entry.config ?? {})} label={t("plan.config")} />
           </details>
         ),
       )}

@@ -2,7 +2,7 @@
 
 import type { RunDetail } from "@redflow/bindings";
 import { Empty } from "../../parts/controls.js";
-import { Said, writeValue } from "../../parts/text.js";
+import { Quote, writeValue } from "../../parts/text.js";
 import { t } from "../../words.js";
 
 export function Result({ detail: { result, refusedAnswer, summary } }: { detail: RunDetail }) {
@@ -16,12 +16,12 @@ export function Result({ detail: { result, refusedAnswer, summary } }: { detail:
   const { payload, ...rest } = result ?? {};
   return (
     <>
-      {result === null ? null : <Said text={writeValue(payload)} label={t("result.payload")} />}
-      {refusedAnswer === undefined ? null : <Said text={refusedAnswer} label={t("result.refused")} />}
+      {result === null ? null : <Quote text={writeValue(payload)} label={t("result.payload")} />}
+      {refusedAnswer === undefined ? null : <Quote text={refusedAnswer} label={t("result.refused")} />}
       {result === null ? null : (
         <details class="card">
           <summary>{t("result.message")}</summary>
-          <Said text={writeValue(rest)} label={t("result.message")} />
+          <Quote text={writeValue(rest)} label={t("result.message")} />
         </details>
       )}
     </>

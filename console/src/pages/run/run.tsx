@@ -56,6 +56,7 @@ function Run({ params, query }: PageProps) {
   const [summary, setSummary] = useState<RunSummary | undefined>();
   const [written, setWritten] = useState<Written | undefined>();
   const [timeline, setTimeline] = useState<RunTimeline>(emptyTimeline());
+  const [isSheetOpen, setSheetOpen] = useState(false);
   const fold = useRef<RunTimeline>(emptyTimeline());
   useEffect(() => {
     fold.current = emptyTimeline();
@@ -95,7 +96,10 @@ function Run({ params, query }: PageProps) {
   const last = steps.at(-1) ?? 0;
   const asked = Number(query["step"]);
   const step = steps.includes(asked) ? asked : last;
-  const choose = (iteration: number): void => replaceQuery({ ...query, step: String(iteration) });
+  const choose = (iteration: number): void => {
+    setSheetOpen(true);
+    replaceQuery({ ...query, step: String(iteration) });
+  };
   const tab: Tab = TABS.find((name) => name === query["tab"]) ?? "steps";
   const move = (by: number): void => {
     const next = steps[steps.indexOf(step) + by];
@@ -138,7 +142,7 @@ function Run({ params, query }: PageProps) {
         {tab === "steps" ? (
           <div class="two">
             <Steps summary={summary} timeline={timeline} written={written} chosen={step} onChoose={choose} onChange={setSummary} />
-            {last === 0 ? null : <Step key={`${id} ${step}`} summary={summary} iteration={step} timeline={timeline} written={written} />}
+            {last === 0 ? null : <Step key={`${id} ${step}`} {...{ summary, timeline, written }} iteration={step} isOpen={isSheetOpen} onClose={() => setSheetOpen(false)} />}
           </div>
         ) : tab === "result" ? (
           <Result detail={detail} />

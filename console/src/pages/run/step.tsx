@@ -3,10 +3,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { CallDetail, IterationDetail, RunSummary, RunTimeline } from "@redflow/bindings";
 import { api, shade } from "../../app.js";
-import { Fact, Reading } from "../../parts/controls.js";
+import { Fact, Reading, Sheet } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Mend, Problem } from "../../parts/problem.js";
-import { Name, Said } from "../../parts/text.js";
+import { Name, Quote } from "../../parts/text.js";
 import { formatCost, formatCount, formatDuration, formatShare, t, tOf } from "../../words.js";
 import type { Written } from "./run.js";
 
@@ -15,26 +15,29 @@ interface StepProps {
   iteration: number;
   timeline: RunTimeline;
   written: Written | undefined;
+  /** Whether a narrow page shows it. */
+  isOpen: boolean;
+  onClose: () => void;
 }
 
-export function Step({ summary, iteration, timeline, written }: StepProps) {
+export function Step({ summary, iteration, timeline, written, isOpen, onClose }: StepProps) {
   const [isFull, setFull] = useState(false);
   const [isShown, setShown] = useState(false);
   const step = timeline.steps.find((one) => one.iteration === iteration);
   // What the sidecar has to tell changes with the answer, each result, and the end.
   const returned = step?.tools.filter(({ returnedAt }) => returnedAt !== undefined).length ?? 0;
   const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
-  const { value, error, again } = useLoad((signal) => api.iteration(summary.runId, iteration, isFull, { signal }), keys);
+  const { value, error, again } = useLoad((signal) => api.client.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
   useEffect(() => setFull(false), [iteration]);
-  const isOpen = timeline.debug || isShown;
+  const isUnfolded = timeline.debug || isShown;
   const writes = written?.iteration === iteration && step?.model?.open === true ? written.text : undefined;
   return (
-    <section class="step" aria-label={t("step", { iteration })}>
+    <Sheet label={t("step", { iteration })} isOpen={isOpen} onClose={onClose}>
       <h2>{t("step", { iteration })}</h2>
       {error === undefined ? null : <Problem error={error} onRetry={again} />}
-      {writes === undefined || shade.value ? null : <Said text={writes} label={t("step.writes")} />}
-      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isOpen} onFull={() => setFull(true)} onShow={() => setShown(true)} />}
-    </section>
+      {writes === undefined || shade.value ? null : <Quote text={writes} label={t("step.writes")} />}
+      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isUnfolded} onFull={() => setFull(true)} onShow={() => setShown(true)} />}
+    </Sheet>
   );
 }
 
@@ -77,8 +80,8 @@ function Detail({ value, isOpen, onFull, onShow }: DetailProps) {
       ))}
       {isOpen ? (
         <>
-          <Said text={prompt} label={t("step.prompt")} onFull={onFull} />
-          {answer === undefined ? null : <Said text={answer} label={t("step.answer")} onFull={onFull} />}
+          <Quote text={prompt} label={t("step.prompt")} onFull={onFull} />
+          {answer === undefined ? null : <Quote text={answer} label={t("step.answer")} onFull={onFull} />}
         </>
       ) : (
         <p>
@@ -90,7 +93,7 @@ function Detail({ value, isOpen, onFull, onShow }: DetailProps) {
       {calls.map((call) => (
         <Call key={call.callId} call={call} isOpen={isOpen} onFull={onFull} />
       ))}
-      {output === undefined || !isOpen ? null : <Said text={output} label={t("step.output")} onFull={onFull} />}
+      {output === undefined || !isOpen ? null : <Quote text={output} label={t("step.output")} onFull={onFull} />}
     </>
   );
 }
@@ -115,8 +118,8 @@ function Call({ call, isOpen, onFull }: { call: CallDetail; isOpen: boolean; onF
       </dl>
       {isOpen ? (
         <>
-          <Said text={input} label={t("call.input")} onFull={onFull} />
-          {result === undefined ? null : <Said text={result} label={success === false ? t("call.error") : t("call.result")} onFull={onFull} />}
+          <Quote text={input} label={t("call.input")} onFull={onFull} />
+          {result === undefined ? null : <Quote text={result} label={success === false ? t("call.error") : t("call.result")} onFull={onFull} />}
         </>
       ) : null}
       {success === false ? <Mend code="TOOL_ERROR" /> : null}

@@ -24,6 +24,9 @@ const MAX_CANCELLED = 1_000;
 /** The cancellations that are sent at the same time. */
 const CANCELS_AT_ONCE = 4;
 
+/** On narrower pages the fields of the filter are folded at first. */
+const NARROW_PX = 800;
+
 /** The filters of one key: the key, the word and the statuses. */
 const QUICK: readonly { key: string; name: string; status: string }[] = [
   { key: "1", name: "all", status: "" },
@@ -236,6 +239,7 @@ function columns(onToggle: (id: RunId) => Promise<void>, opened: ReadonlyMap<Run
 
 function Filters({ query }: { query: Readonly<Record<string, string>> }) {
   const set = (name: string, value: string): void => replaceQuery({ ...query, [name]: value });
+  const [isOpen] = useState(window.innerWidth > NARROW_PX || Object.keys(query).some((name) => name !== "status"));
   const field = (name: string, label: string, isFirst = false) => (
     <label>
       {label}
@@ -256,41 +260,46 @@ function Filters({ query }: { query: Readonly<Record<string, string>> }) {
           </button>
         ))}
       </div>
-      <label>
-        {t("run.status")}
-        <select value={query["status"] ?? ""} onChange={(event: Event) => set("status", (event.currentTarget as HTMLSelectElement).value)}>
-          <option value="">{t("filter.all")}</option>
-          <option value={OPEN_STATUSES.join(",")}>{t("filter.open")}</option>
-          {STATUSES.map((name) => (
-            <option key={name} value={name}>
-              {tOf("status", name)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {t("filter.period")}
-        <select value={query["period"] ?? ""} onChange={(event: Event) => set("period", (event.currentTarget as HTMLSelectElement).value)}>
-          <option value="">{t("filter.always")}</option>
-          {Object.keys(PERIODS).map((name) => (
-            <option key={name} value={name}>
-              {tOf("period", name)}
-            </option>
-          ))}
-        </select>
-      </label>
-      {field("prefix", t("filter.prefix"), true)}
-      {field("agent", t("filter.agent"))}
-      {field("instance", "Node-RED")}
-      {field("code", t("run.code"))}
-      <label class="tick">
-        <input
-          type="checkbox"
-          checked={query["roots"] === "true"}
-          onChange={(event: Event) => set("roots", (event.currentTarget as HTMLInputElement).checked ? "true" : "")}
-        />
-        {t("filter.roots")}
-      </label>
+      <details class="more-filters" open={isOpen}>
+        <summary>{t("filter.more")}</summary>
+        <div class="filters">
+          <label>
+            {t("run.status")}
+            <select value={query["status"] ?? ""} onChange={(event: Event) => set("status", (event.currentTarget as HTMLSelectElement).value)}>
+              <option value="">{t("filter.all")}</option>
+              <option value={OPEN_STATUSES.join(",")}>{t("filter.open")}</option>
+              {STATUSES.map((name) => (
+                <option key={name} value={name}>
+                  {tOf("status", name)}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            {t("filter.period")}
+            <select value={query["period"] ?? ""} onChange={(event: Event) => set("period", (event.currentTarget as HTMLSelectElement).value)}>
+              <option value="">{t("filter.always")}</option>
+              {Object.keys(PERIODS).map((name) => (
+                <option key={name} value={name}>
+                  {tOf("period", name)}
+                </option>
+              ))}
+            </select>
+          </label>
+          {field("prefix", t("filter.prefix"), true)}
+          {field("agent", t("filter.agent"))}
+          {field("instance", "Node-RED")}
+          {field("code", t("run.code"))}
+          <label class="tick">
+            <input
+              type="checkbox"
+              checked={query["roots"] === "true"}
+              onChange={(event: Event) => set("roots", (event.currentTarget as HTMLInputElement).checked ? "true" : "")}
+            />
+            {t("filter.roots")}
+          </label>
+        </div>
+      </details>
     </form>
   );
 }

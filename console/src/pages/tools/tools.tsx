@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import type { Stats, ToolEntry } from "@redflow/bindings";
 import { api } from "../../app.js";
 import type { Page, PageProps } from "../../page.js";
-import { Age, Empty, Fact, Reading } from "../../parts/controls.js";
+import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Said, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 import { dayOf } from "../usage/sums.js";
@@ -96,7 +96,7 @@ function Tools({ query }: PageProps) {
             {found.length === 0 ? <p class="muted">{t("tools.notFound")}</p> : null}
             {found.length > MAX_TOOLS ? <p class="muted">{t("more", { n: found.length - MAX_TOOLS })}</p> : null}
           </div>
-          {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} />}
+          {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} onClose={() => replaceQuery({ ...query, tool: "" })} />}
         </div>
       )}
       {(list?.problems?.length ?? 0) > 0 ? <Diagnostics diagnostics={list?.problems ?? []} /> : null}
@@ -133,11 +133,11 @@ function ToolRow({ tool, count, isChosen, query }: ToolRowProps) {
   );
 }
 
-function Tool({ tool }: { tool: ToolEntry }) {
+function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
   const calls = useLoad((signal) => api.client.toolCalls(tool.id, { limit: LAST_CALLS, signal }), [tool.id]);
   const { network, files, process, secrets } = tool.permissions;
   return (
-    <aside class="step" aria-label={tool.name}>
+    <Sheet label={tool.name} onClose={onClose}>
       <h2>
         <Name text={tool.name} />
       </h2>
@@ -172,8 +172,8 @@ function Tool({ tool }: { tool: ToolEntry }) {
           <code>{tool.digest.slice(0, 16)}…</code>
         </Fact>
       </dl>
-      {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Said text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
-      {tool.outputSchema === undefined ? null : <Said text={writeValue(tool.outputSchema)} label={t("tool.schema.output")} />}
+      {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Quote text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
+      {tool.outputSchema === undefined ? null : <Quote text={writeValue(tool.outputSchema)} label={t("tool.schema.output")} />}
       <h3>{t("tool.last")}</h3>
       {calls.error === undefined ? null : <Problem error={calls.error} onRetry={calls.again} />}
       {calls.value?.calls.length === 0 ? <p class="muted">{t("tool.noCalls")}</p> : null}
@@ -186,7 +186,7 @@ function Tool({ tool }: { tool: ToolEntry }) {
           </li>
         ))}
       </ul>
-    </aside>
+    </Sheet>
   );
 }
 

@@ -1,0 +1,232 @@
+// The pages against a sidecar of the test: sign-in, what a session offers, empty views, hostile data, the proof.
+
+import { FakeSocket, Refusal, answerWith, requests, until } from "./console-kit.js";
+import assert from "node:assert/strict";
+import test from "node:test";
+import { render } from "preact";
+import type { Feature, RunEventKind, RunSummary, Scope } from "@redflow/bindings";
+import { readFailure, readSession, session, toasts } from "../src/app.js";
+import { parsePlace, place, startRouter } from "../src/router.js";
+import { Shell } from "../src/shell.js";
+
+const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "settings"];
+const HOSTILE = '<img src=x onerror="alert(1)">\u202Eevil';
+const RUN = "019b76da-a800-7000-8000-000000000001";
+
+const offer = (features: Feature[] = FEATURES, scopes: Scope[] = ["read", "run", "deploy", "admin"]) => ({ name: "main", scopes, features, version: "9.9.9" });
+const summary = (more: Partial<RunSummary> = {}): RunSummary => ({
+  runId: RUN,
+  agent: { instance: "local", nodeId: "agent" },
+  name: HOSTILE,
+  status: "completed",
+  startedAt: 1_000,
+  endedAt: 3_000,
+  delivered: true,
+  tally: { iterations: 1, modelCalls: 1, toolCalls: 1, inputTokens: 10, outputTokens: 5, cachedTokens: 0, cost: 0.25 },
+  ...more,
+});
+const events = (kinds: RunEventKind[]) => kinds.map((event, index) => ({ runId: RUN, seq: index + 1, at: 1_000 + index * 500, agent: summary().agent, event }));
+const STEPS: RunEventKind[] = [
+  { type: "run_started", name: HOSTILE, maxIterations: 5, tools: ["t"] },
+  { type: "model_called", iteration: 1 },
+  { type: "model_answered", iteration: 1, action: "final", confidence: 0.9, durationMs: 400 },
+  { type: "run_finished", completed: true, stopReason: "final_answer", iterations: 1, durationMs: 1_500 },
+];
+const detail = { summary: summary(), events: events(STEPS), calls: [], result: { payload: HOSTILE }, refusedAnswer: undefined };
+
+/** An empty sidecar. `more` answers first. */
+const sidecar = (more: Record<string, unknown> = {}) =>
+  answerWith((method, path) => {
+    const [route = ""] = path.split("?");
+    const key = `${method} ${route}`;
+    if (key in more) {
+      return more[key];
+    }
+    const empty: Record<string, unknown> = {
+      "GET /api/session": offer(),
+      "GET /api/runs": { runs: [] },
+      "GET /api/flows": { revision: "r", flows: [] },
+      "GET /api/instances": { instances: [] },
+      "GET /api/stats": { from: "2026-01-01", to: "2026-01-02", by: "agent", keys: [], rows: [] },
+      "GET /api/flows/graph": { tabs: [], nodes: [], wires: [], diagnostics: [], omitted: 0, omittedParts: 0 },
+      "GET /api/deployment": { revision: "r", flows: [] },
+      "GET /api/catalogue": [],
+      "GET /api/tools": { tools: [], generation: 1 },
+      "GET /api/tokens": { tokens: [{ name: "main", scopes: ["admin"], isOwn: true }] },
+      "GET /api/config": { settings: [{ key: "listen", value: HOSTILE, isSet: true }] },
+    };
+    return empty[key];
+  });
+
+/** Opens the console at an address, and greets its sockets. */
+async function open(t: { after: (act: () => void) => void }, fragment: string): Promise<HTMLElement> {
+  const root = document.body.appendChild(document.createElement("div"));
+  FakeSocket.all.length = 0;
+  window.location.hash = fragment;
+  startRouter(window);
+  place.value = parsePlace(fragment);
+  readFailure.value = undefined;
+  const greeter = setInterval(() => {
+    for (const socket of FakeSocket.all) {
+      if (socket.sent.length === 0 && !socket.isClosed) {
+        socket.deliver({ type: "hello", version: "9.9.9", cursor: "0" });
+      }
+    }
+  }, 5);
+  t.after(() => {
+    clearInterval(greeter);
+    render(null, root);
+    root.remove();
+    session.value = undefined;
+    toasts.value = [];
+  });
+  render(<Shell />, root);
+  await readSession();
+  return root;
+}
+
+const text = (root: HTMLElement): string => root.textContent ?? "";
+
+test("without a session: sign-in, and the address stays", async (t) => {
+  let isIn = false;
+  answerWith((method, path, body) => {
+    if (path === "/api/session") {
+      return isIn ? offer() : new Refusal(401, "UNAUTHORIZED", "no session");
+    }
+    if (method === "POST" && path === "/sign-in") {
+      isIn = (body as { token: string }).token === "right";
+      return isIn ? offer() : new Refusal(401, "SIGN_IN_REFUSED", "The token is not valid.");
+    }
+    return path.startsWith("/api/runs") ? { runs: [] } : undefined;
+  });
+  const root = await open(t, "#/runs?status=failed");
+  await until("the form", () => root.querySelector("input[type=password]") !== null);
+  const type = async (token: string): Promise<void> => {
+    const field = root.querySelector<HTMLInputElement>("input[type=password]");
+    assert.ok(field);
+    field.value = token;
+    field.dispatchEvent(new window.Event("input", { bubbles: true }));
+    await until("the button", () => root.querySelector<HTMLButtonElement>("button[type=submit]")?.disabled === false);
+    root.querySelector("form")?.dispatchEvent(new window.Event("submit", { bubbles: true, cancelable: true }));
+  };
+  await type("wrong");
+  await until("the refusal", () => text(root).includes("SIGN_IN_REFUSED"));
+  await type("right");
+  await until("the page", () => text(root).includes("No run matches the filter."));
+  assert.equal(window.location.hash, "#/runs?status=failed");
+});
+
+test("a page that the session does not name is not in the menu and has no address", async (t) => {
+  sidecar({ "GET /api/session": offer(FEATURES.filter((name) => name !== "tools")) });
+  const root = await open(t, "#/tools");
+  await until("unknown", () => text(root).includes("There is no such page."));
+  assert.equal([...root.querySelectorAll("nav a")].some((link) => link.textContent === "Tools"), false);
+  sidecar();
+  await readSession();
+  await until("there", () => text(root).includes("There are no tools yet."));
+});
+
+const EMPTY: Record<string, RegExp> = {
+  "#/": /Nothing needs you.*There are no agents yet.*--flows FILE.*No runs yet/s,
+  "#/runs": /No runs yet.*Ask an agent/s,
+  "#/inbox": /No run waits for a person.*waits here for your answer/s,
+  "#/flow": /There is no flow yet.*--flows FILE/s,
+  "#/check": /Paste a flow/,
+  "#/usage": /Nothing was used in this period.*No run failed/s,
+  "#/models": /The flow has no model.*wire it to an agent/s,
+  "#/tools": /There are no tools yet.*tools\.yaml/s,
+  "#/settings": /No Node-RED is connected.*Tokens.*Configuration/s,
+};
+
+test("every page has one heading, and says what to do next when it is empty", async (t) => {
+  for (const [fragment, expected] of Object.entries(EMPTY)) {
+    sidecar();
+    const root = await open(t, fragment);
+    await until(`${fragment} shows ${expected.source}; it shows ${text(root)}`, () => expected.test(text(root)));
+    assert.equal(root.querySelectorAll("h1").length, 1, fragment);
+    for (const control of root.querySelectorAll("button, a, input, select, textarea")) {
+      const name = control.getAttribute("aria-label") ?? control.closest("label")?.textContent ?? control.textContent ?? "";
+      const label = control.id === "" ? "" : (root.querySelector(`label[for="${control.id}"]`)?.textContent ?? "");
+      assert.notEqual((name + label).trim(), "", `${fragment}: ${control.outerHTML}`);
+    }
+    render(null, root);
+    root.remove();
+  }
+});
+
+test("a run: hostile names stay text; its words are folded; the replay proves it", async (t) => {
+  sidecar({
+    [`GET /api/runs/${RUN}`]: detail,
+    [`GET /api/runs/${RUN}/iterations/1`]: { iteration: 1, prompt: { text: HOSTILE }, answer: { text: "the answer" }, confidence: 0.9, calls: [] },
+    [`POST /api/runs/${RUN}/replay`]: { equal: true, complete: true, runId: RUN, facts: 3, effects: 2, outcome: { type: "completed" }, difference: null },
+  });
+  const root = await open(t, `#/runs/${RUN}`);
+  await until("the step", () => text(root).includes("Show what was said"));
+  assert.equal(root.querySelectorAll("img, script").length, 0);
+  assert.match(text(root), /⟨202E⟩evil/);
+  assert.equal(text(root).includes("the answer"), false);
+  const press = (name: string): void => [...root.querySelectorAll<HTMLElement>("button")].find((button) => button.textContent?.trim() === name)?.click();
+  press("Show what was said");
+  await until("the answer", () => text(root).includes("the answer"));
+  press("Replay");
+  await until("the proof", () => text(root).includes("Proved equal: 3 facts, 2 effects."));
+  assert.equal(FakeSocket.all.filter(({ isClosed }) => !isClosed).length, 1);
+  assert.deepEqual(FakeSocket.all.at(-1)?.sent[0], { type: "subscribe", after: "0", runs: [RUN], deltas: true });
+});
+
+test("a replay that differs shows the line between its neighbours", async (t) => {
+  const difference = { line: 4, what: "effect", recorded: "digest aaa", replayed: "digest bbb", message: "The effect differs." };
+  sidecar({
+    [`GET /api/runs/${RUN}`]: detail,
+    [`GET /api/runs/${RUN}/iterations/1`]: { iteration: 1, prompt: { text: "" }, calls: [] },
+    [`POST /api/runs/${RUN}/replay`]: { equal: false, complete: true, runId: RUN, facts: 1, effects: 1, outcome: null, difference },
+    [`GET /api/runs/${RUN}/journal`]: { from: 3, lines: ["line three", "line four", "line five"], total: 9, next: 6 },
+  });
+  const root = await open(t, `#/runs/${RUN}`);
+  await until("the run", () => text(root).includes("Repeats every decision"));
+  [...root.querySelectorAll<HTMLElement>("button")].find((button) => button.textContent === "Replay")?.click();
+  await until("the lines", () => root.querySelectorAll(".difference li").length === 3);
+  assert.equal(root.querySelector(".difference li[aria-current]")?.textContent, "line four");
+  assert.deepEqual([root.querySelector("del")?.textContent, root.querySelector("ins")?.textContent], ["aaa", "bbb"]);
+  assert.ok(requests.includes(`GET /api/runs/${RUN}/journal?from=3&lines=3`));
+});
+
+test("the list is live: a run that ends changes its row, and a run that begins is read", async (t) => {
+  const rows = [summary({ status: "running", name: "First", endedAt: undefined as never, tally: undefined as never })].map(({ endedAt: _end, tally: _tally, ...rest }) => rest);
+  sidecar({ "GET /api/runs": { runs: rows } });
+  const root = await open(t, "#/runs");
+  await until("the row", () => root.querySelector(".row .status-running") !== null);
+  const socket = FakeSocket.all.at(-1);
+  assert.deepEqual(socket?.sent[0]?.["types"], ["run_started", "waiting_for_outcome", "run_finished"]);
+  const [, , , finish] = events(STEPS);
+  socket?.deliver({ type: "event", cursor: "1", event: { kind: "run", event: { ...finish, seq: 9 } } });
+  await until("ended", () => root.querySelector(".status-completed") !== null);
+  const reads = requests.filter((request) => request.startsWith("GET /api/runs?")).length;
+  const [begin] = events(STEPS);
+  socket?.deliver({ type: "event", cursor: "2", event: { kind: "run", event: { ...begin, runId: "other" } } });
+  await until("read again", () => requests.filter((request) => request.startsWith("GET /api/runs?")).length > reads);
+});
+
+test("an unknown run says so, with how to mend it; old pages stay while the sidecar is away", async (t) => {
+  sidecar({ [`GET /api/runs/${RUN}`]: new Refusal(404, "RUN_UNKNOWN", "There is no such run.") });
+  const root = await open(t, `#/runs/${RUN}`);
+  await until("the problem", () => text(root).includes("RUN_UNKNOWN There is no such run."));
+  assert.match(text(root), /How to mend it/);
+  FakeSocket.all.at(-1)?.break();
+  await until("away", () => /Away since/.test(text(root)));
+});
+
+test("a session that ends shows the sign-in", async (t) => {
+  sidecar();
+  const root = await open(t, "#/runs");
+  await until("the page", () => text(root).includes("No runs yet."));
+  FakeSocket.all.at(-1)?.deliver({ type: "closing", code: "UNAUTHORIZED", message: "The session has ended." });
+  await until("sign-in", () => root.querySelector("input[type=password]") !== null);
+});
+
+test("what the scopes do not allow is off, and names the scope", async (t) => {
+  sidecar({ "GET /api/session": offer(FEATURES, ["read"]) });
+  const root = await open(t, "#/settings");
+  await until("the page", () => text(root).includes("needs the scope admin"));
+  assert.equal(requests.some((request) => request.includes("/api/tokens") || request.includes("/api/config")), false);
+});
