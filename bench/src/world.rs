@@ -348,7 +348,7 @@ mod tests {
     use std::sync::Arc;
 
     fn statuses(store: &MemoryStore) -> Vec<RunStatus> {
-        store.list(&RunFilter::default()).into_iter().map(|run| run.status).collect()
+        store.list(&RunFilter::default()).runs.into_iter().map(|run| run.status).collect()
     }
 
     #[test]

@@ -11,6 +11,7 @@ import type {
   AgentDetail,
   AttachedState,
   CancelRequest,
+  CheckAnswer,
   CheckReport,
   CheckRequest,
   CodeEntry,
@@ -19,11 +20,13 @@ import type {
   DeployRequest,
   Deployment,
   EdgeRule,
+  FlowGraph,
   FlowList,
   Health,
   InstanceId,
   InstanceList,
-  IterationText,
+  IterationDetail,
+  JournalPage,
   JsonValue,
   ManifestTool,
   ModelList,
@@ -36,15 +39,19 @@ import type {
   ReplayReport,
   ResolveRequest,
   RunDetail,
+  RunErrorCode,
   RunEvent,
   RunId,
   RunList,
   RunStatus,
   RunSummary,
+  RunTree,
   Session,
   SignInCode,
   StartAnswer,
   StartRequest,
+  Stats,
+  StatsBy,
   TokenList,
   TokenRequest,
   ToolCallList,
@@ -80,10 +87,56 @@ export interface RunsFilter {
   agent?: NodeId | undefined;
   /** Only runs of agents of this instance; `local` is the sidecar's own flow. */
   instance?: InstanceId | undefined;
+  /** Only runs that started at this time or later, in milliseconds since 1970. */
+  since?: number | undefined;
+  /** Only runs that started before this time, in milliseconds since 1970. */
+  until?: number | undefined;
+  /** Only runs that failed with this code. */
+  code?: RunErrorCode | undefined;
+  /** Only runs whose id begins with this; listed by their ids. */
+  prefix?: string | undefined;
+  /** With `true`, only runs that no other run started. */
+  roots?: boolean | undefined;
   /** The most runs of one page, from 1 to 1000; 50 if left out. */
   limit?: number | undefined;
   /** Only runs that began before this one: `next` of the previous page. */
   before?: RunId | undefined;
+}
+
+/** Selects runs below a run. */
+export interface TreeFilter {
+  /** Only runs that follow this one: `next` of the previous page. */
+  after?: RunId | undefined;
+  /** The most runs of one page, from 1 to 500; 500 if left out. */
+  limit?: number | undefined;
+}
+
+/** Selects sums. */
+export interface StatsFilter {
+  /** What the sums are grouped by. */
+  by: StatsBy;
+  /** The first day, such as `2026-11-16`; 14 days in all if left out. */
+  from?: string | undefined;
+  /** The last day; today if left out. */
+  to?: string | undefined;
+}
+
+/** Selects events of a run. Only one of `after` and `before` can be given. */
+export interface EventPage {
+  /** Only events with a larger `seq`. */
+  after?: number | undefined;
+  /** Only events with a smaller `seq`: the last ones. */
+  before?: number | undefined;
+  /** The most events, from 1 to 1000. If left out: 1000 with `before`, else all. */
+  limit?: number | undefined;
+}
+
+/** Selects lines of a journal. */
+export interface JournalPageRequest {
+  /** The number of the first line, from 1; 1 if left out. */
+  from?: number | undefined;
+  /** The most lines, from 1 to 200; 200 if left out. */
+  lines?: number | undefined;
 }
 
 /**
@@ -166,6 +219,18 @@ export class RedflowClient {
     return this.#get(`/api/flows/${pathSegment(id)}`, options);
   }
 
+  /** One tab or subflow of an active flow as a drawing: its nodes, wires and problems. */
+  async flowGraph(request: CallOptions & { tab?: NodeId | undefined; instance?: InstanceId | undefined } = {}): Promise<FlowGraph> {
+    const { tab, instance, ...options } = request;
+    return this.#transport.json({ ...options, path: "/api/flows/graph", query: { tab, instance } });
+  }
+
+  /** Checks a flow without deploying it, and draws one tab or subflow of it. */
+  checkAndDraw(flows: JsonValue, request: CallOptions & { profile?: Profile | undefined; tab?: NodeId | undefined } = {}): Promise<CheckAnswer> {
+    const { profile, tab, ...options } = request;
+    return this.#post("/api/flows/check", { flows, profile, tab, graph: true }, options);
+  }
+
   /** Checks a flow without deploying it. */
   check(flows: JsonValue, profile?: Profile, options?: CallOptions): Promise<CheckReport> {
     const request: CheckRequest = profile === undefined ? { flows } : { flows, profile };
@@ -222,9 +287,9 @@ export class RedflowClient {
   }
 
   /** One page of runs, newest first. */
-  runs({ status, agent, instance, limit, before }: RunsFilter = {}, options?: CallOptions): Promise<RunList> {
+  runs({ status, roots, ...filter }: RunsFilter = {}, options?: CallOptions): Promise<RunList> {
     const statuses = typeof status === "string" ? status : status?.join(",");
-    const query = { status: statuses, agent, instance, limit, before };
+    const query = { status: statuses, ...filter, roots: roots?.toString() };
     return this.#transport.json({ ...options, path: "/api/runs", query });
   }
 
@@ -255,15 +320,46 @@ export class RedflowClient {
     return this.#get(`/api/runs/${pathSegment(id)}`, options);
   }
 
-  /** The texts of one iteration of a run: the question, the answer, the inputs and results of tools. Long ones are cut. */
-  async runTexts(id: RunId, iteration: number, options?: CallOptions): Promise<IterationText> {
-    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/texts`, query: { iteration } });
+  /** One run as a list shows it. */
+  async runSummary(id: RunId, options?: CallOptions): Promise<RunSummary> {
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}`, query: { only: "summary" } });
   }
 
-  /** The events of a run so far. */
-  async runEvents(id: RunId, request: CallOptions & { after?: number | undefined } = {}): Promise<RunEvent[]> {
-    const { after, ...options } = request;
-    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/events`, query: { after } });
+  /** The runs that a run has started, and those that they have started: each after its parent. */
+  async runTree(id: RunId, { after, limit }: TreeFilter = {}, options?: CallOptions): Promise<RunTree> {
+    const query = { after, limit };
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/tree`, query });
+  }
+
+  /**
+   * What runs have used by UTC day, and by agent, model, tool or code.
+   *
+   * @example
+   * ```ts
+   * const { keys, rows } = await client.stats({ by: "model", from: "2026-11-01", to: "2026-11-16" });
+   * for (const { day, key, cost } of rows) {
+   *   console.log(day, keys[key]?.key, cost ?? 0);
+   * }
+   * ```
+   */
+  async stats({ by, from, to }: StatsFilter, options?: CallOptions): Promise<Stats> {
+    return this.#transport.json({ ...options, path: "/api/stats", query: { by, from, to } });
+  }
+
+  /**
+   * One iteration of a run: the question, the answer, the inputs and results of tools. Each text is cut at 64 KiB; with `full`
+   * there are up to 4 MiB together.
+   */
+  async runIteration(id: RunId, iteration: number, request: CallOptions & { full?: boolean | undefined } = {}): Promise<IterationDetail> {
+    const { full, ...options } = request;
+    const path = `/api/runs/${pathSegment(id)}/iterations/${iteration}`;
+    return this.#transport.json({ ...options, path, query: { full: full === true ? "true" : undefined } });
+  }
+
+  /** The events of a run so far: all, or at most `limit` of them, those after or the last ones before a `seq`. */
+  async runEvents(id: RunId, request: CallOptions & EventPage = {}): Promise<RunEvent[]> {
+    const { after, before, limit, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/events`, query: { after, before, limit } });
   }
 
   /**
@@ -287,6 +383,17 @@ export class RedflowClient {
   /** The journal of a run, byte for byte, for `redflow replay`. */
   async journal(id: RunId, options?: CallOptions): Promise<string> {
     return this.#transport.text({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, accept: "application/jsonl" });
+  }
+
+  /** Lines of the journal of a run: at most `lines` of them, up to 200 and 1 MiB. */
+  async journalPage(id: RunId, request: CallOptions & JournalPageRequest = {}): Promise<JournalPage> {
+    const { from = 1, lines, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, query: { from, lines } });
+  }
+
+  /** A report of a run to show to others, as Markdown: what it did, without what was said. It cannot be replayed. */
+  async runReport(id: RunId, options?: CallOptions): Promise<string> {
+    return this.#transport.text({ ...options, path: `/api/runs/${pathSegment(id)}/report`, accept: "text/markdown" });
   }
 
   /** Cancels a run. Resolves when the store has recorded it. */

@@ -6,9 +6,18 @@
  */
 export * from "./types.js";
 export { RedflowClient } from "./client.js";
-export type { ClientOptions, RunsFilter, StartOptions } from "./client.js";
+export type {
+  ClientOptions,
+  EventPage,
+  JournalPageRequest,
+  RunsFilter,
+  StartOptions,
+  StatsFilter,
+  TreeFilter,
+} from "./client.js";
 export { RedflowError } from "./error.js";
 export type { EventsItem, EventsOptions, EventsState, EventsTiming } from "./events.js";
 export type { FollowOptions, FollowTiming } from "./follow-run.js";
 export type { CallOptions } from "./http.js";
 export type { AbortSignalLike, FetchLike, WebSocketConstructor, WebSocketLike } from "./platform.js";
+export * from "./timeline.js";

@@ -3018,48 +3018,6 @@ difference?: Difference,
 problem?: StoreProblem, };
 
 /**
- * The texts of one iteration of a run, for people. Each one has a limit.
- */
-export type IterationText = { 
-/**
- * The number of the iteration, from 1.
- */
-iteration: number, 
-/**
- * What is new to the model: the input in the first iteration, then the results of tools.
- */
-prompt: string, 
-/**
- * The answer of the model with its tool calls; absent while there is none.
- */
-answer?: string, 
-/**
- * The tool calls, oldest first. A call that was not made is not in the journal.
- */
-calls: Array<CallText>, 
-/**
- * The payload that left the agent, if the run ended in this iteration.
- */
-output?: string, };
-
-/**
- * The texts of a tool call.
- */
-export type CallText = { 
-/**
- * The id of the call.
- */
-callId: CallId, 
-/**
- * The input.
- */
-input: string, 
-/**
- * The output, or why the call failed; absent while it is unknown.
- */
-result?: string, };
-
-/**
  * What is wrong with a stored run.
  */
 export type StoreProblem = { 
@@ -3702,7 +3660,15 @@ flows: JsonValue,
 /**
  * How strictly agents are read; absent for the server's own setting.
  */
-profile?: Profile, };
+profile?: Profile, 
+/**
+ * Whether the answer has a drawing of the flow.
+ */
+graph?: boolean, 
+/**
+ * The tab or subflow to draw; absent for the first tab.
+ */
+tab?: NodeId, };
 
 /**
  * Starts an agent, or fires an inject node.
@@ -3771,7 +3737,12 @@ runs: Array<RunSummary>,
 /**
  * Pass it as `before` to get the next page; absent on the last page.
  */
-next?: RunId, };
+next?: RunId, 
+/**
+ * When the last run started that was looked at, if the search stopped there. Older runs may match: go on with
+ * `next`.
+ */
+searchedTo?: number, };
 
 /**
  * Cancels a run.
@@ -4015,13 +3986,22 @@ from: number,
  */
 lines: Array<string>, 
 /**
+ * The bytes of the only line, if it is longer than a page, so that `lines` has its beginning; absent if all
+ * lines are whole.
+ */
+cut?: number, 
+/**
  * All lines of the journal.
  */
 total: number, 
 /**
  * Pass it as `from` to get the next page; absent on the last page.
  */
-next?: number, };
+next?: number, 
+/**
+ * Why the journal is not complete; absent if it is.
+ */
+problem?: StoreProblem, };
 
 /**
  * A run below another one.
@@ -4088,7 +4068,8 @@ searchedTo?: number, };
  */
 export type StatsKey = { 
 /**
- * The id of an agent, the name of a model or a tool, or a code. Empty for all other keys together.
+ * The id of an agent, the name of a model, the id or the name of a tool, or a code. Empty for all other keys
+ * together.
  */
 key: string, 
 /**
@@ -4113,7 +4094,7 @@ day: string,
  */
 key: number, 
 /**
- * Runs that ended. Grouped by tool: 0.
+ * Runs that ended. A run with several models counts for the one that answered last. Grouped by tool: 0.
  */
 runs: number, 
 /**
@@ -4141,9 +4122,30 @@ cachedTokens: number,
  */
 cost?: number, 
 /**
- * The time of runs or calls, in milliseconds.
+ * The time of the calls, in milliseconds; grouped by code, the time of the runs.
  */
 ms: number, };
+
+/**
+ * The answer to a check of a flow.
+ */
+export type CheckAnswer = { 
+/**
+ * The drawing that was asked for; absent if the whole flow is refused.
+ */
+graph?: FlowGraph, 
+/**
+ * Whether there are no errors. Warnings do not count, unless they were denied.
+ */
+ok: boolean, 
+/**
+ * The problems: errors first, then in the order of the file.
+ */
+diagnostics: Array<Diagnostic>, 
+/**
+ * The number of further problems of each code, if the list was cut.
+ */
+omitted?: { [code: string]: number }, };
 
 /**
  * A flow as a drawing.
@@ -4168,7 +4170,11 @@ diagnostics: Array<Diagnostic>,
 /**
  * Nodes that are not in `nodes`, because there are too many.
  */
-omitted: number, };
+omitted: number, 
+/**
+ * Tabs, wires and problems that are not listed, because there are too many.
+ */
+omittedParts: number, };
 
 /**
  * A tab or a subflow.
@@ -4249,7 +4255,7 @@ port?: number,
  */
 to: NodeId, 
 /**
- * What it is for.
+ * What it is for. A key that a model names is `data`.
  */
 kind: EdgeKind, };
 

@@ -16,7 +16,7 @@ function checkOutput(input, file = "-") {
   return spawnSync(process.execPath, [script, file], { input, encoding: "utf8" });
 }
 
-test("the package exports its tables and its client", () => {
+test("the package exports its tables, its client and the timeline", () => {
   assert.deepEqual(Object.keys(bindings).sort(), [
     "BRIDGE_PROTOCOL",
     "BRIDGE_TAG",
@@ -25,9 +25,23 @@ test("the package exports its tables and its client", () => {
     "CURSOR_START",
     "EDGE_TABLE",
     "EVENTS_PROTOCOL",
+    "MAX_CALLS",
+    "MAX_REMARKS",
+    "MAX_ROW_CHARS",
+    "MAX_STEPS",
+    "MAX_TEXT_CHARS",
     "RedflowClient",
     "RedflowError",
     "TOKEN_PROTOCOL_PREFIX",
+    "activeCalls",
+    "applyEvents",
+    "confidences",
+    "cutText",
+    "emptyTimeline",
+    "isWaiting",
+    "unansweredReason",
+    "usedBy",
+    "waitingCalls",
   ]);
   assert.ok(samples.rows > 10);
 });

@@ -11,6 +11,8 @@ import { englishTexts, pageOf, scriptOf } from "./node-html.mjs";
 const module = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(module, "dist");
 const manifest = JSON.parse(readFileSync(join(module, "package.json"), "utf8"));
+/** The sources of the timeline. */
+const timeline = join(module, "..", "console", "src", "timeline");
 /** The node types of the palette, which `cargo xtask codegen` writes. */
 const nodes = JSON.parse(readFileSync(join(module, "..", "schemas", "nodes.json"), "utf8"));
 
@@ -28,11 +30,16 @@ function compile(project) {
 async function buildEditor() {
   const [source, output] = [join(module, "src", "editor"), join(module, "editor-build")];
   rmSync(output, { recursive: true, force: true });
+  // The timeline, which the console has too. Its files are modules; those of this package are not.
+  mkdirSync(join(output, "timeline"), { recursive: true });
+  writeFileSync(join(output, "timeline", "package.json"), '{ "type": "module" }\n');
+  compile(join(module, "timeline.tsconfig.json"));
   compile(join(source, "tsconfig.json"));
   const entry = join(output, "editor", "main.mjs");
-  const script = await build({ entryPoints: [entry], bundle: true, write: false, format: "iife", target: "es2022" });
+  const script = await build({ entryPoints: [entry], bundle: true, write: false, format: "iife", target: "es2022", metafile: true });
+  const styles = [join(timeline, "timeline.css"), join(source, "redflow-editor.css")];
   const parts = {
-    "/* redflow-editor.css */": readFileSync(join(source, "redflow-editor.css"), "utf8"),
+    "/* redflow-editor.css */": styles.map((path) => readFileSync(path, "utf8")).join(""),
     "/* main.mts */": script.outputFiles[0].text,
   };
   let page = readFileSync(join(source, "redflow-editor.html"), "utf8");
@@ -41,11 +48,12 @@ async function buildEditor() {
     page = page.replace(placeholder, () => part.replace(/<\/(script|style)/gi, "<\\/$1"));
   }
   mkdirSync(join(dist, "editor"), { recursive: true });
+  writeFileSync(join(dist, "editor", "THIRD-PARTY.txt"), notices(Object.keys(script.metafile.inputs)));
   writeFileSync(join(dist, "editor", "redflow-editor.html"), page);
   for (const language of readdirSync(join(source, "locales"))) {
     const folder = join(source, "locales", language);
     const areas = readdirSync(folder).map((name) => [name.replace(/\.json$/, ""), JSON.parse(readFileSync(join(folder, name), "utf8"))]);
-    const texts = Object.fromEntries(areas);
+    const texts = merge(Object.fromEntries(areas), timelineTexts(language));
     if (language === "en-US") {
       merge(texts.nodes, englishTexts(nodes));
       merge(texts.phrases, createRequire(import.meta.url)(join(dist, "sentence.js")).ENGLISH);
@@ -53,6 +61,28 @@ async function buildEditor() {
     mkdirSync(join(dist, "editor", "locales", language), { recursive: true });
     writeFileSync(join(dist, "editor", "locales", language, "redflow-editor.json"), JSON.stringify(texts));
   }
+}
+
+/** The licences of the packages in the bundle that are not ours. */
+function notices(inputs) {
+  const names = inputs.map((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]);
+  const texts = [...new Set(names)].filter((name) => name !== undefined && !name.startsWith("@redflow/")).sort((a, b) => (a < b ? -1 : 1)).map((name) => {
+    const folder = join(module, "node_modules", name);
+    const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, "LICENSE"), "utf8").trim()}\n`;
+  });
+  return `redflow-editor.html contains code of these packages.\n\n${texts.join("\n")}`;
+}
+
+/** The texts of the timeline as Node-RED needs them: a tree, with the places of values between underscores. */
+function timelineTexts(language) {
+  const words = JSON.parse(readFileSync(join(timeline, "words", `${language.slice(0, 2)}.json`), "utf8"));
+  const tree = {};
+  for (const [key, value] of Object.entries(words)) {
+    const written = value.replace(/\{(\w+)\}/g, "__$1__");
+    merge(tree, key.split(".").reduceRight((inner, name) => ({ [name]: inner }), written));
+  }
+  return tree;
 }
 
 /** Adds the entries of a tree to another one. */

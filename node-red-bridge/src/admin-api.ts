@@ -6,7 +6,7 @@
 // GET  redflow/runtimes/:id/runs/:run              -> RunDetail              redflow.read
 // GET  redflow/runtimes/:id/runs/:run/events?after -> RunEvent[]             redflow.read
 // GET  redflow/runtimes/:id/runs/:run/text         -> LiveText, or {}        redflow.read
-// GET  redflow/runtimes/:id/runs/:run/texts?iteration -> IterationText      redflow.read
+// GET  redflow/runtimes/:id/runs/:run/iterations/:number -> IterationDetail redflow.read
 // POST redflow/runtimes/:id/runs/:run/cancel   CancelRequest  -> RunSummary  redflow.write
 // POST redflow/runtimes/:id/runs/:run/resolve  ResolveRequest -> RunSummary  redflow.write
 // GET  redflow/runtimes/:id/codes/:code            -> CodeEntry              redflow.read

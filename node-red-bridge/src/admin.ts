@@ -63,9 +63,9 @@ export function serveEditor(RED: Red): void {
     await InstanceRuns.forRuntime(runtime).requireOwn(run);
     return { json: LiveTexts.forRuntime(runtime).follow(run) ?? {} };
   });
-  get("runtimes/:id/runs/:run/texts", (request) => {
-    const iteration = numberOf(queryOf(request), "iteration", 1, MAX_SEQ);
-    return InstanceRuns.forRuntime(runtimeOf(request)).texts(runOf(request), iteration ?? 1);
+  get("runtimes/:id/runs/:run/iterations/:number", (request) => {
+    const number = numberOf(new URLSearchParams(request.params), "number", 1, MAX_SEQ);
+    return InstanceRuns.forRuntime(runtimeOf(request)).iteration(runOf(request), number ?? 1);
   });
   post("runtimes/:id/check", read, (request) => check(RED, runtimeOf(request), requireBody(request)));
   for (const verb of ["test", "list"] as const) {

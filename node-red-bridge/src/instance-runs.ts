@@ -57,10 +57,10 @@ export class InstanceRuns {
     return response;
   }
 
-  /** The recorded texts of one iteration. */
-  async texts(run: string, iteration: number): Promise<ApiResponse> {
+  /** One recorded iteration. */
+  async iteration(run: string, number: number): Promise<ApiResponse> {
     await this.requireOwn(run);
-    return this.runtime.api.request("GET", `/api/runs/${run}/texts?iteration=${iteration}`);
+    return this.runtime.api.request("GET", `/api/runs/${run}/iterations/${number}`);
   }
 
   /** Cancels a run, or reports the outcome of the call that it waits for. */

@@ -87,7 +87,7 @@ test("hides a run of another Node-RED on every route", async (t) => {
     await RED.request("GET", `${at}/events`),
     await RED.request("GET", `${at}/events?after=99`),
     await RED.request("GET", `${at}/text`),
-    await RED.request("GET", `${at}/texts?iteration=1`),
+    await RED.request("GET", `${at}/iterations/1`),
     await RED.request("POST", `${at}/cancel`, { body: {} }),
     await RED.request("POST", `${at}/resolve`, { body: { callId: "c", result: {} } }),
   ];
@@ -101,8 +101,8 @@ test("forwards actions on our runs and requests the owner once", async (t) => {
     if (method === "POST") {
       return [200, summary("r")];
     }
-    if (url.includes("/texts")) {
-      return [200, { iteration: 2, prompt: "?", calls: [] }];
+    if (url.includes("/iterations")) {
+      return [200, { iteration: 2, prompt: { text: "?" }, calls: [] }];
     }
     return url.includes("/events") ? [200, [event(4)]] : [200, { summary: summary("r"), calls: [] }];
   });
@@ -112,8 +112,8 @@ test("forwards actions on our runs and requests the owner once", async (t) => {
   assert.equal((await RED.request("POST", `${at}/resolve`, { body: resolve })).status, 200);
   assert.deepEqual((await RED.request("GET", `${at}/events?after=3`)).body, [event(4)]);
   assert.deepEqual((await RED.request("GET", `${at}/text`)).body, {}, "no text is known yet");
-  assert.equal((await RED.request("GET", `${at}/texts?iteration=2`)).body.prompt, "?");
-  const reads = ["GET /api/runs/r/events?after=3", "GET /api/runs/r/texts?iteration=2"];
+  assert.equal((await RED.request("GET", `${at}/iterations/2`)).body.prompt.text, "?");
+  const reads = ["GET /api/runs/r/events?after=3", "GET /api/runs/r/iterations/2"];
   const expected = ["GET /api/runs/r", "POST /api/runs/r/cancel", "POST /api/runs/r/resolve", ...reads];
   assert.deepEqual(requested(), expected);
   assert.deepEqual([requests[1].body, requests[2].body], [{ reason: "by hand" }, resolve]);
@@ -132,7 +132,7 @@ test("refuses ids with paths, invalid bodies and forms without a request to the 
     ["GET", `/redflow/runtimes/rt/runs/${"a".repeat(129)}`, [404, "RUN_UNKNOWN"]],
     ["GET", "/redflow/runtimes/rt/runs/r/events?after=-1", [400, "REQUEST_INVALID"]],
     ["GET", "/redflow/runtimes/rt/runs/r/events?after=99999999999", [400, "REQUEST_INVALID"]],
-    ["GET", "/redflow/runtimes/rt/runs/r/texts?iteration=0", [400, "REQUEST_INVALID"]],
+    ["GET", "/redflow/runtimes/rt/runs/r/iterations/0", [400, "REQUEST_INVALID"]],
     ["GET", "/redflow/runtimes/rt/codes/..", [404, "NOT_FOUND"]],
     ["GET", "/redflow/runtimes/rt/codes/model_missing", [404, "NOT_FOUND"]],
     ["GET", "/redflow/runtimes/__proto__/runs", [404, "NOT_FOUND"]],

@@ -7,7 +7,7 @@ import { findAgent } from "../editor-build/editor/agent-place.mjs";
 const nodes = ["a", "in-side"].map((id) => ({ id, type: "agent-core" }));
 nodes.push({ id: "i-1", type: "subflow:s" }, { id: "i2", type: "subflow:t" }, { id: "x", type: "debug" });
 const place = (id) => {
-  const found = findAgent(id, (one) => nodes.find((node) => node.id === one) ?? null);
+  const found = findAgent(id, (one) => nodes.find((node) => node.id === one));
   return found && [found.agent.id, found.instance?.id];
 };
 

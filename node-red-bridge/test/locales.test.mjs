@@ -15,7 +15,7 @@ const manifest = JSON.parse(read("package.json"));
 const nodes = JSON.parse(readFileSync(`${module}/../schemas/nodes.json`, "utf8"));
 const types = nodes.map(({ type }) => type);
 const english = catalogue("en-US");
-const areas = readdirSync(`${module}/src/editor/locales/en-US`).map((name) => name.replace(/\.json$/, ""));
+const areas = [...readdirSync(`${module}/src/editor/locales/en-US`).map((name) => name.replace(/\.json$/, "")), "timeline"];
 
 test("every language has the same keys and placeholders", () => {
   assert.deepEqual(LANGUAGES, ["de", "en-US", "es"]);
@@ -41,8 +41,8 @@ test("every used key exists, and every key is used", () => {
   assert.equal(`${manifest.name}/${plugin}`, NAMESPACE);
   const used = new Set();
   const prefixes = new Set();
-  const files = ["dist/nodes", "src/editor"].flatMap((folder) => readdirSync(`${module}/${folder}`).map((name) => `${folder}/${name}`));
-  for (const file of files.filter((name) => /\.(html|mts)$/.test(name))) {
+  const files = ["dist/nodes", "src/editor", "../console/src/timeline"].flatMap((folder) => readdirSync(`${module}/${folder}`).map((name) => `${folder}/${name}`));
+  for (const file of files.filter((name) => /\.(html|mts|tsx?)$/.test(name))) {
     const source = read(file);
     for (const [, keys] of source.matchAll(/data-i18n="([^"]*)"/g)) {
       for (const key of keys.split(";").map((key) => key.replace(/^\[\w+\]/, ""))) {

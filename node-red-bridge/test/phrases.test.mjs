@@ -11,7 +11,7 @@ const subscribed = new Map();
 const [nodes, drawn] = [new Map(), []];
 globalThis.RED = {
   _: translator("de"),
-  nodes: { node: (id) => nodes.get(id) ?? null },
+  nodes: { node: (id) => nodes.get(id) },
   comms: { subscribe: (topic, listener) => subscribed.set(topic, listener) },
   view: { redrawStatus: (node) => drawn.push(node.status.text) },
 };

@@ -35,7 +35,7 @@ const FILES = [
   /^dist\/[a-z-]+(\/[a-z-]+)?\.js$/,
   /^dist\/nodes\/[a-z.-]+\.(js|html)$/,
   /^dist\/nodes\/icons\/redflow-[a-z-]+\.svg$/,
-  /^dist\/editor\/redflow-editor\.html$/,
+  /^dist\/editor\/(redflow-editor\.html|THIRD-PARTY\.txt)$/,
   new RegExp(`^dist/(editor|nodes)/locales/${LANGUAGES}/[a-z.-]+\\.(json|html)$`),
   /^examples\/\d\d-[a-z-]+\.json$/,
 ];
@@ -165,7 +165,7 @@ test("the package contains the needed files and no others", (t) => {
   t.diagnostic(`${files.length} files, ${size} bytes packed, ${unpackedSize} bytes unpacked`);
   const names = files.map((file) => file.path);
   assert.deepEqual(names.filter((name) => !FILES.some((pattern) => pattern.test(name))), []);
-  const needed = ["LICENSE", "README.md", "package.json", ...Object.values(manifest["node-red"].plugins)];
+  const needed = ["LICENSE", "README.md", "package.json", "dist/editor/THIRD-PARTY.txt", ...Object.values(manifest["node-red"].plugins)];
   needed.push(...sets.flatMap(([, file]) => [file, file.replace(/\.js$/, ".html")]));
   assert.deepEqual(needed.filter((name) => !names.includes(name)), []);
   for (const { path, size: bytes } of files) {

@@ -24,10 +24,10 @@ const KEYS = {
   away: ["runs.runtime.away", "phrases.away_nothing_listens"],
   notChecked: ["phrases.token_refused"],
   notice: ["runs.notice.waits", "runs.notice.answer", "runs.notice.close"],
-  reading: ["runs.texts.asking", "runs.last.final", "runs.model.tool", "runs.tool.worked", "runs.model.final", "runs.end.answered", "runs.used.tokens"],
-  none: ["runs.texts.none"],
-  summaries: ["prompt", "answer", "input", "result", "output"].map((name) => `runs.texts.${name}`),
-  unread: ["runs.texts.failed"],
+  reading: ["texts.asking", "last.final", "model.tool", "tool.worked", "model.final", "end.answered", "used.tokens"].map(inTimeline),
+  none: ["timeline.texts.none"],
+  summaries: ["prompt", "answer", "input", "result", "output"].map((name) => `timeline.texts.${name}`),
+  unread: ["timeline.texts.failed"],
 };
 
 /** Words that languages share. */
@@ -39,6 +39,10 @@ function rows(...names) {
 
 function inTest(name) {
   return `fields.test.${name}`;
+}
+
+function inTimeline(name) {
+  return `timeline.${name}`;
 }
 
 async function screensIn(language) {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { isOutdated, openQuestions } from "../editor-build/editor/sidebar-run.mjs";
-import { applyEvents, emptyTimeline } from "../editor-build/editor/timeline.mjs";
+import { applyEvents, emptyTimeline } from "@redflow/bindings";
 
 const timelineOf = (...kinds) =>
   applyEvents(emptyTimeline(), kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: index, agent: { instance: "i", nodeId: "a" }, event })));

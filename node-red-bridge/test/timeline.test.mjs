@@ -1,235 +1,56 @@
-// Builds the timeline of a run from its events, in any order and with repetitions.
+// What the editor's bundle contains: the timeline of the console and nothing else of it, and no package that needs a notice and
+// has none.
 
 import assert from "node:assert/strict";
-import test from "node:test";
-import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeCalls, isWaiting, waitingCalls, unansweredReason, usedBy } from "../editor-build/editor/timeline.mjs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 
-const agent = { instance: "i", nodeId: "a" };
-const numbered = (kinds) => kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: 1_000 + index, agent, event }));
-const build = (...batches) => batches.reduce((timeline, batch) => applyEvents(timeline, batch), emptyTimeline());
-const publicPart = (timeline) => {
-  const { seq, name, steps, stepsLeftOut, remarks, remarksLeftOut, last, end, answersUsed, debug, unknown } = timeline;
-  const plain = steps.map(({ iteration, model, failedModels, tools }) => ({ iteration, model, failedModels, tools }));
-  return { seq, name, steps: plain, stepsLeftOut, remarks, remarksLeftOut, last, end, answersUsed, debug, unknown };
-};
+const module = fileURLToPath(new URL("..", import.meta.url));
+const shared = `${module}/../console/src/timeline`;
+const read = (path) => readFileSync(`${module}/${path}`, "utf8");
 
-const EVENTS = numbered([
-  { type: "run_started", name: "Desk", maxIterations: 5, tools: ["calculator"] },
-  { type: "memory_recalled", messages: 2 },
-  { type: "model_called", iteration: 1, preview: "How much?" },
-  { type: "model_answered", iteration: 1, action: "tool", tool: "calculator", confidence: 0.5, durationMs: 12, preview: "{…}" },
-  { type: "tool_called", iteration: 1, tool: "calculator", callId: "c1", preview: "1+1" },
-  { type: "tool_returned", iteration: 1, tool: "calculator", callId: "c1", success: true, durationMs: 3, preview: "2" },
-  { type: "model_called", iteration: 2, preview: "2" },
-  { type: "model_answered", iteration: 2, action: "final", confidence: 0.9, durationMs: 7, usage: { inputTokens: 1, outputTokens: 2 } },
-  { type: "run_finished", completed: true, stopReason: "final_answer", iterations: 2, durationMs: 40 },
-]);
+/** The files of the bundle, by the folder they are in. */
+async function inputs() {
+  const { metafile } = await build({ absWorkingDir: module, entryPoints: ["editor-build/editor/main.mjs"], bundle: true, write: false, metafile: true, logLevel: "silent" });
+  return Object.keys(metafile.inputs);
+}
 
-test("builds the steps of a run", () => {
-  const timeline = build(EVENTS);
-  assert.equal(timeline.seq, 9);
-  assert.equal(timeline.name, "Desk");
-  assert.equal(timeline.maxIterations, 5);
-  assert.equal(timeline.debug, true);
-  assert.deepEqual(confidences(timeline), [{ iteration: 1, confidence: 0.5 }, { iteration: 2, confidence: 0.9 }]);
-  const [first, second] = timeline.steps;
-  assert.deepEqual(first.model, {
-    open: false, askedAt: 1_002, answeredAt: 1_003, action: "tool", tool: "calculator",
-    confidence: 0.5, durationMs: 12,
-  });
-  assert.deepEqual(first.tools, [{
-    open: false, tool: "calculator", callId: "c1", calledAt: 1_004, returnedAt: 1_005, success: true,
-    durationMs: 3,
-  }]);
-  assert.equal(second.model.action, "final");
-  assert.deepEqual(second.tools, []);
-  assert.deepEqual(timeline.last, { is: "answered", action: "final", at: 1_007, iteration: 2 });
-  assert.equal(timeline.end.durationMs, 40);
-  assert.deepEqual(activeCalls(timeline), []);
-});
-
-test("repetitions, batches and order do not change the timeline", () => {
-  const once = publicPart(build(EVENTS));
-  assert.deepEqual(publicPart(build(EVENTS, EVENTS)), once);
-  assert.deepEqual(publicPart(build([...EVENTS].reverse())), once);
-  assert.deepEqual(publicPart(build(EVENTS.slice(4), EVENTS.slice(0, 4), EVENTS.slice(2, 6))), once);
-  assert.deepEqual(publicPart(build(...EVENTS.map((event) => [event]))), once);
-});
-
-test("seq stops before a missing event", () => {
-  assert.equal(build([EVENTS[0], EVENTS[1], EVENTS[3]]).seq, 2);
-  assert.equal(build([EVENTS[0], EVENTS[1], EVENTS[3]], [EVENTS[2]]).seq, 4);
-});
-
-test("finds the running call", () => {
-  const upTo = (count) => activeCalls(build(EVENTS.slice(0, count)));
-  assert.deepEqual(upTo(2), []);
-  assert.deepEqual(upTo(3), [{ iteration: 1, since: 1_002 }]);
-  assert.deepEqual(upTo(4), []);
-  assert.deepEqual(upTo(5), [{ iteration: 1, since: 1_004, callId: "c1" }]);
-  assert.deepEqual(upTo(7), [{ iteration: 2, since: 1_006 }]);
-});
-
-const called = (callId, tool = "look") => ({ type: "tool_called", iteration: 1, tool, callId });
-const returned = (callId, more = {}) => ({ type: "tool_returned", iteration: 1, tool: "look", callId, success: true, durationMs: 3, ...more });
-const unknown = (callId) => ({ type: "waiting_for_outcome", iteration: 1, tool: "look", callId, reason: "a crash" });
-
-test("keeps each of several calls of one answer, in the order in which they began", () => {
-  const events = numbered([
-    { type: "model_called", iteration: 1 },
-    { type: "model_answered", iteration: 1, action: "tool", tools: ["look", "mail", "look"], durationMs: 5 },
-    ...[called("c1"), called("c2", "mail"), called("c3")],
-    ...[returned("c3", { durationMs: 1 }), returned("c1", { success: false, error: "no" })],
-  ]);
-  for (const order of [events, [...events].reverse()]) {
-    const { steps: [step], last } = build(order);
-    assert.deepEqual(step.model.tools, ["look", "mail", "look"]);
-    const shown = step.tools.map(({ callId, tool, open, success, durationMs }) => ({ callId, tool, open, success, durationMs }));
-    assert.deepEqual(shown, [
-      { callId: "c1", tool: "look", open: false, success: false, durationMs: 3 },
-      { callId: "c2", tool: "mail", open: true, success: undefined, durationMs: undefined },
-      { callId: "c3", tool: "look", open: false, success: true, durationMs: 1 },
-    ]);
-    assert.deepEqual(last, { is: "returned", tool: "look", callId: "c1", success: false, at: 1_006, iteration: 1 });
+test("the bundle has the timeline, and nothing else of the console", async () => {
+  const files = await inputs();
+  const timeline = files.filter((path) => path.startsWith("editor-build/timeline/")).map((path) => path.replace("editor-build/timeline/", "").replace(/\.js$/, ""));
+  assert.ok(timeline.includes("timeline") && timeline.includes("resolve") && timeline.includes("cancel"), timeline.join());
+  for (const name of timeline) {
+    assert.ok(existsSync(`${shared}/${name}.ts`) || existsSync(`${shared}/${name}.tsx`), `${name} is not in console/src/timeline`);
   }
-  assert.deepEqual(activeCalls(build(events)).map(({ callId }) => callId), ["c2"]);
-  assert.deepEqual(build(events.slice(0, 2)).last, { is: "answered", action: "tool", tools: ["look", "mail", "look"], at: 1_001, iteration: 1 });
+  const others = files.filter((path) => !/^(editor-build|\.\.\/bindings\/dist|node_modules\/(preact|@preact\/signals|@preact\/signals-core))\//.test(path));
+  assert.deepEqual(others, []);
+  assert.equal(files.filter((path) => path.endsWith("preact.mjs")).length, 1, "one Preact");
 });
 
-test("waits only when nothing runs, with all questions", () => {
-  const events = numbered([...["c1", "c2", "c3"].map((id) => called(id)), unknown("c1"), unknown("c3"), returned("c2"), returned("c1")]);
-  const upTo = (count) => build(events.slice(0, count));
-  assert.deepEqual([isWaiting(upTo(5)), waitingCalls(upTo(5)).length], [false, 2]);
-  assert.deepEqual([isWaiting(upTo(6)), waitingCalls(upTo(6)).map(({ callId }) => callId)], [true, ["c1", "c3"]]);
-  assert.deepEqual(waitingCalls(upTo(7)).map(({ callId }) => callId), ["c3"]);
-});
-
-test("limits the calls of one answer", () => {
-  const ids = Array.from({ length: MAX_CALLS + 3 }, (_, index) => `c${index}`);
-  const [step] = build(numbered([...ids.map((id) => called(id)), ...ids.map((id) => returned(id))])).steps;
-  assert.deepEqual([step.tools.length, step.toolsLeftOut, step.tools.at(-1).open], [MAX_CALLS, 3, false]);
-});
-
-test("shows models that failed over, and the budget", () => {
-  const events = numbered([
-    { type: "model_called", iteration: 1 },
-    { type: "model_fell_over", iteration: 1, model: "big", code: "RATE_LIMIT" },
-    { type: "model_fell_over", iteration: 1, model: "middle", code: "TIMEOUT" },
-    { type: "budget_low", budget: "tokens", limit: 100, spent: 81 },
-    { type: "budget_reached", budget: "tokens", limit: 100, spent: 120 },
-  ]);
-  for (const order of [events, [...events].reverse()]) {
-    const { steps: [step], remarks, last, unknown: unknownEvents } = build(order);
-    assert.deepEqual(step.failedModels.map(({ model, code }) => [model, code]), [["big", "RATE_LIMIT"], ["middle", "TIMEOUT"]]);
-    assert.deepEqual(remarks.map(({ is, budget, limit, spent }) => [is, budget, limit, spent]), [
-      ["budget_low", "tokens", 100, 81],
-      ["budget_reached", "tokens", 100, 120],
-    ]);
-    assert.deepEqual(last, { is: "failed_model", model: "middle", code: "TIMEOUT", at: 1_002, iteration: 1 });
-    assert.equal(unknownEvents, 0);
+test("no source of the palette names another folder of the console", () => {
+  const files = ["src", "scripts"].flatMap((folder) => readdirSync(`${module}/${folder}`, { recursive: true }).map((name) => `${folder}/${name}`));
+  for (const file of [...files.filter((name) => /\.(m?ts|mjs|json)$/.test(name)), "timeline.tsconfig.json"]) {
+    const named = [...read(file).matchAll(/console\/src(?:\/[\w.-]+)?|"console", "src", "\w+"/g)].map(([path]) => path.replaceAll('", "', "/").replaceAll('"', ""));
+    assert.deepEqual(named.filter((path) => path !== "console/src/timeline"), [], file);
   }
 });
 
-test("a call with an unknown outcome waits until it is reported", () => {
-  const events = numbered([
-    ...EVENTS.slice(0, 5).map(({ event }) => event),
-    { type: "waiting_for_outcome", iteration: 1, tool: "calculator", callId: "c1", reason: "a crash" },
-    { type: "tool_returned", iteration: 1, tool: "calculator", callId: "c1", success: false, error: "no", durationMs: 9 },
-  ]);
-  const waiting = build(events.slice(0, 6));
-  assert.deepEqual(waitingCalls(waiting)[0].waiting, { at: 1_005, reason: "a crash" });
-  assert.deepEqual(activeCalls(waiting), [], "no call runs while the run waits");
-  assert.equal(waiting.last.is, "waiting");
-  for (const order of [events, [...events].reverse()]) {
-    const answered = build(order);
-    assert.deepEqual(waitingCalls(answered), []);
-    assert.equal(answered.steps[0].tools[0].error, "no");
-    assert.equal(answered.steps[0].tools[0].resolvedLater, true);
-    assert.deepEqual(answered.last, { is: "returned", tool: "calculator", callId: "c1", success: false, at: 1_006, iteration: 1 });
+test("the palette and the console have the same versions of Preact", () => {
+  const [ours, console] = [read("package.json"), read("../console/package.json")].map((text) => JSON.parse(text).devDependencies);
+  for (const name of ["preact", "@preact/signals"]) {
+    assert.equal(ours[name], console[name], name);
   }
 });
 
-test("the reason for a missing answer", () => {
-  const reason = (code) => unansweredReason({ ...EVENTS[8].event, error: code && { code, message: "" } });
-  assert.deepEqual(["INVALID_JSON", "TOOL_INPUT_INVALID", "MODEL_TRUNCATED"].map(reason), Array(3).fill("unanswered"));
-  assert.equal(reason("CANCELLED"), "cancelled");
-  assert.deepEqual(["TIMEOUT", "MODEL_ERROR", "RATE_LIMIT", "OF_A_NEWER_SIDECAR", undefined].map(reason), Array(5).fill("ended"));
-});
-
-test("ignores event types and values of a newer sidecar", () => {
-  const timeline = build(numbered([
-    { type: "run_started", name: "Desk", maxIterations: 5, tools: [] },
-    { type: "thought_about", iteration: 1 },
-    { type: "model_called", iteration: "one" },
-    { type: "model_called", iteration: 1 },
-  ]));
-  assert.equal(timeline.unknown, 1);
-  assert.deepEqual(timeline.steps.map(({ iteration }) => iteration), [1]);
-  assert.equal(timeline.debug, false);
-});
-
-test("cuts texts between two characters", () => {
-  const error = `${"x".repeat(1_999)}😀 and more`;
-  const [step] = build(numbered([{ type: "tool_returned", iteration: 1, tool: "t", callId: "c", success: false, error, durationMs: 1 }])).steps;
-  assert.equal(step.tools[0].error, `${"x".repeat(1_999)}…`);
-});
-
-test("adds up what the answers used, until the end tells what the run used", () => {
-  const answered = (iteration, usage) => ({ type: "model_answered", iteration, action: "final", durationMs: 1, usage });
-  const events = numbered([
-    { type: "model_called", iteration: 1 },
-    answered(1, { inputTokens: 5, outputTokens: 2, cost: 0.25 }),
-    answered(2, { inputTokens: 7, outputTokens: 1, cost: 0.5, estimated: true }),
-    answered(3, undefined),
-  ]);
-  assert.equal(usedBy(build(events.slice(0, 1))), undefined);
-  const used = { inputTokens: 12, outputTokens: 3, cost: 0.75, estimated: true };
-  assert.deepEqual(usedBy(build(events)), used);
-  assert.deepEqual(usedBy(build(events, events)), used, "an event counts once");
-  const tally = { iterations: 3, modelCalls: 3, toolCalls: 0, inputTokens: 20, outputTokens: 4, cachedTokens: 0 };
-  const end = { type: "run_finished", completed: true, stopReason: "final_answer", iterations: 3, durationMs: 1 };
-  const ended = [...events, { ...events[0], seq: 5, event: { ...end, tally } }];
-  assert.deepEqual(usedBy(build(ended)), tally, "also the answers that were refused");
-  assert.deepEqual(usedBy(build([...events, { ...events[0], seq: 5, event: end }])), used, "an older sidecar gives no tally");
-});
-
-test("limits what it keeps of 10 000 events", () => {
-  const kinds = [];
-  for (let iteration = 1; iteration <= 2_500; iteration += 1) {
-    const call = { iteration, tool: "t", callId: `c${iteration}` };
-    kinds.push(
-      { type: "model_called", iteration, preview: "p".repeat(200) },
-      { type: "model_answered", iteration, action: "tool", tool: "t", confidence: 0.5, durationMs: 1 },
-      { type: "tool_called", ...call },
-      { type: "memory_recalled", messages: iteration },
-    );
+test("the bundle's packages are named with their licences", async () => {
+  const names = new Set((await inputs()).map((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]).filter((name) => name !== undefined));
+  const notices = read("dist/editor/THIRD-PARTY.txt");
+  assert.deepEqual([...names].sort(), ["@preact/signals", "@preact/signals-core", "preact"]);
+  for (const name of names) {
+    const { version } = JSON.parse(read(`node_modules/${name}/package.json`));
+    assert.ok(notices.includes(`${name} ${version} (MIT)\n`), name);
   }
-  const events = numbered(kinds);
-  const startedAt = performance.now();
-  const timeline = build(events);
-  console.log(`${events.length} events at once: ${(performance.now() - startedAt).toFixed(1)} ms`);
-  assert.equal(timeline.steps.length, MAX_STEPS);
-  assert.equal(timeline.steps[0].iteration, 2_500 - MAX_STEPS + 1);
-  assert.equal(timeline.stepsLeftOut, 2_500 - MAX_STEPS);
-  assert.equal(timeline.remarks.length, MAX_REMARKS);
-  assert.equal(timeline.remarksLeftOut, 2_500 - MAX_REMARKS);
-  assert.equal(timeline.seq, 10_000);
-  const again = performance.now();
-  const inBatches = emptyTimeline();
-  for (let from = 0; from < events.length; from += 100) {
-    applyEvents(inBatches, events.slice(from, from + 100));
-  }
-  console.log(`in 100 batches: ${(performance.now() - again).toFixed(1)} ms`);
-  assert.deepEqual(publicPart(inBatches).steps, publicPart(timeline).steps);
-  assert.equal(inBatches.stepsLeftOut, timeline.stepsLeftOut);
-  applyEvents(inBatches, [{ ...events[0], seq: 10_001 }]);
-  assert.equal(inBatches.steps.length, MAX_STEPS, "a dropped iteration does not return");
-});
-
-test("gives up missing events", () => {
-  const timeline = emptyTimeline();
-  for (let seq = 2; seq < 60_000; seq += 2) {
-    applyEvents(timeline, [{ runId: "r", seq, at: 1, agent, event: { type: "memory_cleared" } }]);
-  }
-  assert.ok(timeline.seq > 30_000, "seq advances over gaps");
+  assert.equal(notices.match(/Permission is hereby granted/g).length, names.size);
 });

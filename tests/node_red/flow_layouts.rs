@@ -142,7 +142,7 @@ async fn the_http_example_answers(line: ReleaseLine) {
     assert_eq!((reply.status, &reply.json()["code"]), (500, &json!("MODEL_KEY_MISSING")), "{reply:?}");
     // The Catch node answers for an agent without a runtime, because no run begins.
     let agent = nodes.iter().position(|node| node["type"] == "agent-core").unwrap();
-    nodes[agent]["runtime"] = json!("");
+    nodes[agent]["runtime"] = json!("gone");
     scene.node_red.deploy(&Value::Array(nodes)).await;
     let reply = ask().await;
     assert_eq!(reply.status, 500, "{reply:?}");

@@ -1,6 +1,6 @@
 // The client of this module's routes in the Admin API of Node-RED (admin-api.ts). Owns the addresses.
 
-import type { CancelRequest, CheckReport, CodeEntry, IterationText, ModelList, ModelTest, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
+import type { CancelRequest, CheckReport, CodeEntry, IterationDetail, ModelList, ModelTest, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
 import { MODEL_TEST_MS } from "../admin-api.js";
 import type { AgentErrors, LiveText, LogLines, ModelForm, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
 
@@ -37,8 +37,8 @@ export const adminApi = {
     return found.text === undefined ? undefined : (found as LiveText);
   },
   /** The recorded texts of one iteration. */
-  texts: (runtime: string, run: string, iteration: number): Promise<IterationText> =>
-    get(`${runPath(runtime, run)}/texts`, { iteration }),
+  iteration: (runtime: string, run: string, number: number): Promise<IterationDetail> =>
+    get(`${runPath(runtime, run)}/iterations/${number}`),
   cancel: (runtime: string, run: string, request: CancelRequest): Promise<RunSummary> =>
     post(`${runPath(runtime, run)}/cancel`, request, "redflow.write"),
   resolve: (runtime: string, run: string, request: ResolveRequest): Promise<RunSummary> =>

@@ -2,6 +2,7 @@
 
 import type { JsonValue, RunId, RunSummary } from "@redflow/bindings";
 import type { Problem } from "../admin-api.js";
+import { type MountedTimeline, mountTimeline } from "../timeline/index.js";
 import { adminApi } from "./admin-client.mjs";
 import { button, element, untrusted } from "./dom.mjs";
 import { CachedElement } from "./keyed-list.mjs";
@@ -9,8 +10,8 @@ import { type RunUpdate, type RunsUpdate, type Watch, watchRun, watchRuns } from
 import { formatTime } from "./formats.mjs";
 import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
-import { type TimelineView, timelineView } from "./timeline-view.mjs";
-import { type RunTimeline, waitingCalls } from "./timeline.mjs";
+import { textsOf, timelineEnvironment } from "./timeline-environment.mjs";
+import { type RunTimeline, waitingCalls } from "@redflow/bindings";
 
 /** How many runs the list offers. */
 const MAX_RUNS = 10;
@@ -63,7 +64,7 @@ class View implements RunsView {
   private list: Watch | undefined;
   private run: Watch | undefined;
   private runProblem: Problem | undefined;
-  private timeline: TimelineView | undefined;
+  private timeline: MountedTimeline | undefined;
   /** The run whose prompt was requested. */
   private promptOf: RunId | undefined;
 
@@ -137,8 +138,7 @@ class View implements RunsView {
       this.stopRun();
       this.shown = run;
       if (run !== undefined && this.agent !== undefined) {
-        const { runtime } = this.agent;
-        this.timeline = timelineView(this.timelineHost, (iteration) => adminApi.texts(runtime, run, iteration));
+        this.timeline = mountTimeline(this.timelineHost, timelineEnvironment, textsOf(this.agent.runtime, run));
         this.run = watchRun({ ...this.agent, run }, (update) => this.draw(run, update));
         this.run.setVisible(this.visible);
       }
@@ -249,7 +249,7 @@ function newestOption(run: RunSummary): HTMLOptionElement {
 }
 
 function label({ status, code, startedAt }: RunSummary): string {
-  const outcome = text(`runs.status.${status}`) + (code === undefined ? "" : ` ${code}`);
+  const outcome = text(`timeline.status.${status}`) + (code === undefined ? "" : ` ${code}`);
   return `${outcome} · ${formatTime(startedAt)}`;
 }
 

@@ -1,18 +1,8 @@
 // Creates DOM elements without HTML. Shows untrusted text as text: cut, and isolated in its writing direction.
 
-/** The most characters of an untrusted text where several lines fit. */
-export const MAX_TEXT_CHARS = 2_000;
+import { MAX_ROW_CHARS, cutText as cut } from "@redflow/bindings";
 
-/** The most characters of an untrusted text in one line. */
-export const MAX_ROW_CHARS = 200;
-
-/** Cuts a long text and adds "…", without half a character at its end. */
-export function cut(text: string, maxChars: number = MAX_TEXT_CHARS): string {
-  if (text.length <= maxChars) {
-    return text;
-  }
-  return `${text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "")}…`;
-}
+export { MAX_ROW_CHARS, cut };
 
 /** The properties of a new element. `text` is never parsed as HTML. */
 export interface ElementOptions {

@@ -7,7 +7,7 @@ import type { AgentError, AgentErrors, LiveText, Problem, RuntimeList } from "..
 import { AGENT_PORTS } from "../sidecar-types.js";
 import { RequestError, type RunsQuery, adminApi } from "./admin-client.mjs";
 import { isAgent } from "./flow.mjs";
-import { type RunTimeline, activeCalls, applyEvents, emptyTimeline, isWaiting } from "./timeline.mjs";
+import { type RunTimeline, activeCalls, applyEvents, emptyTimeline, isWaiting } from "@redflow/bindings";
 
 /** The shortest time between two requests of a watch. */
 const MIN_GAP_MS = 300;

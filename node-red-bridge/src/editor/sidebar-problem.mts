@@ -1,6 +1,7 @@
 // Shows the problem of a failed request in place.
 
 import type { Problem } from "../admin-api.js";
+import type { ShownProblem } from "../timeline/index.js";
 import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
 
@@ -10,11 +11,17 @@ const WITH_OWN_TEXT = ["FORBIDDEN", "NODE_RED_UNREACHABLE"];
 /** The code for a sidecar that is away. */
 const AWAY = "RUNTIME_UNREACHABLE";
 
-/** A line with the code and the message. */
-export function problemLine({ code, message }: Problem): HTMLElement {
+/** A problem in the user's language. */
+export function describeProblem({ code, message }: Problem): ShownProblem {
   const hasOwnText = WITH_OWN_TEXT.includes(code) && message === "";
-  const sentence = hasOwnText ? element("span", { text: text(`runs.problem.${code}`) }) : untrusted("span", message);
+  const shown = { code, message: hasOwnText ? text(`runs.problem.${code}`) : message };
+  return code === AWAY ? { ...shown, hint: text("runs.problem.old") } : shown;
+}
+
+/** A line with the code and the message. */
+export function problemLine(problem: Problem): HTMLElement {
+  const { code, message, hint } = describeProblem(problem);
   const name = untrusted("code", code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
-  const old = code === AWAY ? element("div", { class: "redflow-hint", text: text("runs.problem.old") }) : undefined;
-  return element("div", { class: "redflow-trouble" }, name, element("span", { text: " " }), sentence, old);
+  const old = hint === undefined ? undefined : element("div", { class: "redflow-hint", text: hint });
+  return element("div", { class: "redflow-trouble" }, name, element("span", { text: " " }), untrusted("span", message), old);
 }

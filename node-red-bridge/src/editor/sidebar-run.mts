@@ -1,21 +1,23 @@
 // The view of one run in the sidebar: its timeline, and the forms that cancel it or resolve its call.
 
 import type { RunStatus, RunSummary, WaitingCall } from "@redflow/bindings";
+import { type MountedTimeline, mountCancelForm, mountResolveForm, mountTimeline } from "../timeline/index.js";
 import { adminApi, isAllowed } from "./admin-client.mjs";
 import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
 import { CachedElement, KeyedList, type ListPart } from "./keyed-list.mjs";
 import { type RunUpdate, type Watch, problemOf, watchRun } from "./run-watch.mjs";
 import { formatTime } from "./formats.mjs";
-import { CancelForm } from "./sidebar-cancel.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
-import { ResolveForm } from "./sidebar-resolve.mjs";
 import { agentName, isInEditor, revealAgent, statusText } from "./sidebar-runs.mjs";
 import { text } from "./text.mjs";
-import { type TimelineView, timelineView } from "./timeline-view.mjs";
-import { type RunTimeline, isWaiting, waitingCalls } from "./timeline.mjs";
+import { textsOf, timelineEnvironment } from "./timeline-environment.mjs";
+import { type RunTimeline, isWaiting, waitingCalls } from "@redflow/bindings";
 
 /** The statuses in which a run can be cancelled. */
 const CANCELLABLE: readonly RunStatus[] = ["running", "interrupted", "waiting"];
+
+/** The reason in the error of a cancelled run, which is always English. */
+const CANCEL_REASON = "by hand, in the Node-RED editor";
 
 /** The delay before the summary is requested again, if it was older than the events. */
 const RETRY_MS = 2_000;
@@ -27,9 +29,9 @@ export class RunPanel {
   private readonly problem = new CachedElement(element("div", { attributes: { role: "alert" } }));
   private readonly questions: KeyedList<WaitingCall>;
   private readonly actions = element("div");
-  private readonly timeline: TimelineView;
+  private readonly timeline: MountedTimeline;
   private readonly watch: Watch;
-  private cancel: CancelForm | undefined;
+  private cancel: HTMLElement | undefined;
   /** The number of the last event when the summary was last requested. */
   private requestedAt = 0;
   private isRequesting = false;
@@ -42,7 +44,7 @@ export class RunPanel {
   ) {
     this.back = button(`← ${text("runs.run.back")}`, onBack);
     const timelineHost = element("div");
-    this.timeline = timelineView(timelineHost, (iteration) => adminApi.texts(runtime, run.runId, iteration));
+    this.timeline = mountTimeline(timelineHost, timelineEnvironment, textsOf(runtime, run.runId));
     this.questions = new KeyedList(element("div"), ({ callId }) => callId, (call) => this.questionForm(call));
     const bar = element("div", { class: "redflow-run-bar" }, this.back);
     // The actions come first, because in Node-RED 5 the sidebar has only half the height.
@@ -65,7 +67,7 @@ export class RunPanel {
 
   focus(): void {
     this.back.focus();
-    this.questions.root.firstElementChild?.scrollIntoView({ block: "nearest" });
+    this.questions.root.querySelector("form")?.scrollIntoView({ block: "nearest" });
   }
 
   destroy(): void {
@@ -128,24 +130,32 @@ export class RunPanel {
     // The question already shows that the user may only read.
     const canCancel = CANCELLABLE.includes(status) && (status !== "waiting" || isAllowed("redflow.write"));
     if (canCancel && this.cancel === undefined) {
-      this.cancel = new CancelForm(this.runtime, run.runId, (updated) => this.setRun(updated));
-      this.actions.append(this.cancel.root);
+      this.cancel = mountCancelForm({
+        environment: timelineEnvironment,
+        forbidden: forbidden(),
+        cancel: async () => this.setRun(await adminApi.cancel(this.runtime, run.runId, { reason: CANCEL_REASON })),
+      });
+      this.actions.append(this.cancel);
     } else if (!canCancel) {
-      this.cancel?.root.remove();
+      this.cancel?.remove();
       this.cancel = undefined;
     }
   }
 
   private questionForm(call: WaitingCall): ListPart<WaitingCall> {
-    const { root } = new ResolveForm({
-      runtime: this.runtime,
-      run: this.run.runId,
+    const root = mountResolveForm({
+      environment: timelineEnvironment,
       call,
-      isAllowed: isAllowed("redflow.write"),
-      onDone: (updated) => this.setRun(updated),
+      forbidden: forbidden(),
+      resolve: async (request) => this.setRun(await adminApi.resolve(this.runtime, this.run.runId, request)),
     });
     return { root, show: () => undefined };
   }
+}
+
+/** Why the user may only read; undefined if more is allowed. */
+function forbidden(): string | undefined {
+  return isAllowed("redflow.write") ? undefined : text("runs.problem.readOnly");
 }
 
 /** The questions of a run that a person can answer now: those of its summary that its events have not answered. */

@@ -164,11 +164,11 @@ function usedLabel(tally: RunSummary["tally"]): string {
     return "";
   }
   const tokens = text("runs.used.row", { n: formatCount(n) });
-  return tally.cost === undefined ? tokens : `${tokens} · ${text("runs.used.cost", { cost: formatCost(tally.cost) })}`;
+  return tally.cost === undefined ? tokens : `${tokens} · ${text("timeline.used.cost", { cost: formatCost(tally.cost) })}`;
 }
 
 export function statusText(status: RunStatus): string {
-  return text(`runs.status.${status}`);
+  return text(`timeline.status.${status}`);
 }
 
 /** The name of the run's agent at that time, else its label, with the instance of a subflow around it. */

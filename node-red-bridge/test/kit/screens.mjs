@@ -1,16 +1,20 @@
 // A program that prints what people read in one language. A process of its own: the editor keeps the texts of its language.
 
-import { createElement, installPage } from "./page.mjs";
+import { Window } from "happy-dom";
 import { translator } from "./texts.mjs";
 
-const [host, field] = [createElement("div"), createElement("input")];
-installPage({ "node-input-redflow-test": host, "node-input-model": field });
+const { window } = new Window();
+const { document } = window;
+Object.assign(globalThis, { window, document, Node: window.Node });
+const [host, field] = [document.createElement("div"), document.createElement("input")];
+[host.id, field.id] = ["node-input-redflow-test", "node-input-model"];
+document.body.append(host, field);
 const [, , language] = process.argv;
 let notice;
 globalThis.RED = {
   _: translator(language),
   i18n: { lang: () => language },
-  nodes: { node: () => null, eachNode: () => undefined, createCompleteNodeSet: () => [{ id: "a", type: "agent-core", wires: [] }] },
+  nodes: { node: () => undefined, eachNode: () => undefined, createCompleteNodeSet: () => [{ id: "a", type: "agent-core", wires: [] }] },
   events: { on: () => undefined },
   comms: { subscribe: () => undefined },
   notify: (content) => {
@@ -23,10 +27,11 @@ globalThis.$ = () => ({ length: 0 });
 const { RequestError, adminApi } = await import("../../editor-build/editor/admin-client.mjs");
 const { prepareModelTest } = await import("../../editor-build/editor/model-test.mjs");
 const { page } = await import("../../editor-build/editor/waiting-notices.mjs");
-const { timelineView } = await import("../../editor-build/editor/timeline-view.mjs");
+const { mountTimeline } = await import("../../editor-build/timeline/index.js");
+const { timelineEnvironment } = await import("../../editor-build/editor/timeline-environment.mjs");
 const { onChecked, startChecks, state: checkState } = await import("../../editor-build/editor/checks.mjs");
 const { RuntimesPanel } = await import("../../editor-build/editor/sidebar-runtimes.mjs");
-const { applyEvents, emptyTimeline } = await import("../../editor-build/editor/timeline.mjs");
+const { applyEvents, emptyTimeline } = await import("@redflow/bindings");
 
 /** Waits until all promises of a fake request have ended. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -35,7 +40,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 async function press(at, answers) {
   Object.assign(adminApi, { runtimes: async () => ({ runtimes: [{ id: "rt", state: { is: "connected" } }] }) }, answers);
   prepareModelTest({ id: "m", type: "openai-model", _def: { defaults: {} } });
-  host.all("button")[at].dispatch("click");
+  host.querySelectorAll("button")[at].click();
   const busy = host.textContent;
   await settle();
   return [busy, host.textContent];
@@ -91,17 +96,35 @@ const events = [
 ];
 const timeline = applyEvents(emptyTimeline(), events.map((event, at) => ({ runId: "r", seq: at + 1, at, agent: { instance: "i", nodeId: "a" }, event })));
 
-/** The timeline with all its texts opened. */
-async function showTimeline(read) {
-  const root = createElement("div");
-  timelineView(root, read).show(timeline, 0);
-  const details = root.all("details");
-  const open = () => details.forEach((one) => one.dispatch("toggle"));
-  details.forEach((one) => (one.open = true));
-  open();
+/** Waits until a condition holds: Preact draws a little later. */
+async function until(holds) {
+  for (let waited = 0; !holds(); waited += 10) {
+    if (waited > 10_000) {
+      throw new Error(`not shown: ${holds}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** The timeline with all its texts opened, while they are read and after that. */
+async function showTimeline(answer) {
+  let resume;
+  const held = new Promise((resolve) => (resume = resolve));
+  const read = () => held.then(answer);
+  const root = document.createElement("div");
+  document.body.append(root);
+  mountTimeline(root, timelineEnvironment, read).show(timeline, 0);
+  const details = [...root.querySelectorAll("details")];
+  for (const one of details) {
+    one.open = true;
+    one.dispatchEvent(new window.Event("toggle"));
+  }
+  await until(() => details.every((one) => one.querySelector("pre").textContent !== ""));
   const reading = root.textContent;
-  await settle();
-  return [reading, root.textContent, details.map((one) => one.all("summary")[0].textContent).join("\n")];
+  const before = details.map((one) => one.querySelector("pre").textContent);
+  resume();
+  await until(() => details.every((one, at) => one.querySelector("pre").textContent !== before[at]));
+  return [reading, root.textContent, details.map((one) => one.querySelector("summary").textContent).join("\n")];
 }
 [screens.reading, screens.none, screens.summaries] = await showTimeline(async () => ({ calls: [] }));
 [, screens.unread] = await showTimeline(fails(503, "RUNTIME_UNREACHABLE", "gone"));

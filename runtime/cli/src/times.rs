@@ -1,6 +1,7 @@
 //! Points in time and durations, formatted for people.
 
 use redflow_contract::{Millis, iso_time};
+use std::time::Duration;
 
 /// A point in time in UTC, to the second.
 pub(crate) fn format_time(at: Millis) -> String {
@@ -9,6 +10,11 @@ pub(crate) fn format_time(at: Millis) -> String {
         Some((seconds, _)) => format!("{seconds}Z"),
         None => text,
     }
+}
+
+/// The milliseconds of a duration.
+pub(crate) fn to_millis(duration: Duration) -> Millis {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A duration in its two largest units at most.

@@ -209,6 +209,13 @@ pub struct CheckRequest {
     /// How strictly agents are read; absent for the server's own setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// Whether the answer has a drawing of the flow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<bool>"))]
+    pub graph: bool,
+    /// The tab or subflow to draw; absent for the first tab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tab: Option<NodeId>,
 }
 
 /// Starts an agent, or fires an inject node.
@@ -277,6 +284,10 @@ pub struct RunList {
     /// Pass it as `before` to get the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<RunId>,
+    /// When the last run started that was looked at, if the search stopped there. Older runs may match: go on with
+    /// `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_to: Option<Millis>,
 }
 
 /// Cancels a run.

@@ -2,11 +2,12 @@
 
 use crate::Millis;
 use crate::api::Scope;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{CheckReport, Diagnostic};
 use crate::edge::{EdgeKind, Role};
 use crate::fact::{FailedModel, Usage};
 use crate::id::{CallId, InstanceId, NodeId, RunId};
 use crate::node::EffectClass;
+use crate::replay::StoreProblem;
 use crate::run::RunSummary;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,12 @@ pub struct CutText {
     pub bytes: Option<u64>,
 }
 
+/// The most bytes of each text of an [`IterationDetail`]. A longer one is cut.
+pub const TEXT_BYTES: usize = 64 * 1024;
+
+/// The most bytes of all texts of an [`IterationDetail`] together.
+pub const ITERATION_BYTES: usize = 4 * 1024 * 1024;
+
 /// What happened in one iteration of a run, with its texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
@@ -164,6 +171,12 @@ pub struct CallDetail {
     pub result: Option<CutText>,
 }
 
+/// The most lines of a [`JournalPage`].
+pub const JOURNAL_PAGE_LINES: usize = 200;
+
+/// The most bytes of all lines of a [`JournalPage`].
+pub const JOURNAL_PAGE_BYTES: usize = 1024 * 1024;
+
 /// Lines of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
@@ -173,11 +186,19 @@ pub struct JournalPage {
     pub from: u32,
     /// The lines, each as it is stored.
     pub lines: Vec<String>,
+    /// The bytes of the only line, if it is longer than a page, so that `lines` has its beginning; absent if all
+    /// lines are whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(type = "number"))]
+    pub cut: Option<u64>,
     /// All lines of the journal.
     pub total: u32,
     /// Pass it as `from` to get the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u32>,
+    /// Why the journal is not complete; absent if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<StoreProblem>,
 }
 
 /// A run below another one.
@@ -243,7 +264,8 @@ pub struct Stats {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StatsKey {
-    /// The id of an agent, the name of a model or a tool, or a code. Empty for all other keys together.
+    /// The id of an agent, the name of a model, the id or the name of a tool, or a code. Empty for all other keys
+    /// together.
     pub key: String,
     /// The Node-RED of an agent; absent for other keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,7 +284,7 @@ pub struct StatsRow {
     pub day: String,
     /// The position of the key in `keys`.
     pub key: u32,
-    /// Runs that ended. Grouped by tool: 0.
+    /// Runs that ended. A run with several models counts for the one that answered last. Grouped by tool: 0.
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub runs: u64,
     /// Those of them that failed; grouped by tool, the calls that failed.
@@ -283,13 +305,13 @@ pub struct StatsRow {
     /// The cost; absent if no model has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// The time of runs or calls, in milliseconds.
+    /// The time of the calls, in milliseconds; grouped by code, the time of the runs.
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub ms: u64,
 }
 
 /// A flow as a drawing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FlowGraph {
@@ -303,6 +325,20 @@ pub struct FlowGraph {
     pub diagnostics: Vec<Diagnostic>,
     /// Nodes that are not in `nodes`, because there are too many.
     pub omitted: u32,
+    /// Tabs, wires and problems that are not listed, because there are too many.
+    pub omitted_parts: u32,
+}
+
+/// The answer to a check of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+pub struct CheckAnswer {
+    /// The problems of the flow.
+    #[serde(flatten)]
+    pub report: CheckReport,
+    /// The drawing that was asked for; absent if the whole flow is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<FlowGraph>,
 }
 
 /// A tab or a subflow.
@@ -362,7 +398,7 @@ pub struct GraphWire {
     pub port: Option<u32>,
     /// The node at its end.
     pub to: NodeId,
-    /// What it is for.
+    /// What it is for. A key that a model names is `data`.
     pub kind: EdgeKind,
 }
 

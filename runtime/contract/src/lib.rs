@@ -45,6 +45,7 @@ pub mod code;
 #[cfg(feature = "codegen")]
 pub mod codegen;
 pub mod console;
+pub mod day;
 pub mod diagnostic;
 pub mod digest;
 pub mod edge;
@@ -84,6 +85,7 @@ pub mod template;
 pub mod tool;
 pub mod tool_api;
 pub mod transcript;
+pub mod usage;
 
 /// A Node-RED message: one JSON object.
 pub type Message = serde_json::Map<String, serde_json::Value>;

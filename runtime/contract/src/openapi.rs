@@ -92,6 +92,11 @@ fn success(answer: Answer) -> Value {
         Answer::Json(name) => {
             json!({"description": "Success.", "content": content("application/json", &reference(name))})
         }
+        Answer::OneOf(names) => {
+            let types: Vec<Value> = names.iter().map(|name| reference(name)).collect();
+            let one = json!({"oneOf": types});
+            json!({"description": "Success.", "content": content("application/json", &one)})
+        }
         Answer::List(name) => {
             let list = json!({"type": "array", "items": reference(name)});
             json!({"description": "Success.", "content": content("application/json", &list)})
@@ -104,6 +109,11 @@ fn success(answer: Answer) -> Value {
         }
         Answer::Text(kind) => {
             json!({"description": "Success.", "content": content(kind, &json!({"type": "string"}))})
+        }
+        Answer::TextOrJson(kind, name) => {
+            let mut both = content(kind, &json!({"type": "string"}));
+            both["application/json"] = json!({"schema": reference(name)});
+            json!({"description": "Success.", "content": both})
         }
         Answer::Foreign => {
             json!({"description": "Success. Node-RED or Redflow defines the shape.", "content": content("application/json", &json!({}))})
@@ -170,6 +180,7 @@ fn types() -> Map<String, Value> {
         console::JournalPage,
         console::RunTree,
         console::Stats,
+        console::CheckAnswer,
         console::FlowGraph,
         console::TokenList,
         console::TokenRequest,
@@ -183,8 +194,6 @@ fn types() -> Map<String, Value> {
         event::RunEvent,
         run::RunSummary,
         replay::RunDetail,
-        replay::IterationText,
-        replay::CallText,
         replay::ReplayReport,
         stream::EventsRequest,
         stream::EventsMessage,

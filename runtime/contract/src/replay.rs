@@ -179,42 +179,6 @@ impl RunDetail {
     }
 }
 
-/// The most characters of each text of an [`IterationText`]. A longer one is cut, and ends with `…`.
-pub const ITERATION_TEXT_CHARS: usize = 10_000;
-
-/// The texts of one iteration of a run, for people. Each one has a limit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct IterationText {
-    /// The number of the iteration, from 1.
-    pub iteration: u32,
-    /// What is new to the model: the input in the first iteration, then the results of tools.
-    pub prompt: String,
-    /// The answer of the model with its tool calls; absent while there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<String>,
-    /// The tool calls, oldest first. A call that was not made is not in the journal.
-    pub calls: Vec<CallText>,
-    /// The payload that left the agent, if the run ended in this iteration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
-}
-
-/// The texts of a tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CallText {
-    /// The id of the call.
-    pub call_id: CallId,
-    /// The input.
-    pub input: String,
-    /// The output, or why the call failed; absent while it is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<String>,
-}
-
 /// What is wrong with a stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]

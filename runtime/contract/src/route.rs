@@ -1,6 +1,7 @@
 //! The routes of the sidecar. The router, the guard, the OpenAPI document and the tests all read this one
 //! table.
 
+mod run_rows;
 mod session_rows;
 mod table;
 mod tool_rows;
@@ -40,6 +41,8 @@ impl Method {
 pub enum Answer {
     /// JSON of this type.
     Json(&'static str),
+    /// JSON of one of these types. The query decides.
+    OneOf(&'static [&'static str]),
     /// JSON of a shape that Node-RED or Redflow defines.
     Foreign,
     /// No body.
@@ -48,6 +51,8 @@ pub enum Answer {
     List(&'static str),
     /// Text of this media type.
     Text(&'static str),
+    /// Text of this media type, or JSON of this type. The query decides.
+    TextOrJson(&'static str, &'static str),
     /// Server-sent events, each of this type. A client that does not accept a stream gets a JSON array of
     /// them.
     Events(&'static str),
@@ -94,6 +99,7 @@ pub enum RouteId {
     Config,
     Flows,
     Flow,
+    FlowGraph,
     Check,
     Deployment,
     Deploy,
@@ -101,8 +107,11 @@ pub enum RouteId {
     Runs,
     Run,
     RunEvents,
-    RunTexts,
+    RunIteration,
     RunJournal,
+    RunTree,
+    Stats,
+    RunReport,
     CancelRun,
     ResolveRun,
     ReplayRun,

@@ -5,6 +5,7 @@ use crate::effect::Ending;
 use crate::fact::ToolResult;
 use crate::id::{CallId, NodeRef, Principal, RunId};
 use crate::tally::RunTally;
+use crate::usage::RunUsage;
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 
@@ -141,7 +142,7 @@ pub struct WaitingCall {
 }
 
 /// The state of a run after a batch of journal lines, as far as a store needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum RunState {
     /// The run goes on.
     Running,
@@ -153,6 +154,8 @@ pub enum RunState {
         at: Millis,
         /// How it ended.
         ending: Ending,
+        /// What it has used, for the sums of its day.
+        usage: Box<RunUsage>,
     },
 }
 

@@ -28,6 +28,8 @@ mod report;
 mod resolve;
 mod resolved;
 mod shared_key;
+mod wire_kinds;
+mod wire_search;
 
 pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyProvider, ReadyTool, Verdict, check_bytes,
@@ -35,6 +37,7 @@ pub use check::{
 };
 pub use diff::differences;
 pub use env::{ProcessSecrets, resolve_process_env};
+pub use graph::{MAX_GRAPH_NODES, draw_flow};
 pub use manifest::{MAX_MANIFEST_PROBLEMS, check_manifest, check_node_tools, check_tool};
 pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};

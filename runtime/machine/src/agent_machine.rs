@@ -8,6 +8,7 @@ use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::{Principal, RunId};
 use redflow_contract::tally::RunTally;
+use redflow_contract::usage::RunUsage;
 use redflow_contract::{Message, Millis};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -94,5 +95,9 @@ impl<A: StartRun> Machine for AgentMachine<A> {
 
     fn tally(&self) -> RunTally {
         self.run.as_ref().map(Machine::tally).unwrap_or_default()
+    }
+
+    fn usage(&self) -> RunUsage {
+        self.run.as_ref().map(Machine::usage).unwrap_or_default()
     }
 }

@@ -7,14 +7,15 @@ use crate::replay::{Observe, Replay, resume, run_replay};
 use crate::strategy::Strategies;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::console::IterationDetail;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::CallId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
-use redflow_contract::replay::{
-    DifferenceKind, IterationText, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem,
-};
+use redflow_contract::replay::{DifferenceKind, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_contract::tally::RunTally;
+use redflow_contract::usage::RunUsage;
 
 /// Reads the details of a run. `problem` tells why the journal is not complete.
 #[must_use]
@@ -34,11 +35,17 @@ pub fn run_detail(
     RunDetail { summary, events, calls, result, refused_answer, difference, problem }
 }
 
-/// Reads the texts of an iteration; none if the valid part of the journal does not have it.
+/// Reads an iteration, with at most `text_bytes` of each text; none if the valid part of the journal does not have
+/// it.
 #[must_use]
-pub fn iteration_text(journal: &[u8], iteration: u32, strategies: &Strategies) -> Option<IterationText> {
-    let Replay { texts, calls, .. } = run_replay(journal, strategies, Observe::Iteration(iteration));
-    Some(texts?.with_calls(iteration, calls))
+pub fn iteration_detail(
+    journal: &[u8],
+    iteration: u32,
+    text_bytes: usize,
+    strategies: &Strategies,
+) -> Option<IterationDetail> {
+    let Replay { record, events, calls, .. } = run_replay(journal, strategies, Observe::Iteration(iteration));
+    Some(record?.into_detail(iteration, &events, calls, text_bytes))
 }
 
 /// The result of a tool call that a journal has recorded; none if it has none.
@@ -46,6 +53,15 @@ pub fn iteration_text(journal: &[u8], iteration: u32, strategies: &Strategies) -
 pub fn recorded_result(journal: &[u8], call: &CallId, strategies: &Strategies) -> Option<ToolResult> {
     let calls = run_replay(journal, strategies, Observe::Events).calls;
     calls.into_iter().find(|record| record.call_id == *call)?.result
+}
+
+/// What a run has used, in all and by model and tool; none if its journal is not valid.
+#[must_use]
+pub fn run_usage(journal: &[u8], strategies: &Strategies) -> Option<(RunTally, RunUsage)> {
+    let resumed =
+        resume(journal, strategies, &mut |spec, version| strategies.compile_version(spec, version)).ok()?;
+    let machine = resumed.recorder.machine();
+    Some((machine.tally(), machine.usage()))
 }
 
 /// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.

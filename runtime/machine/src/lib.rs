@@ -10,7 +10,7 @@ mod agent_machine;
 mod call_key;
 mod detail;
 mod event_buffer;
-mod iteration_text;
+mod iteration;
 mod journal;
 mod journal_reader;
 mod machine;
@@ -28,7 +28,7 @@ mod tool_schema;
 pub mod violation;
 
 pub use agent_machine::{AgentMachine, FirstFact, StartRun};
-pub use detail::{is_unfinished, iteration_text, recorded_result, run_detail};
+pub use detail::{is_unfinished, iteration_detail, recorded_result, run_detail, run_usage};
 pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError};
 pub use journal_reader::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
 pub use machine::{Machine, RunCaller};

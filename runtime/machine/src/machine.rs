@@ -6,6 +6,7 @@ use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::Principal;
 use redflow_contract::tally::RunTally;
+use redflow_contract::usage::RunUsage;
 use std::fmt::Debug;
 
 /// Who started a run, and in which session.
@@ -66,6 +67,11 @@ pub trait Machine: Debug + Send {
 
     /// What the run has used so far. The effects that were emitted last are counted.
     fn tally(&self) -> RunTally;
+
+    /// The same, by model and by tool. Empty if the machine does not tell its calls apart.
+    fn usage(&self) -> RunUsage {
+        RunUsage::default()
+    }
 
     /// Who started the run, and in which session. Known after the first fact.
     fn caller(&self) -> RunCaller<'_> {

@@ -3,7 +3,7 @@
 //! Owns the comparison. Never does an effect and never trusts a line: a wrong line is a difference, not a
 //! panic.
 
-use crate::iteration_text::ModelTexts;
+use crate::iteration::IterationRecord;
 use crate::journal::{Recorder, effect_records};
 use crate::journal_reader::{Journal, JournalReader, open_journal, unwritable};
 use crate::machine::Machine;
@@ -42,8 +42,8 @@ pub(crate) struct Replay {
     pub(crate) events: Vec<RunEvent>,
     /// The tool calls up to the first difference.
     pub(crate) calls: Vec<CallRecord>,
-    /// The texts of the observed iteration, if the journal has it.
-    pub(crate) texts: Option<ModelTexts>,
+    /// The observed iteration, if the journal has it.
+    pub(crate) record: Option<IterationRecord>,
     pub(crate) report: ReplayReport,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Observe {
     Nothing,
     /// The events and the tool calls.
     Events,
-    /// The events, the tool calls, and the texts of the model in this iteration.
+    /// The events, the tool calls, and the model call of this iteration.
     Iteration(u32),
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observe: Observe
     };
     let events = replayer.machine.as_mut().map(|machine| machine.take_events()).unwrap_or_default();
     let calls = replayer.calls.into_iter().map(|(_, call)| call).collect();
-    Replay { events, calls, texts: replayer.texts, report }
+    Replay { events, calls, record: replayer.record, report }
 }
 
 /// A run at the end of its journal, ready to continue.
@@ -134,7 +134,7 @@ struct Replayer<'a> {
     /// The effects of the last fact that need no answer.
     unanswerable: Vec<Effect>,
     calls: Vec<(EffectId, CallRecord)>,
-    texts: Option<ModelTexts>,
+    record: Option<IterationRecord>,
     /// The time of the last fact.
     at: Millis,
     facts: usize,
@@ -154,7 +154,7 @@ impl<'a> Replayer<'a> {
             open: OpenEffects::default(),
             unanswerable: Vec::new(),
             calls: Vec::new(),
-            texts: None,
+            record: None,
             at: 0,
             facts: 0,
             effects: 0,
@@ -207,8 +207,8 @@ impl<'a> Replayer<'a> {
         }
         self.at = fact.at();
         let answered = if self.is_observed() { answered_call(&fact) } else { None };
-        if let Some(texts) = &mut self.texts {
-            texts.add_fact(&fact);
+        if let Some(record) = &mut self.record {
+            record.add_fact(&fact);
         }
         let answers = fact.effect();
         let machine = self.machine_for(journal.machine, line, &fact)?;
@@ -228,7 +228,7 @@ impl<'a> Replayer<'a> {
         self.unanswerable.clear();
         for effect in effects {
             if let Observe::Iteration(wanted) = self.observe {
-                ModelTexts::add_effect(&mut self.texts, wanted, &effect);
+                IterationRecord::add_effect(&mut self.record, wanted, self.at, &effect);
             }
             self.expected.extend(effect_records(&effect, None).map_err(|_| unwritable(line))?);
             if effect.needs_answer() { self.open.open(effect) } else { self.unanswerable.push(effect) }

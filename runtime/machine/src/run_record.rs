@@ -23,6 +23,7 @@ use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::run_error::{Failure, RunError};
 use redflow_contract::tally::{RunTally, Spent};
 use redflow_contract::transcript::{ChatMessage, Transcript};
+use redflow_contract::usage::RunUsage;
 use redflow_contract::{Message, Millis};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -192,6 +193,12 @@ impl RunRecord {
         self.spending.tally()
     }
 
+    /// What the run has used, by model and by tool.
+    #[must_use]
+    pub fn usage(&self) -> RunUsage {
+        self.spending.usage()
+    }
+
     /// The number of a new effect.
     pub fn next_effect(&mut self) -> EffectId {
         self.last_effect += 1;
@@ -337,7 +344,8 @@ impl RunRecord {
                 self.emit(at, || RunEventKind::ModelFellOver { iteration, model, code });
             }
         }
-        self.spending.add_answer(answer, &self.transcript, self.sent_segments);
+        let ms = self.elapsed_ms(at);
+        self.spending.add_answer(answer, &self.transcript, self.sent_segments, ms);
         self.report_low_budget(at);
         EnvelopeEvent {
             duration_ms: Some(self.elapsed_ms(at)),
@@ -351,7 +359,7 @@ impl RunRecord {
     }
 
     /// Takes back the count of a call that was not made, because the budget is used up.
-    pub fn remove_refused_call(&mut self, call: RefusedCall) {
+    pub fn remove_refused_call(&mut self, call: RefusedCall<'_>) {
         self.spending.remove_refused_call(call);
     }
 
@@ -378,7 +386,7 @@ impl RunRecord {
             declared: tool.effect,
             operation: None,
         };
-        self.spending.add_tool_call();
+        self.spending.add_tool_call(tool.id.as_ref().unwrap_or(&tool.name), call_id);
         self.report_low_budget(at);
         let input_preview = self.spec.debug.then(|| preview_value(&Value::Object(input.clone())));
         self.tool_called(at, &tool.name, call_id, input_preview);
@@ -413,6 +421,7 @@ impl RunRecord {
         result: &ToolResult,
         CallMeasure { duration_ms, tries }: CallMeasure,
     ) {
+        self.spending.add_result(call_id, result, duration_ms);
         let iteration = self.iteration();
         let output = self.spec.debug.then(|| match &result.error {
             Some(error) => preview(error),

@@ -8,6 +8,7 @@
 //! | `run_store`, `run_reader` | stored runs: written by the engine, read by everyone else |
 //! | `event_log`, `flow_store`, `manifest_store`, `chat_store`, `ui_storage` | what else a sidecar stores |
 //! | `event_sink`, `flow_step`, `meter` | what observers and metrics receive |
+//! | `text_redactor` | what texts lose before they leave the sidecar |
 //! | `host` | the Node-RED that owns the flow around the agents |
 //! | `clock`, `failpoint` | time, ids, and places where a test stops the process |
 //!
@@ -33,6 +34,7 @@ mod meter;
 mod model;
 mod run_reader;
 mod run_store;
+mod text_redactor;
 mod tool;
 mod ui_storage;
 
@@ -57,9 +59,10 @@ pub use model::{AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelReques
 pub use redflow_contract::answer_kind::{
     ActionSchemas, AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice,
 };
-pub use run_reader::{RunFilter, RunReader, RunRecord};
+pub use run_reader::{RunFilter, RunReader, RunRecord, StatsQuery, TreeQuery};
 pub use run_store::{
     Batch, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError, StoredRun,
 };
+pub use text_redactor::TextRedactor;
 pub use tool::{ProvidedTool, Tool, ToolOutcome, ToolProvider};
 pub use ui_storage::UiStorage;

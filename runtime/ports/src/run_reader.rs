@@ -1,7 +1,12 @@
-//! Read access to stored runs, for lists and details.
+//! Read access to stored runs and to the sums of what they used.
 
 use crate::future::BoxFuture;
 use crate::run_store::StoreError;
+use redflow_contract::Millis;
+use redflow_contract::api::RunList;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::console::{RunTree, Stats, StatsBy};
+use redflow_contract::day::Day;
 use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
 
@@ -9,23 +14,33 @@ use redflow_contract::run::{RunStatus, RunSummary};
 ///
 /// ```
 /// use futures::FutureExt as _;
-/// use redflow_contract::{id::RunId, run::{RunStatus, RunSummary}};
-/// use redflow_ports::{BoxFuture, RunFilter, RunReader, RunRecord, StoreError};
+/// use redflow_contract::console::{RunTree, Stats};
+/// use redflow_contract::{api::RunList, id::RunId, run::{RunStatus, RunSummary}};
+/// use redflow_ports::{BoxFuture, RunFilter, RunReader, RunRecord, StatsQuery, StoreError, TreeQuery};
 /// use std::future::ready;
 ///
 /// /// Summaries without journals, newest first.
 /// struct Summaries(Vec<RunSummary>);
 ///
 /// impl RunReader for Summaries {
-///     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
-///         let wanted = |status| filter.statuses.as_ref().is_none_or(|all| all.contains(status));
-///         let runs = self.0.iter().filter(|run| wanted(&run.status)).take(filter.limit);
-///         Box::pin(ready(Ok(runs.cloned().collect())))
+///     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<RunList, StoreError>> {
+///         let runs = self.0.iter().filter(|run| filter.matches(run)).take(filter.limit);
+///         let runs = runs.cloned().collect();
+///         Box::pin(ready(Ok(RunList { runs, next: None, searched_to: None })))
+///     }
+///     fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
+///         Box::pin(ready(Ok(self.0.iter().find(|summary| summary.run_id == *run).cloned())))
 ///     }
 ///     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
 ///         let record = |summary| RunRecord { summary, journal: Vec::new(), problem: None };
-///         let summary = self.0.iter().find(|summary| summary.run_id == *run);
-///         Box::pin(ready(Ok(summary.cloned().map(record))))
+///         Box::pin(self.summary(run).map(move |found| Ok(found?.map(record))))
+///     }
+///     fn tree(&self, _: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>> {
+///         Box::pin(ready(Ok(None)))
+///     }
+///     fn stats(&self, StatsQuery { from, to, by }: StatsQuery) -> BoxFuture<'_, Result<Stats, StoreError>> {
+///         let (from, to) = (from.to_string(), to.to_string());
+///         Box::pin(ready(Ok(Stats { from, to, by, keys: Vec::new(), rows: Vec::new(), searched_to: None })))
 ///     }
 /// }
 ///
@@ -35,17 +50,48 @@ use redflow_contract::run::{RunStatus, RunSummary};
 /// }));
 /// let reader = Summaries(vec![summary("run-2", "running")?, summary("run-1", "waiting")?]);
 /// let filter = RunFilter { statuses: Some(vec![RunStatus::Waiting]), ..RunFilter::default() };
-/// assert_eq!(reader.list(filter).now_or_never().unwrap().unwrap()[0].run_id, "run-1".into());
+/// assert_eq!(reader.list(filter).now_or_never().unwrap().unwrap().runs[0].run_id, "run-1".into());
 /// assert_eq!(reader.read(&"run-3".into()).now_or_never(), Some(Ok(None)));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub trait RunReader: Send + Sync {
-    /// Lists runs, newest first.
-    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;
+    /// Lists runs, newest first. Looks at a limited number of runs: `searched_to` tells where it stopped.
+    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<RunList, StoreError>>;
+
+    /// One run as a list shows it; none if the run is unknown. Reads no journal.
+    fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>>;
 
     /// Reads one run up to the first damaged part; none if the run is unknown. A damaged run has the status
     /// `damaged` and a problem.
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>>;
+
+    /// The runs below a run; none if the run is unknown.
+    fn tree(&self, query: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>>;
+
+    /// The sums of what runs have used.
+    fn stats(&self, query: StatsQuery) -> BoxFuture<'_, Result<Stats, StoreError>>;
+}
+
+/// Which runs below a run to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeQuery {
+    /// The run at the top. It is not part of the result.
+    pub run: RunId,
+    /// Only runs that follow this one in the order of the tree. If it is not below the run, the tree is empty.
+    pub after: Option<RunId>,
+    /// The most runs.
+    pub limit: usize,
+}
+
+/// Which sums to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatsQuery {
+    /// The first day.
+    pub from: Day,
+    /// The last day.
+    pub to: Day,
+    /// What the sums are grouped by.
+    pub by: StatsBy,
 }
 
 /// Which runs to list. `None` in a field means that the field does not filter.
@@ -57,6 +103,16 @@ pub struct RunFilter {
     pub agent: Option<NodeId>,
     /// Only runs of agents of this Node-RED.
     pub instance: Option<InstanceId>,
+    /// Only runs that started at this time or later.
+    pub since: Option<Millis>,
+    /// Only runs that started before this time.
+    pub until: Option<Millis>,
+    /// Only runs that failed with this code.
+    pub code: Option<RunErrorCode>,
+    /// Only runs whose id begins with this. They are listed by their ids, the largest first.
+    pub prefix: Option<String>,
+    /// Only runs without a parent.
+    pub roots: bool,
     /// Only runs that started before this run. If this run is unknown, the list is empty.
     pub before: Option<RunId>,
     /// The most runs to list.
@@ -65,7 +121,33 @@ pub struct RunFilter {
 
 impl Default for RunFilter {
     fn default() -> Self {
-        Self { statuses: None, agent: None, instance: None, before: None, limit: usize::MAX }
+        Self {
+            statuses: None,
+            agent: None,
+            instance: None,
+            since: None,
+            until: None,
+            code: None,
+            prefix: None,
+            roots: false,
+            before: None,
+            limit: usize::MAX,
+        }
+    }
+}
+
+impl RunFilter {
+    /// Whether a run matches every condition, apart from `before`.
+    #[must_use]
+    pub fn matches(&self, run: &RunSummary) -> bool {
+        self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&run.status))
+            && self.agent.as_ref().is_none_or(|agent| *agent == run.agent.node_id)
+            && self.instance.as_ref().is_none_or(|instance| *instance == run.agent.instance)
+            && self.since.is_none_or(|since| run.started_at >= since)
+            && self.until.is_none_or(|until| run.started_at < until)
+            && self.code.is_none_or(|code| run.code == Some(code))
+            && self.prefix.as_ref().is_none_or(|prefix| run.run_id.as_str().starts_with(prefix.as_str()))
+            && !(self.roots && run.parent.is_some())
     }
 }
 

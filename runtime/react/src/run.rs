@@ -18,6 +18,7 @@ use redflow_contract::node::OnUnknown;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::tally::{RunTally, Spent};
 use redflow_contract::transcript::{ChatMessage, ChatRole};
+use redflow_contract::usage::RunUsage;
 use redflow_machine::output::to_text;
 use redflow_machine::{FeedError, FirstFact, Machine, Question, RunCaller, RunRecord, Status};
 use serde_json::Value;
@@ -176,6 +177,10 @@ impl Machine for Run {
 
     fn tally(&self) -> RunTally {
         self.record.tally()
+    }
+
+    fn usage(&self) -> RunUsage {
+        self.record.usage()
     }
 
     fn status(&self) -> Status {

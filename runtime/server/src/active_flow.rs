@@ -119,21 +119,28 @@ impl FlowBuilder {
     }
 
     /// Reports the problems that a deploy of this flow would have, also what cannot be built. `stored` holds
-    /// the credentials of nodes that bring none.
-    pub(crate) fn report(&self, mut raw: RawFlow, profile: Profile, stored: &Credentials) -> CheckReport {
+    /// the credentials of nodes that bring none. Also gives what `read` finds, unless the whole flow is refused.
+    pub(crate) fn report<T>(
+        &self,
+        mut raw: RawFlow,
+        profile: Profile,
+        stored: &Credentials,
+        read: impl FnOnce(&ResolvedFlow, &CheckReport) -> T,
+    ) -> (CheckReport, Option<T>) {
         let merged =
             (self.instance == InstanceId::local()).then(|| self.stored_items.merge_credentials(&raw, stored));
         raw.add_missing_credentials(merged.as_ref().unwrap_or(stored));
         let checked = match self.check(raw, profile) {
             Ok(checked) => checked,
-            Err(report) => return report,
+            Err(report) => return (report, None),
         };
         let mut report = checked.report.clone();
         // A deploy logs what builders have to say. A check of every change in an editor does not.
         let silent = tracing::subscriber::NoSubscriber::new();
         let built = tracing::subscriber::with_default(silent, || self.build(checked));
         add_build_problems(&mut report, built.build_errors(), self.settings.flow_limits.max_diagnostics);
-        report
+        let found = read(built.resolved(), &report);
+        (report, Some(found))
     }
 
     fn build(&self, checked: CheckedFlow) -> BuiltFlow {

@@ -17,7 +17,7 @@ use crate::tool_definitions::ToolDefinitions;
 use crate::work_slots::WorkSlots;
 use redflow_access::AccessControl;
 use redflow_engine::Engine;
-use redflow_ports::{ChatStore, Clock, FlowStore, Meter, RunReader};
+use redflow_ports::{ChatStore, Clock, FlowStore, Meter, RunReader, TextRedactor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -38,6 +38,7 @@ pub(crate) struct App {
     pub(crate) settings: Arc<Settings>,
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    pub(crate) redactor: Arc<dyn TextRedactor>,
     pub(crate) flow_builder: FlowBuilder,
     pub(crate) frames: Arc<Frames>,
     pub(crate) editor_notices: Arc<EditorNotices>,

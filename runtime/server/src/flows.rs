@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::body::{self, LARGE, RequestBody};
+use crate::console::graph::draw_tab;
 use crate::deploy;
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, json, printable, raw};
@@ -11,7 +12,9 @@ use axum::response::Response;
 use redflow_access::Caller;
 use redflow_contract::api::{CheckRequest, DeployRequest, Deployment};
 use redflow_contract::code::ApiCode;
-use redflow_flow::RawFlow;
+use redflow_contract::console::CheckAnswer;
+use redflow_contract::diagnostic::CheckReport;
+use redflow_flow::{RawFlow, ResolvedFlow};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -61,21 +64,25 @@ pub(crate) async fn check(
     body: RequestBody,
 ) -> ApiResult {
     let (request, slot) = body::read_flow(&headers, body, &app).await?;
-    let CheckRequest { flows, profile } = request;
+    let CheckRequest { flows, profile, graph, tab } = request;
     let (flow_builder, profile) = (app.flow_builder.clone(), profile.unwrap_or(app.settings.profile));
     let stored = app.active_flow().credentials;
     let check = move || {
-        let report = match RawFlow::from_value(flows, &flow_builder.settings.flow_limits) {
-            Ok(raw) => flow_builder.report(raw, profile, &stored),
-            Err(report) => report,
+        let draw = |flow: &ResolvedFlow, report: &CheckReport| {
+            graph.then(|| draw_tab(flow, report, tab.as_ref())).transpose()
         };
-        json(200, &report)
+        let (report, graph) = match RawFlow::from_value(flows, &flow_builder.settings.flow_limits) {
+            Ok(raw) => flow_builder.report(raw, profile, &stored, draw),
+            Err(report) => (report, None),
+        };
+        let graph = graph.transpose()?.flatten();
+        Ok(json(200, &CheckAnswer { report, graph }))
     };
     let slot = match slot {
         Some(slot) => slot,
         None => app.work_slots.computation(&caller.name).await?,
     };
-    Ok(slot.run_blocking(check).await?.0)
+    slot.run_blocking(check).await?.0
 }
 
 pub(crate) async fn deploy_flow(

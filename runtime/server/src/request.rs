@@ -4,15 +4,16 @@ use crate::response::{Problem, printable};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use redflow_contract::code::ApiCode;
+use serde::de::DeserializeOwned;
 
-/// The variable part of a path. Unlike axum's extractor it refuses invalid UTF-8 with a code.
-pub(crate) struct Path(pub(crate) String);
+/// The variable part of a path, or several. Unlike axum's extractor it refuses invalid UTF-8 with a code.
+pub(crate) struct Path<T = String>(pub(crate) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Path {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let found = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        let found = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         found
             .map(|axum::extract::Path(part)| Self(part))
             .map_err(|_| invalid("The path decodes to bytes that are not UTF-8 text."))

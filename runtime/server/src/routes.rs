@@ -2,7 +2,7 @@
 
 use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::app::App;
-use crate::console::assets;
+use crate::console::{assets, graph, iterations, journals, report, stats, tree};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
@@ -70,6 +70,7 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::Config => get(info::config),
         RouteId::Flows => get(flows::list),
         RouteId::Flow => get(flows::one),
+        RouteId::FlowGraph => get(graph::graph),
         RouteId::Check => post(flows::check),
         RouteId::Deployment => get(flows::deployment),
         RouteId::Deploy => post(flows::deploy_flow),
@@ -77,8 +78,11 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::Runs => get(runs::list),
         RouteId::Run => get(runs::one),
         RouteId::RunEvents => get(run_events::events),
-        RouteId::RunTexts => get(runs::texts),
-        RouteId::RunJournal => get(runs::journal),
+        RouteId::RunIteration => get(iterations::iteration),
+        RouteId::RunJournal => get(journals::journal),
+        RouteId::RunTree => get(tree::tree),
+        RouteId::Stats => get(stats::stats),
+        RouteId::RunReport => get(report::report),
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),

@@ -29,7 +29,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> ApiResult {
     let run = RunId::from(run);
-    let last_seen = last_seen_seq(query.as_deref(), &headers)?;
+    let EventQuery { last_seen, page } = EventQuery::parse(query.as_deref(), &headers)?;
     let slot = app.work_slots.computation(&caller.name).await?;
     // Taken before the journal is read, so that the log has all events which the journal lacks.
     let position = app.hub.log.bounds().newest;
@@ -37,8 +37,11 @@ pub(crate) async fn events(
     let is_over = record.summary.status.is_over() || record.problem.is_some();
     let replay = move || redflow_strategies::replay_events(&record.journal).0;
     let (events, _) = slot.run_blocking(replay).await?;
-    let events: Vec<RunEvent> = events.into_iter().filter(|event| event.seq > last_seen).collect();
+    let mut events: Vec<RunEvent> = events.into_iter().filter(|event| event.seq > last_seen).collect();
     if !wants_stream(&headers) {
+        if let Some(page) = page {
+            page.keep(&mut events);
+        }
         return Ok(json(200, &events));
     }
     let stream = RunEventStream {
@@ -52,22 +55,72 @@ pub(crate) async fn events(
     Ok(raw(200, "text/event-stream", body))
 }
 
-/// The `seq` of the last event that the client has. A client that reconnects sends it as a header, which
-/// counts more than the query.
-fn last_seen_seq(query: Option<&str>, headers: &HeaderMap) -> Result<u32, Problem> {
-    let mut after = 0;
-    for (name, value) in query_pairs(query) {
-        match name.as_str() {
-            "after" => {
-                after = value.parse().map_err(|_| invalid("`after` must be the `seq` of an event."))?
+/// Events on a page: the maximum, and the default with `before`.
+const MAX_PAGE: usize = 1000;
+
+/// Which events a client asks for.
+struct EventQuery {
+    /// The `seq` of the last event that the client has.
+    last_seen: u32,
+    /// None for all events after `last_seen`.
+    page: Option<EventPage>,
+}
+
+impl EventQuery {
+    fn parse(query: Option<&str>, headers: &HeaderMap) -> Result<Self, Problem> {
+        let (mut after, mut before, mut limit) = (None, None, None);
+        for (name, value) in query_pairs(query) {
+            let seq =
+                || value.parse().map_err(|_| invalid(format!("`{name}` must be the `seq` of an event.")));
+            match name.as_str() {
+                "after" => after = Some(seq()?),
+                "before" => before = Some(seq()?),
+                "limit" => {
+                    let valid = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+                    let wrong = || invalid(format!("`limit` must be a number from 1 to {MAX_PAGE}."));
+                    limit = Some(valid.ok_or_else(wrong)?);
+                }
+                other => return Err(unknown_parameter(other)),
             }
-            other => return Err(unknown_parameter(other)),
         }
+        let page = match (before, limit) {
+            (Some(before), limit) => Some(EventPage::Before(before, limit.unwrap_or(MAX_PAGE))),
+            (None, limit) => limit.map(EventPage::First),
+        };
+        if page.is_some() && wants_stream(headers) {
+            return Err(invalid("A stream has no pages. Leave out `before` and `limit`."));
+        }
+        if after.is_some() && before.is_some() {
+            return Err(invalid("Only one of `after` and `before` can be given."));
+        }
+        // A client that reconnects sends it as a header, which counts more than the query.
+        let header = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok()));
+        let last_seen = match header {
+            None => after.unwrap_or_default(),
+            Some(Some(last)) => last,
+            Some(None) => return Err(invalid("`Last-Event-ID` must be the `seq` of an event.")),
+        };
+        Ok(Self { last_seen, page })
     }
-    match headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok())) {
-        None => Ok(after),
-        Some(Some(last)) => Ok(last),
-        Some(None) => Err(invalid("`Last-Event-ID` must be the `seq` of an event.")),
+}
+
+/// Some of the events of a run.
+enum EventPage {
+    /// The first ones, at most this many.
+    First(usize),
+    /// The last ones before this `seq`, at most this many.
+    Before(u32, usize),
+}
+
+impl EventPage {
+    fn keep(self, events: &mut Vec<RunEvent>) {
+        match self {
+            Self::First(most) => events.truncate(most),
+            Self::Before(seq, most) => {
+                events.retain(|event| event.seq < seq);
+                events.drain(..events.len().saturating_sub(most));
+            }
+        }
     }
 }
 

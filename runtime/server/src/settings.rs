@@ -7,7 +7,8 @@ use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::Budget;
 use redflow_engine::EngineLimits;
 use redflow_ports::{
-    Adapters, ChatStore, Clock, EventLog, FlowStore, ManifestStore, Meter, RunReader, RunStore, UiStorage,
+    Adapters, ChatStore, Clock, EventLog, FlowStore, ManifestStore, Meter, RunReader, RunStore, TextRedactor,
+    UiStorage,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Parts {
     pub meter: Arc<dyn Meter>,
     /// Renders the measurements as OpenMetrics text.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Redacts the reports of runs.
+    pub redactor: Arc<dyn TextRedactor>,
     /// Looks up the environment variables that flows may see.
     pub env: fn(&str) -> Option<String>,
     /// The path of the flow file. Runs that began with another file are not resumed.

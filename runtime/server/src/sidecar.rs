@@ -51,7 +51,7 @@ impl Sidecar {
     /// When the flow or the stored data cannot be read, or the whole flow is refused.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
         let Parts { clock, store, run_reader, log, flow_store, chats, manifests, .. } = parts;
-        let Parts { ui_storage, adapters, meter, metrics, env, source, tokens, .. } = parts;
+        let Parts { ui_storage, adapters, meter, metrics, redactor, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;
@@ -120,6 +120,7 @@ impl Sidecar {
             settings,
             meter,
             render_metrics: metrics,
+            redactor,
             flow_builder,
             frames,
             editor_notices,

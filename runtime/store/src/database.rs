@@ -99,6 +99,38 @@ const MIGRATIONS: &[&str] = &[
     // Who started a run, and what it had used when it last stopped, for lists. Both are null in older runs.
     "ALTER TABLE runs ADD COLUMN started_by TEXT;
      ALTER TABLE runs ADD COLUMN tally TEXT;",
+    // The run that started a run, or whose message did, as long as it is stored. What runs have used by UTC day,
+    // with costs in millionths; older runs are not counted until `redflow runs recount`.
+    "ALTER TABLE runs ADD COLUMN parent TEXT;
+     UPDATE runs SET parent = cause_run WHERE cause_run IN (SELECT run_id FROM runs);
+     CREATE INDEX runs_by_parent ON runs(parent) WHERE parent IS NOT NULL;
+     CREATE INDEX runs_by_start ON runs(started_at);
+     CREATE INDEX runs_failed_by_end ON runs(ended_at, code, started_at) WHERE code IS NOT NULL;
+     CREATE TABLE usage(
+         day INTEGER NOT NULL,
+         instance TEXT NOT NULL,
+         node_id TEXT NOT NULL,
+         model TEXT NOT NULL,
+         runs INTEGER NOT NULL,
+         failed INTEGER NOT NULL,
+         calls INTEGER NOT NULL,
+         input INTEGER NOT NULL,
+         output INTEGER NOT NULL,
+         cached INTEGER NOT NULL,
+         cost INTEGER,
+         ms INTEGER NOT NULL,
+         PRIMARY KEY (day, instance, node_id, model)
+     ) STRICT, WITHOUT ROWID;
+     CREATE TABLE tool_usage(
+         day INTEGER NOT NULL,
+         instance TEXT NOT NULL,
+         node_id TEXT NOT NULL,
+         tool TEXT NOT NULL,
+         calls INTEGER NOT NULL,
+         failed INTEGER NOT NULL,
+         ms INTEGER NOT NULL,
+         PRIMARY KEY (day, instance, node_id, tool)
+     ) STRICT, WITHOUT ROWID;",
 ];
 
 /// The first version whose events have a tool.
@@ -106,6 +138,9 @@ const EVENTS_HAVE_TOOLS: usize = 5;
 
 /// The first version whose runs have a tally and the one who started them.
 const RUNS_HAVE_TALLIES: i64 = 6;
+
+/// The first version whose runs have a parent.
+const RUNS_HAVE_PARENTS: i64 = 7;
 
 /// Opens the driver's connection. Creates the tables if there are none, and migrates older versions.
 pub(crate) fn open_driver(directory: &Directory) -> Result<Connection, StoreError> {
@@ -234,8 +269,23 @@ pub(crate) fn events_have_tools(connection: &Connection, directory: &Directory) 
 
 /// Whether the runs of this file have the columns `started_by` and `tally`.
 pub(crate) fn runs_have_tallies(connection: &Connection) -> rusqlite::Result<bool> {
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok(version >= RUNS_HAVE_TALLIES)
+    Ok(user_version(connection)? >= RUNS_HAVE_TALLIES)
+}
+
+/// Whether the runs of this file have the column `parent`.
+pub(crate) fn runs_have_parents(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(user_version(connection)? >= RUNS_HAVE_PARENTS)
+}
+
+fn user_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// A database in memory with the newest tables.
+pub(crate) fn open_in_memory() -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open_in_memory()?;
+    migrate(&mut connection, 0, MIGRATIONS)?;
+    Ok(connection)
 }
 
 /// Migrates a database to the newest version, each step in one transaction.

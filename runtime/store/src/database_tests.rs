@@ -3,6 +3,7 @@ use crate::directory::Directory;
 use crate::reader::Reader;
 use crate::runs::queries::RunQueries;
 use redflow_contract::code::StoreCode;
+use redflow_contract::run::RunSummary;
 use redflow_ports::{RunFilter, ToolCallQuery};
 use rusqlite::Connection;
 use std::path::Path;
@@ -75,7 +76,7 @@ fn version_1_migrates_to_the_newest() {
     let reader = open_reader(&directory).unwrap();
     assert_eq!(version(&reader, &directory).unwrap(), 1);
     let queries = RunQueries::new(&reader, dir.path(), || false);
-    assert_eq!(queries.newest(&RunFilter::default()).unwrap().len(), 1);
+    assert_eq!(queries.newest(&RunFilter::default()).unwrap().runs.len(), 1);
 
     let migrated = open_driver(&directory).unwrap();
     assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
@@ -83,7 +84,7 @@ fn version_1_migrates_to_the_newest() {
     assert_eq!(text(&migrated, "SELECT run_id FROM runs"), "Text(\"old\")");
     assert_eq!(text(&migrated, "SELECT count(*) FROM events"), "Integer(0)");
     // A reader that was opened before still works.
-    assert_eq!(queries.newest(&RunFilter::default()).unwrap().len(), 1);
+    assert_eq!(queries.newest(&RunFilter::default()).unwrap().runs.len(), 1);
 }
 
 /// Version 2 had no chats. Its events stay.
@@ -125,11 +126,11 @@ fn version_3_migrates_to_the_newest() {
     let reader = open_reader(&directory).unwrap();
     let queries = RunQueries::new(&reader, dir.path(), || false);
     let filter = RunFilter { agent: Some("one".into()), ..RunFilter::default() };
-    let before = queries.newest(&filter).unwrap();
+    let before = queries.newest(&filter).unwrap().runs;
     assert_eq!(before.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["c", "a"]);
     let migrated = open_driver(&directory).unwrap();
     assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
-    assert_eq!(queries.newest(&filter).unwrap(), before);
+    assert_eq!(queries.newest(&filter).unwrap().runs, before);
 }
 
 /// Version 4 had no tools of events. Its events stay; nothing is known about the tools that they ended.
@@ -156,6 +157,38 @@ fn version_4_migrates_to_the_newest() {
     let plan = "EXPLAIN QUERY PLAN SELECT id FROM events WHERE tool = 'mail' AND id < 9 ORDER BY id DESC";
     let plan: String = migrated.query_row(plan, [], |row| row.get(3)).unwrap();
     assert!(plan.contains("events_by_tool"), "{plan}");
+}
+
+/// Version 6 had no parents and no sums. A reader beside its driver finds no parents.
+#[test]
+fn version_6_migrates_to_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    let mut old = Connection::open(directory.database()).unwrap();
+    migrate(&mut old, 0, &MIGRATIONS[..6]).unwrap();
+    let run = |id: &str, cause: &str| {
+        format!(
+            "INSERT INTO runs(run_id, instance, node_id, name, started_at, cause, cause_run, head, driver, status)
+             VALUES ('{id}', 'local', 'agent', '', 1, {cause}, '', 0, 'running');"
+        )
+    };
+    let runs = [run("a", "NULL, NULL"), run("b", "'a:1:agent:0', 'a'"), run("c", "'api:key', 'api'")];
+    old.execute_batch(&runs.concat()).unwrap();
+    drop(old);
+    let reader = open_reader(&directory).unwrap();
+    let queries = RunQueries::new(&reader, dir.path(), || false);
+    let list = |roots: bool| {
+        let runs = queries.newest(&RunFilter { roots, ..RunFilter::default() }).unwrap().runs;
+        let describe = |run: &RunSummary| format!("{} {:?} {}", run.run_id, run.parent, run.children);
+        runs.iter().map(describe).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(list(true), "c None 0, b None 0, a None 0");
+    assert_eq!(queries.summary(&"a".into()).unwrap().unwrap().children, 0);
+    let migrated = open_driver(&directory).unwrap();
+    assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(list(false), r#"c None 0, b Some(RunId("a")) 0, a None 1"#);
+    assert_eq!(list(true), "c None 0, a None 1");
+    assert_eq!(text(&migrated, "SELECT count(*) FROM usage"), "Integer(0)");
 }
 
 #[test]

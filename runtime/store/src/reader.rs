@@ -10,6 +10,7 @@ use crate::error;
 use crate::events::rows;
 use crate::lock::Lock;
 use crate::runs::queries::{CheckedRun, RunQueries};
+use redflow_contract::api::RunList;
 use redflow_contract::id::RunId;
 use redflow_contract::run::RunSummary;
 use redflow_ports::{LoggedEvent, RunFilter, StoreError, StoredRun, ToolCallQuery};
@@ -59,7 +60,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+    pub fn list(&self, filter: &RunFilter) -> Result<RunList, StoreError> {
         self.queries().newest(filter)
     }
 

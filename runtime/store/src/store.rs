@@ -19,14 +19,16 @@ use crate::runs::run_tables::RunTables;
 use crate::write_queue::{BackgroundWrite, Command};
 use crate::writer::{StoreStats, Writer};
 use redflow_contract::Millis;
+use redflow_contract::api::RunList;
 use redflow_contract::chat::ChatItem;
 use redflow_contract::code::StoreCode;
+use redflow_contract::console::{RunTree, Stats};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_ports::{
     BoxFuture, ChatStore, EventBounds, EventLog, Journal, LoggedEvent, NewRun, PendingRequest, RunFilter,
-    RunReader, RunRecord, RunStore, StoreError, StoredRun, ToolCallQuery,
+    RunReader, RunRecord, RunStore, StatsQuery, StoreError, StoredRun, ToolCallQuery, TreeQuery,
 };
 use rusqlite::Connection;
 use std::future::{pending, ready};
@@ -229,8 +231,21 @@ impl RunStore for Store {
 }
 
 impl RunReader for Store {
-    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<RunList, StoreError>> {
         Box::pin(self.query(move |queries| queries.newest(&filter)))
+    }
+
+    fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
+        let run = run.clone();
+        Box::pin(self.query(move |queries| queries.summary(&run)))
+    }
+
+    fn tree(&self, query: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>> {
+        Box::pin(self.query(move |queries| queries.tree(&query)))
+    }
+
+    fn stats(&self, query: StatsQuery) -> BoxFuture<'_, Result<Stats, StoreError>> {
+        Box::pin(self.query(move |queries| queries.stats(query)))
     }
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {

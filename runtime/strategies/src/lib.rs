@@ -2,11 +2,14 @@
 //!
 //! Owns the list. To add a kind of agent, add its strategy here.
 
+use redflow_contract::console::IterationDetail;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::CallId;
-use redflow_contract::replay::{IterationText, ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_contract::tally::RunTally;
+use redflow_contract::usage::RunUsage;
 use redflow_converse::Converse;
 use redflow_machine::{Difference, Journal, Strategies};
 pub use redflow_react::ActionTest;
@@ -48,16 +51,23 @@ pub fn run_detail(summary: RunSummary, journal: &[u8], problem: Option<StoreProb
     redflow_machine::run_detail(summary, journal, problem, strategies())
 }
 
-/// Reads the texts of an iteration; none if the valid part of the journal does not have it.
+/// Reads an iteration, with at most `text_bytes` of each text; none if the valid part of the journal does not have
+/// it.
 #[must_use]
-pub fn iteration_text(journal: &[u8], iteration: u32) -> Option<IterationText> {
-    redflow_machine::iteration_text(journal, iteration, strategies())
+pub fn iteration_detail(journal: &[u8], iteration: u32, text_bytes: usize) -> Option<IterationDetail> {
+    redflow_machine::iteration_detail(journal, iteration, text_bytes, strategies())
 }
 
 /// The result of a tool call that a journal has recorded; none if it has none.
 #[must_use]
 pub fn recorded_result(journal: &[u8], call: &CallId) -> Option<ToolResult> {
     redflow_machine::recorded_result(journal, call, strategies())
+}
+
+/// What a run has used, in all and by model and tool; none if its journal is not valid.
+#[must_use]
+pub fn run_usage(journal: &[u8]) -> Option<(RunTally, RunUsage)> {
+    redflow_machine::run_usage(journal, strategies())
 }
 
 /// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.

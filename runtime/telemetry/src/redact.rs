@@ -12,6 +12,7 @@ mod secrets;
 use aho_corasick::{AhoCorasick, MatchKind};
 use personal::PersonalPatterns;
 use redflow_contract::secret::{REDACTED, is_secret_name};
+use redflow_ports::TextRedactor;
 use replacer::Replacer;
 use secrecy::{ExposeSecret as _, SecretString};
 use secrets::KeyPatterns;
@@ -71,6 +72,12 @@ impl std::fmt::Debug for Redactor {
     /// Without the known secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redactor").field("level", &self.level).finish_non_exhaustive()
+    }
+}
+
+impl TextRedactor for Redactor {
+    fn redact(&self, text: &str) -> String {
+        Self::redact(self, text).into_owned()
     }
 }
 

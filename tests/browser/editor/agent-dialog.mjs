@@ -194,6 +194,7 @@ export async function withoutMouse(fixture, t) {
   await page.keyboard.press("Control+g");
   await page.keyboard.press("r");
   await editor.until("the sidebar has the focus", () => document.activeElement?.classList.contains("redflow-sidebar"));
+  await page.locator(".redflow-sidebar").getByRole("button", { name: "All", exact: true }).waitFor();
   await page.keyboard.press("Tab");
   await editor.until("the tab key goes on inside", () => document.activeElement?.closest(".redflow-sidebar"));
 }

@@ -14,7 +14,9 @@ export async function runExample(fixture, t) {
   await dialog.getByText("01-calculator-agent").click();
   await editor.screenshot("import");
   await page.locator("#red-ui-clipboard-dialog-ok").click();
+  await editor.until("the example is imported", () => RED.nodes.node("rf01-agent"));
   await page.locator(".red-ui-tab").getByText("Calculator agent").click();
+  await editor.until("its tab is shown", () => RED.workspaces.active() === RED.nodes.node("rf01-agent").z);
   await editor.node("rf01-agent").waitFor();
   await editor.deploy();
   await editor.press("rf01-ask");

@@ -19,7 +19,7 @@ const TABS = {
 };
 
 /** Keys and placeholders that were not translated. */
-export const UNTRANSLATED = /\b(runs|agent|checks|fields|nodes|phrases)\.[a-z]+(\.[a-zA-Z_]+)*\b|__[a-z]+__/;
+export const UNTRANSLATED = /\b(runs|agent|checks|fields|nodes|phrases|timeline)\.[a-z]+(\.[a-zA-Z_]+)*\b|__[a-z]+__/;
 
 export async function translations(fixture, t) {
   const english = await fixture.deployAndOpen(t, desk(fixture));

@@ -22,7 +22,7 @@ pub(crate) use models::{ModelTestOptions, ModelsCommand, ModelsOptions};
 pub(crate) use run::RunOptions;
 pub(crate) use runs::{
     BackupOptions, CancelOptions, DEFAULT_LIST_LIMIT, JournalOptions, ListOptions, PruneOptions,
-    ResolveOptions, RunsCommand, RunsOptions, ShowRunOptions,
+    RecountOptions, ResolveOptions, RunsCommand, RunsOptions, ShowRunOptions,
 };
 pub(crate) use serve::{
     AddTokenOptions, ConfigCommand, ConfigOptions, ServeOptions, ShowConfigOptions, TokenCommand,

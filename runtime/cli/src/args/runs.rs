@@ -2,6 +2,7 @@
 
 use super::shared::{DATA_HELP, DataOption, SidecarOption, TOKEN_FILE_HELP, URL_HELP};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::run::RunStatus;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,7 @@ const AFTER_HELP: &str = "\
 Examples:
   redflow runs                                     the newest 50
   redflow runs --status waiting                    the runs that wait for a person
+  redflow runs --code TIMEOUT --since 24h          the runs of a day that took too long
   redflow runs show RUN                            the steps of a run
   redflow runs resolve RUN --done --result '{\"id\": 17}'
   redflow runs prune --older-than 30d --keep 1000
@@ -43,15 +45,20 @@ impl RunsOptions {
 
     /// The error if an option of the list precedes another command, where it has no effect.
     pub(crate) fn misplaced_option(&self) -> Option<String> {
-        let ListOptions { status, agent, limit, json } = &self.list;
+        let ListOptions { status, agent, since, until, code, prefix, roots, limit, json } = &self.list;
         let command = self.command.as_ref()?.name();
-        let option = match (status.as_slice(), agent, limit, json) {
-            ([_, ..], ..) => "--status <STATUS>",
-            (_, Some(_), ..) => "--agent <NODE>",
-            (_, _, Some(_), _) => "--limit <N>",
-            (.., true) => "--json",
-            _ => return None,
-        };
+        let given = [
+            (!status.is_empty(), "--status <STATUS>"),
+            (agent.is_some(), "--agent <NODE>"),
+            (since.is_some(), "--since <TIME>"),
+            (until.is_some(), "--until <TIME>"),
+            (code.is_some(), "--code <CODE>"),
+            (prefix.is_some(), "--prefix <ID>"),
+            (*roots, "--roots"),
+            (limit.is_some(), "--limit <N>"),
+            (*json, "--json"),
+        ];
+        let (_, option) = given.into_iter().find(|(is_given, _)| *is_given)?;
         Some(format!("the subcommand '{command}' cannot be used with '{option}' before it"))
     }
 }
@@ -72,6 +79,8 @@ pub(crate) enum RunsCommand {
     Resolve(ResolveOptions),
     /// Remove ended runs that match all given options, or damaged runs
     Prune(PruneOptions),
+    /// Count again what runs have used, from their journals; no process may drive the runs meanwhile
+    Recount(RecountOptions),
 }
 
 impl RunsCommand {
@@ -84,6 +93,7 @@ impl RunsCommand {
             Self::Cancel(_) => "cancel",
             Self::Resolve(_) => "resolve",
             Self::Prune(_) => "prune",
+            Self::Recount(_) => "recount",
         }
     }
 }
@@ -99,6 +109,21 @@ pub(crate) struct ListOptions {
     /// Only runs of the agent with this node id
     #[arg(long, value_name = "NODE")]
     pub(crate) agent: Option<String>,
+    /// Only runs that started at most this long ago: 90s, 15m, 12h, 30d, 8w
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) since: Option<Duration>,
+    /// Only runs that started longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) until: Option<Duration>,
+    /// Only runs that failed with this code
+    #[arg(long, value_name = "CODE", value_parser = parse_code)]
+    pub(crate) code: Option<RunErrorCode>,
+    /// Only runs whose id begins with this
+    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) prefix: Option<String>,
+    /// Only runs that no other run started
+    #[arg(long)]
+    pub(crate) roots: bool,
     /// The most runs to list; default 50
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
@@ -229,6 +254,16 @@ pub(crate) struct PruneOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Use it after an update from a version that did not count, or if the sums look wrong. A day that counts more runs \
+than are stored stays as it is, because the journals of the other runs were removed.")]
+pub(crate) struct RecountOptions {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 To restore a copy, stop every redflow process that uses the data directory, put the copy there as redflow.db, and \
 remove redflow.db-wal and redflow.db-shm. Or put it into an empty directory as redflow.db and use that with --data.
 
@@ -242,6 +277,10 @@ pub(crate) struct BackupOptions {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn parse_code(text: &str) -> Result<RunErrorCode, String> {
+    RunErrorCode::parse(text).ok_or_else(|| "no run fails with this code; see `redflow explain`".to_owned())
 }
 
 /// Parses a number with a unit: seconds, minutes, hours, days or weeks.

@@ -61,7 +61,7 @@ fn check_remotely(
     let Ok(flows) = parse_exact(bytes, JsonLimits { max_bytes, max_depth }) else {
         return Ok(context.check_report(bytes));
     };
-    let request = CheckRequest { flows, profile };
+    let request = CheckRequest { flows, profile, graph: false, tab: None };
     let answer = new_runtime()?.block_on(sidecar.post(&["api", "flows", "check"], &request));
     answer.map_err(print_api_error)
 }

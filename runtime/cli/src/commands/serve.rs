@@ -13,7 +13,7 @@ use crate::node_red::find_node_red;
 use crate::session::{Session, cannot_start};
 use crate::sidecar::local_address;
 use crate::signals::{RunLifetime, stop_with_stdin};
-use crate::terminal::{print_note, print_warning};
+use crate::terminal::{fail, print_note, print_warning};
 use crate::text::count;
 use redflow_access::{AccessSettings, Tokens, listen};
 use redflow_contract::flow::Profile;
@@ -25,6 +25,7 @@ use redflow_server::{Parts, Sidecar, StartFailure};
 use redflow_store::{
     FlowFile, ManifestFiles, MemoryChatStore, MemoryStore, MemoryUiStorage, Store, UiStorageFile,
 };
+use redflow_telemetry::{RedactionLevel, Redactor};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
     // Two ephemeral sidecars may use one data directory.
     server.access.sessions_file = (!options.ephemeral).then(|| data.join("sessions.json"));
     let served = session.wait(async {
-        let sidecar = match Sidecar::start(parts(context, stores, tokens, &flows), server).await {
+        let sidecar = match Sidecar::start(parts(context, stores, tokens, &flows)?, server).await {
             Ok(sidecar) => sidecar,
             Err(StartFailure::Api(error)) => return Err(print_api_error(error)),
             Err(StartFailure::Manifest(report)) => {
@@ -129,10 +130,13 @@ impl FlowStore for EphemeralFlowStore {
     }
 }
 
-fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> Parts {
+fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> Result<Parts, Exit> {
     let Stores { runs, reader, log, flow, chats, ui, manifests } = stores;
     let metrics = Arc::clone(&context.metrics);
-    Parts {
+    // Reports of runs are for others, so they lose everything, whatever the log may show.
+    let known: Vec<_> = context.settings.token.iter().cloned().collect();
+    let redactor = Redactor::new(RedactionLevel::All, &known).map_err(|text| fail(&text))?;
+    Ok(Parts {
         clock: clock(),
         store: runs,
         run_reader: reader,
@@ -144,10 +148,11 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
         adapters: Arc::clone(&context.adapters),
         meter: context.metrics.clone(),
         metrics: Arc::new(move || metrics.render()),
+        redactor: Arc::new(redactor),
         env: process_env,
         source: absolute_path(flows),
         tokens,
-    }
+    })
 }
 
 fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::Settings {

@@ -4,7 +4,7 @@
 //! Nothing here drives a run further.
 
 use super::errors::unknown_run;
-use super::source::{Actor, Change, Replayed, RunSource};
+use super::source::{Actor, Change, Replayed, RunSource, collect_pages};
 use crate::context::{AppContext, clock};
 use crate::errors::{from_store, print_store_error, store_error};
 use crate::exit::Exit;
@@ -155,8 +155,8 @@ impl RunSource for LocalRuns<'_> {
 
     fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, ApiError> {
         // A directory that does not exist yet has no runs.
-        let reader = Reader::find(&self.dir).map_err(from_store)?;
-        reader.map_or(Ok(Vec::new()), |reader| reader.list(filter)).map_err(from_store)
+        let Some(reader) = Reader::find(&self.dir).map_err(from_store)? else { return Ok(Vec::new()) };
+        collect_pages(filter, |page| reader.list(page).map_err(from_store))
     }
 
     fn detail(&self, run: &RunId) -> Result<RunDetail, ApiError> {

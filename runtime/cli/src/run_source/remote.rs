@@ -1,21 +1,18 @@
 //! The runs of a sidecar.
 
-use super::source::{Actor, Change, Replayed, RunSource};
+use super::source::{Actor, Change, Replayed, RunSource, collect_pages};
 use crate::exit::Exit;
 use crate::hints::Hints;
 use crate::session::new_runtime;
 use crate::sidecar::{Follower, Sidecar, run_path};
 use crate::text::printable_line;
-use redflow_contract::api::{ApiError, CancelRequest, ResolveRequest, RunList};
+use redflow_contract::api::{ApiError, CancelRequest, ResolveRequest};
 use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::replay::{DifferenceKind, ReplayReport, RunDetail};
 use redflow_contract::run::{RunRequest, RunSummary};
 use redflow_ports::RunFilter;
 use tokio::runtime::Runtime;
-
-/// The most runs of one page.
-const PAGE: usize = 1000;
 
 pub(crate) struct RemoteRuns {
     sidecar: Sidecar,
@@ -51,25 +48,10 @@ impl RunSource for RemoteRuns {
     }
 
     fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, ApiError> {
-        let statuses = filter.statuses.iter().flatten().map(|status| status.as_str());
-        let statuses: Vec<&str> = statuses.collect();
-        let mut runs: Vec<RunSummary> = Vec::new();
-        let mut before: Option<RunId> = None;
-        loop {
-            let mut query = vec![("limit", PAGE.min(filter.limit - runs.len()).to_string())];
-            if !statuses.is_empty() {
-                query.push(("status", statuses.join(",")));
-            }
-            query.extend(filter.agent.as_ref().map(|agent| ("agent", agent.as_str().to_owned())));
-            query.extend(before.take().map(|run| ("before", run.as_str().to_owned())));
-            let page: RunList = self.runtime.block_on(self.sidecar.get(&["api", "runs"], &query))?;
-            let is_empty = page.runs.is_empty();
-            runs.extend(page.runs);
-            before = page.next.filter(|_| runs.len() < filter.limit && !is_empty);
-            if before.is_none() {
-                return Ok(runs);
-            }
-        }
+        collect_pages(filter, |page| {
+            let query = list_query(page);
+            self.runtime.block_on(self.sidecar.get(&["api", "runs"], &query))
+        })
     }
 
     fn detail(&self, run: &RunId) -> Result<RunDetail, ApiError> {
@@ -105,4 +87,19 @@ impl RunSource for RemoteRuns {
         })?;
         Ok(Change { actor: Actor::Sidecar, summary: Some(summary) })
     }
+}
+
+/// The query of a page.
+fn list_query(filter: &RunFilter) -> Vec<(&'static str, String)> {
+    let statuses: Vec<&str> = filter.statuses.iter().flatten().map(|status| status.as_str()).collect();
+    let mut query = vec![("limit", filter.limit.to_string())];
+    query.extend((!statuses.is_empty()).then(|| ("status", statuses.join(","))));
+    query.extend(filter.agent.as_ref().map(|agent| ("agent", agent.as_str().to_owned())));
+    query.extend(filter.since.map(|time| ("since", time.to_string())));
+    query.extend(filter.until.map(|time| ("until", time.to_string())));
+    query.extend(filter.code.map(|code| ("code", code.as_str().to_owned())));
+    query.extend(filter.prefix.clone().map(|prefix| ("prefix", prefix)));
+    query.extend(filter.roots.then(|| ("roots", "true".to_owned())));
+    query.extend(filter.before.as_ref().map(|run| ("before", run.as_str().to_owned())));
+    query
 }

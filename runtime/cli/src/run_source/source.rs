@@ -1,7 +1,7 @@
 //! The trait that a data directory and a sidecar share, so that commands print the same for both.
 
 use crate::hints::Hints;
-use redflow_contract::api::ApiError;
+use redflow_contract::api::{ApiError, RunList};
 use redflow_contract::id::RunId;
 use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
@@ -27,6 +27,28 @@ pub(crate) trait RunSource {
 
     /// Cancels a run, or answers its question.
     fn request(&self, run: &RunId, request: RunRequest) -> Result<Change, ApiError>;
+}
+
+/// The most runs of one page.
+const PAGE: usize = 1000;
+
+/// Reads pages until there are enough runs, or no more.
+pub(super) fn collect_pages(
+    filter: &RunFilter,
+    mut read: impl FnMut(&RunFilter) -> Result<RunList, ApiError>,
+) -> Result<Vec<RunSummary>, ApiError> {
+    let (mut runs, mut page) = (Vec::new(), filter.clone());
+    while runs.len() < filter.limit {
+        page.limit = PAGE.min(filter.limit - runs.len());
+        let RunList { runs: more, next, searched_to } = read(&page)?;
+        // A page without a run goes on only if the search stopped early.
+        page.before = next.filter(|_| !more.is_empty() || searched_to.is_some());
+        runs.extend(more);
+        if page.before.is_none() {
+            break;
+        }
+    }
+    Ok(runs)
 }
 
 /// The effect of a request.

@@ -216,7 +216,7 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
     };
     let batch = Batch {
         lines: journal.lines().map(str::to_owned).collect(),
-        state: RunState::Finished { at: 1, ending: Ending::Completed },
+        state: RunState::Finished { at: 1, ending: Ending::Completed, usage: Box::default() },
         active_ms: 0,
         tally: RunTally::default(),
         durability: Durability::Synced,

@@ -1,7 +1,7 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
-use super::{session_rows, tool_rows};
+use super::{run_rows, session_rows, tool_rows};
 use crate::api::Scope;
 
 const LIST_QUERY: &[Query] = &[
@@ -11,14 +11,26 @@ const LIST_QUERY: &[Query] = &[
         name: "instance",
         about: "Only runs of agents of this Node-RED; `local` is the sidecar's own flow.",
     },
+    Query {
+        name: "since",
+        about: "Only runs that started at this time or later, in milliseconds since 1970.",
+    },
+    Query { name: "until", about: "Only runs that started before this time, in milliseconds since 1970." },
+    Query { name: "code", about: "Only runs that failed with this code." },
+    Query { name: "prefix", about: "Only runs whose id begins with this; listed by their ids." },
+    Query { name: "roots", about: "With `true`, only runs that no other run started." },
     Query { name: "limit", about: "The most runs on a page, from 1 to 1000; 50 if absent." },
     Query { name: "before", about: "Only runs that started before this one: `next` of the previous page." },
 ];
 
-const EVENTS_QUERY: &[Query] = &[Query {
-    name: "after",
-    about: "Only events with a larger `seq`. In a stream, `Last-Event-ID` means the same.",
-}];
+const STATS_QUERY: &[Query] = &[
+    Query { name: "by", about: "What the sums are grouped by: `agent`, `model`, `tool` or `code`." },
+    Query {
+        name: "from",
+        about: "The first day, such as 2026-11-16; 14 days in all if absent. 400 days at most.",
+    },
+    Query { name: "to", about: "The last day; today if absent." },
+];
 
 /// Every route of the sidecar.
 pub const ROUTES: &[Route] = &[
@@ -118,13 +130,14 @@ pub const ROUTES: &[Route] = &[
         "The nodes of one tab or subflow, with the tab or subflow first. Never credentials.",
         Answer::Json("Deployment"),
     ),
+    run_rows::FLOW_GRAPH,
     post(
         RouteId::Check,
         "/api/flows/check",
         Scope::Read,
         "Checks a flow and changes nothing.",
         Some("CheckRequest"),
-        Answer::Json("CheckReport"),
+        Answer::Json("CheckAnswer"),
     ),
     get(
         RouteId::Deployment,
@@ -156,36 +169,32 @@ pub const ROUTES: &[Route] = &[
         query: LIST_QUERY,
         ..get(RouteId::Runs, "/api/runs", "Runs, newest first.", Answer::Json("RunList"))
     },
-    get(
-        RouteId::Run,
-        "/api/runs/{id}",
-        "One run with its events, tool calls and result.",
-        Answer::Json("RunDetail"),
-    ),
+    run_rows::RUN,
+    run_rows::EVENTS,
+    run_rows::ITERATION,
+    run_rows::JOURNAL,
     Route {
-        query: EVENTS_QUERY,
+        query: &[
+            Query { name: "after", about: "Only runs that follow this one: `next` of the previous page." },
+            Query { name: "limit", about: "The most runs on a page, from 1 to 500; 500 if absent." },
+        ],
         ..get(
-            RouteId::RunEvents,
-            "/api/runs/{id}/events",
-            "The events of a run. For `text/event-stream`, a stream until the run ends; else the events so far.",
-            Answer::Events("RunEvent"),
+            RouteId::RunTree,
+            "/api/runs/{id}/tree",
+            "The runs that a run has started, and those that they have started, down to 16 levels.",
+            Answer::Json("RunTree"),
         )
     },
     Route {
-        query: &[Query { name: "iteration", about: "The number of the iteration, from 1." }],
+        query: STATS_QUERY,
         ..get(
-            RouteId::RunTexts,
-            "/api/runs/{id}/texts",
-            "The texts of one iteration: the question, the answer, the inputs and results of tools. Long ones are cut.",
-            Answer::Json("IterationText"),
+            RouteId::Stats,
+            "/api/stats",
+            "What runs have used by UTC day, and by agent, model, tool or code.",
+            Answer::Json("Stats"),
         )
     },
-    get(
-        RouteId::RunJournal,
-        "/api/runs/{id}/journal",
-        "The journal of a run, for `redflow replay`.",
-        Answer::Text("application/jsonl"),
-    ),
+    run_rows::REPORT,
     post(
         RouteId::CancelRun,
         "/api/runs/{id}/cancel",

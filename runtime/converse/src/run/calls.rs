@@ -216,8 +216,8 @@ impl Run {
         effect: EffectId,
         reached: Spent,
     ) {
-        self.record.remove_refused_call(RefusedCall::Tool);
         if let Some(index) = group.open_call(effect) {
+            self.record.remove_refused_call(RefusedCall::Tool(&group.0[index].id));
             self.end_call(at, &mut group.0[index], ToolResult::failed(BUDGET_USED_UP), Some(0));
         }
         if self.ends_with.is_none() {

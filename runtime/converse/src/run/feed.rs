@@ -9,6 +9,7 @@ use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::tally::{RunTally, Spent};
+use redflow_contract::usage::RunUsage;
 use redflow_machine::{FeedError, Machine, Question, RefusedCall, RunCaller, Status};
 
 impl Machine for Run {
@@ -111,6 +112,10 @@ impl Machine for Run {
 
     fn tally(&self) -> RunTally {
         self.record.tally()
+    }
+
+    fn usage(&self) -> RunUsage {
+        self.record.usage()
     }
 
     fn status(&self) -> Status {

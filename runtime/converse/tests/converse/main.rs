@@ -7,7 +7,7 @@ mod budgets;
 mod calls;
 mod endings;
 mod golden;
-mod iteration_texts;
+mod iterations;
 mod kit;
 mod memory;
 mod output;

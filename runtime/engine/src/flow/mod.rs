@@ -78,6 +78,12 @@ impl BuiltFlow {
         &self.scrubber
     }
 
+    /// The nodes and wires.
+    #[must_use]
+    pub fn resolved(&self) -> &ResolvedFlow {
+        &self.flow
+    }
+
     /// The agents that pass the checker and are refused, because a service of theirs cannot be built.
     #[must_use]
     pub fn build_errors(&self) -> &[(NodeSummary, BuildError)] {

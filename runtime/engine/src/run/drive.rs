@@ -168,7 +168,10 @@ impl RunDriver {
             Status::Waiting(questions) => {
                 RunState::Waiting(questions.into_iter().map(|question| question.call).collect())
             }
-            Status::Finished(ending) => RunState::Finished { at: self.ports.clock.now(), ending },
+            Status::Finished(ending) => {
+                let usage = Box::new(self.recorder.machine().usage());
+                RunState::Finished { at: self.ports.clock.now(), ending, usage }
+            }
             Status::New | Status::Running | Status::Ending => RunState::Running,
         }
     }

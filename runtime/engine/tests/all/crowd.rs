@@ -72,7 +72,7 @@ async fn a_crowd_on_the_real_store() {
     });
     let cancels = async {
         let reader = Reader::open(folder.path()).unwrap();
-        let all = || reader.list(&RunFilter { limit: crowd, ..RunFilter::default() }).unwrap();
+        let all = || reader.list(&RunFilter { limit: crowd, ..RunFilter::default() }).unwrap().runs;
         while all().len() < crowd {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

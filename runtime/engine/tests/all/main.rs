@@ -43,3 +43,4 @@ mod stopping;
 mod stream;
 mod test_store;
 mod tools;
+mod usage;

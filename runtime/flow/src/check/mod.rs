@@ -15,11 +15,11 @@ mod texts;
 mod tools;
 mod wires;
 
-use crate::graph::{LimitExceeded, WireSearch};
 use crate::raw::RawFlow;
 use crate::report::single_problem;
 use crate::resolve::resolve_flow;
 use crate::resolved::{NodeIx, ResolvedFlow};
+use crate::wire_search::{LimitExceeded, WireSearch};
 use collector::DiagnosticCollector;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::DiagnosticCode;

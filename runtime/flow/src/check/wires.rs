@@ -2,8 +2,8 @@
 
 use super::texts::{agent_port, describe_port, mismatch, mismatch_help, with_article};
 use super::{Checker, label};
-use crate::graph::{LimitExceeded, ReachedNode, targets};
 use crate::resolved::{NodeIx, Wire};
+use crate::wire_search::{LimitExceeded, ReachedNode, targets};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{EdgeKind, PortKind, Role, find_rule, kind_of_port};

@@ -15,6 +15,7 @@ mod credentials;
 mod edges;
 mod env;
 mod flow_tools;
+mod graph;
 mod http_request;
 mod kit;
 mod manifest;

@@ -24,7 +24,7 @@ impl Run {
     pub(super) fn on_budget_reached(&mut self, at: Millis, phase: Phase, reached: Spent) {
         let error = self.record.budget_reached(at, reached);
         if let Phase::CallingTool(call) = phase {
-            self.record.remove_refused_call(RefusedCall::Tool);
+            self.record.remove_refused_call(RefusedCall::Tool(&call.id));
             let reason = "The call was not made, because the budget of the run is used up.".to_owned();
             let item = self.history_item(at, call, reason);
             self.record.envelope.tools.history.push(item);

@@ -6,6 +6,7 @@ mod classes;
 mod errors;
 mod feeding;
 mod golden;
+mod iterations;
 mod journals;
 mod properties;
 mod resuming;

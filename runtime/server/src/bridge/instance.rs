@@ -39,6 +39,15 @@ struct InstanceInfo {
     agents: Vec<AgentState>,
     tools: Arc<FlowTools>,
     keyed_models: Arc<KeyedModels>,
+    flow: Option<DeployedFlow>,
+}
+
+/// The flow of a Node-RED, as it was deployed.
+#[derive(Clone)]
+pub(crate) struct DeployedFlow {
+    /// The nodes as a JSON array, without credentials.
+    pub(crate) nodes: Arc<str>,
+    pub(crate) report: Arc<CheckReport>,
 }
 
 pub(crate) struct Instance {
@@ -135,6 +144,11 @@ impl Instance {
         Arc::clone(&self.info().keyed_models)
     }
 
+    /// Its flow; none if it has sent none.
+    pub(crate) fn flow(&self) -> Option<DeployedFlow> {
+        self.info().flow.clone()
+    }
+
     fn info(&self) -> MutexGuard<'_, InstanceInfo> {
         self.info.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,6 +194,7 @@ impl Instance {
             (info.revision, info.agents) = (Some(revision.clone()), agents.clone());
             info.tools = Arc::clone(&active.tools);
             info.keyed_models = Arc::clone(&active.keyed_models);
+            info.flow = Some(DeployedFlow { nodes: active.nodes, report: Arc::new(report.clone()) });
         }
         if !std::mem::replace(&mut *recovered, true) {
             self.recover();

@@ -136,7 +136,8 @@ impl Instance {
             ..RunFilter::default()
         };
         let Ok(waiting) = self.run_reader.list(filter).await else { return };
-        let calls = waiting.iter().flat_map(|run| run.open_questions().iter().map(move |call| (call, run)));
+        let calls =
+            waiting.runs.iter().flat_map(|run| run.open_questions().iter().map(move |call| (call, run)));
         let queries = calls.map(|(call, run)| self.query_call(run.clone(), call.clone()));
         futures::future::join_all(queries).await;
     }

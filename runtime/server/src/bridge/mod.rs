@@ -5,7 +5,7 @@
 
 pub(crate) mod engine_parts;
 mod host;
-mod instance;
+pub(crate) mod instance;
 pub(crate) mod instances;
 mod intake;
 mod memory_health;

@@ -38,7 +38,7 @@ pub(crate) async fn missed_answers(app: &App, active: &ActiveFlow) -> Vec<Utf8By
     if answers.is_empty() {
         return Vec::new();
     }
-    let runs = app.run_reader.list(newest_runs()).await.unwrap_or_default();
+    let runs = app.run_reader.list(newest_runs()).await.map(|page| page.runs).unwrap_or_default();
     let missed = answers.iter().filter_map(|(chat, item)| {
         match runs.iter().find(|run| item.trace_id.as_ref() == Some(&run.run_id)) {
             Some(run) => {
@@ -59,7 +59,8 @@ pub(crate) async fn missed_answers(app: &App, active: &ActiveFlow) -> Vec<Utf8By
 pub(crate) async fn remember_interrupted(app: &App) {
     let statuses = Some(vec![RunStatus::Running, RunStatus::Interrupted]);
     // Recovery reports a problem of the store.
-    let runs = app.run_reader.list(RunFilter { statuses, ..newest_runs() }).await.unwrap_or_default();
+    let page = app.run_reader.list(RunFilter { statuses, ..newest_runs() }).await;
+    let runs = page.map(|page| page.runs).unwrap_or_default();
     let active = app.active_flow();
     let agents = runs.iter().filter_map(|run| active.tools.agents.get(&run.agent.node_id));
     let nodes: Vec<NodeSummary> = agents.flat_map(|agent| agent.nodes()).collect();

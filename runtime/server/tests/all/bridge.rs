@@ -533,6 +533,21 @@ async fn a_late_reply_resolves_a_waiting_run_or_is_dropped() {
 }
 
 #[tokio::test]
+async fn draws_the_flow_of_a_node_red() {
+    let sidecar = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&sidecar, "house", "b1").await;
+    let path = "/api/flows/graph?instance=house";
+    sidecar.get(path).await.refused(404, "NOT_FOUND");
+    let mut flow = plain_flow();
+    flow[3]["credentials"] = json!({"apiKey": "sk-hidden"});
+    node_red.deploy(flow).await;
+    let graph = sidecar.get(path).await.ok(200);
+    assert_eq!((&graph["tabs"][0]["label"], graph["nodes"].as_array().unwrap().len()), (&json!("Home"), 5));
+    assert!(!graph.to_string().contains("sk-hidden"), "{graph}");
+    sidecar.get(&format!("{path}&tab=none")).await.refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
 async fn separates_two_node_reds() {
     let sidecar = Setup::default().start(None).await;
     let mut home = NodeRed::new(&sidecar, "home", "b1").await;

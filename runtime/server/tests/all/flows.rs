@@ -162,6 +162,66 @@ async fn checks_with_a_given_profile() {
 }
 
 #[tokio::test]
+async fn draws_the_active_flow_by_tabs() {
+    let mut flow = plain_flow();
+    flow[3]["x"] = json!(200);
+    flow[3]["y"] = json!(80);
+    let nodes = flow.as_array_mut().unwrap();
+    nodes.push(json!({"id": "second", "type": "tab", "label": "Second"}));
+    nodes.push(
+        json!({"id": "alone", "type": "agent-core", "z": "second", "strategy": "react", "maxIterations": 5,
+        "allowedTools": [], "stopConditions": [], "debug": false, "wires": [["key"], [], [], [], []]}),
+    );
+    nodes.push(
+        json!({"id": "key", "type": "openai-model", "z": "second", "model": "gpt", "wires": [["alone"]]}),
+    );
+    let sidecar = TestSidecar::start(flow).await;
+    let graph = sidecar.get("/api/flows/graph").await.ok(200);
+    let tabs: Vec<(&Value, &Value)> =
+        graph["tabs"].as_array().unwrap().iter().map(|tab| (&tab["id"], &tab["isDrawn"])).collect();
+    assert_eq!(tabs, [(&json!("tab"), &json!(true)), (&json!("second"), &json!(false))]);
+    assert_eq!((&graph["nodes"][2]["id"], &graph["nodes"][2]["x"]), (&json!("model"), &json!(200.0)));
+    let model = json!({"from": "agent", "port": 0, "to": "model", "kind": "model"});
+    assert!(graph["wires"].as_array().unwrap().contains(&model), "{graph}");
+    assert_eq!((&graph["omitted"], &graph["omittedParts"]), (&json!(0), &json!(0)));
+    let second = sidecar.get("/api/flows/graph?tab=second&instance=local").await.ok(200);
+    let codes: Vec<&Value> =
+        second["diagnostics"].as_array().unwrap().iter().map(|problem| &problem["code"]).collect();
+    assert!(!codes.is_empty() && codes.iter().all(|code| code.is_string()), "{second}");
+    for unknown in ["tab=none", "tab=", "tab=%00", "instance=elsewhere", "instance="] {
+        sidecar.get(&format!("/api/flows/graph?{unknown}")).await.refused(404, "NOT_FOUND");
+    }
+    sidecar.get("/api/flows/graph?more=1").await.refused(400, "REQUEST_INVALID");
+    let empty = Setup::default().start(None).await;
+    assert_eq!(empty.get("/api/flows/graph").await.ok(200)["tabs"], json!([]));
+}
+
+#[tokio::test]
+async fn a_check_draws_the_flow_if_asked() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let check = async |body: Value| sidecar.post("/api/flows/check", body).await;
+    let flows = tool_flow("calculator-tool");
+    assert_eq!(check(json!({"flows": flows})).await.ok(200).get("graph"), None);
+    let answer = check(json!({"flows": flows, "graph": true})).await.ok(200);
+    assert_eq!((&answer["ok"], answer["graph"]["nodes"].as_array().unwrap().len()), (&json!(true), 5));
+    let named = check(json!({"flows": flows, "graph": true, "tab": "tab"})).await.ok(200);
+    assert_eq!(named["graph"], answer["graph"]);
+    check(json!({"flows": flows, "graph": true, "tab": "none"})).await.refused(404, "NOT_FOUND");
+    check(json!({"flows": flows, "graph": 1})).await.refused(400, "BODY_INVALID");
+    // A missing key is known only when the model is built.
+    let mut keyless = flows.clone();
+    keyless[3] =
+        json!({"id": "model", "type": "openai-model", "z": "tab", "model": "gpt-x", "wires": [["agent"]]});
+    let answer = check(json!({"flows": keyless, "graph": true})).await.ok(200);
+    assert_eq!(answer["graph"]["diagnostics"][0]["node"]["id"], "model", "{answer}");
+    // What refuses the whole flow leaves nothing to draw.
+    for refused in [json!([{"id": "a", "type": "tab"}, {"id": "a", "type": "tab"}]), json!(7), json!([7])] {
+        let answer = check(json!({"flows": refused, "graph": true})).await.ok(200);
+        assert_eq!((&answer["ok"], answer.get("graph")), (&json!(false), None), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn runs_survive_a_deploy_unless_their_agent_is_removed() {
     let sidecar = TestSidecar::start(tool_flow("tool.slow")).await;
     let run = sidecar.post("/api/runs", json!({"payload": "?"})).await.ok(202)["runs"][0]["runId"].clone();

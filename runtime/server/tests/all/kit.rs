@@ -13,6 +13,7 @@ use redflow_ports::{
 };
 use redflow_server::{Parts, Settings, Sidecar};
 use redflow_store::{EventLogSettings, FlowFile, ManifestFiles, Store, UiStorageFile};
+use redflow_telemetry::{RedactionLevel, Redactor};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -82,6 +83,7 @@ impl Setup {
             adapters: Arc::new(adapters()),
             meter: closed_sockets.clone(),
             metrics: Arc::new(move || closed_sockets.text()),
+            redactor: Arc::new(Redactor::new(RedactionLevel::All, &[TOKEN.to_owned().into()]).unwrap()),
             env,
             source: None,
             tokens,

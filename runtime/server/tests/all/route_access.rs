@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 pub(crate) fn path(route: &Route) -> String {
     let path = route.path.replace("{id}", "tab").replace("{code}", "FORBIDDEN").replace("{key}", "a-key");
     let path = path.replace("{name}", "a-token").replace("{digest}", "0").replace("{file}", "console.js");
+    let path = path.replace("{number}", "1");
     assert!(!path.contains('{'), "{path}");
     path
 }
@@ -136,6 +137,7 @@ async fn no_error_repeats_a_token() {
         for route in ROUTES.iter().filter(|route| !is_socket(route) && route.path.contains('{')) {
             let path = route.path.replace("{id}", secret).replace("{code}", secret).replace("{key}", secret);
             let path = path.replace("{name}", secret).replace("{digest}", secret).replace("{file}", secret);
+            let path = path.replace("{number}", secret);
             let request = sidecar.request(route.method.as_str(), &path).token(TOKEN);
             let body = if route.path.contains("chat") { json!({"message": "m"}) } else { json!({}) };
             requests.push(if route.body.is_some() { request.json(body) } else { request });

@@ -43,9 +43,25 @@ async fn gives_past_events_as_a_list_and_as_a_stream() {
     assert_eq!(events(&rest.body), all[3..]);
     let after = sidecar.get(&format!("/api/runs/{run}/events?after=4")).await.ok(200);
     assert_eq!(after.as_array().unwrap(), &all[4..]);
-    for wrong in ["after=x", "after=-1", "other=1"] {
+    for wrong in ["after=x", "after=-1", "other=1", "before=x", "limit=0", "limit=1001", "after=1&before=2"] {
         sidecar.get(&format!("/api/runs/{run}/events?{wrong}")).await.refused(400, "REQUEST_INVALID");
     }
+    let count = all.len();
+    for (query, expected) in [
+        ("limit=2", &all[..2]),
+        ("after=3&limit=1", &all[3..4]),
+        ("limit=1000", &all[..]),
+        ("before=4", &all[..3]),
+        ("before=4&limit=2", &all[1..3]),
+        ("before=1", &all[..0]),
+        ("before=4294967295&limit=1", &all[count - 1..]),
+    ] {
+        let page = sidecar.get(&format!("/api/runs/{run}/events?{query}")).await.ok(200);
+        assert_eq!(page.as_array().unwrap(), expected, "{query}");
+    }
+    let path = format!("/api/runs/{run}/events?limit=1");
+    let stream_of_page = sidecar.request("GET", &path).token(TOKEN).header("accept", "text/event-stream");
+    stream_of_page.send().await.refused(400, "REQUEST_INVALID");
     stream(&sidecar, &run).header("last-event-id", "x").send().await.refused(400, "REQUEST_INVALID");
 }
 

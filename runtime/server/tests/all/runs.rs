@@ -126,45 +126,11 @@ async fn shows_exports_and_replays_a_run() {
     let report =
         sidecar.request("POST", &format!("/api/runs/{run}/replay")).token(TOKEN).send().await.ok(200);
     assert_eq!((report["equal"].clone(), report["complete"].clone()), (json!(true), json!(true)));
-    for path in ["", "/journal", "/events", "/texts?iteration=1"] {
+    for path in ["", "?only=summary", "/journal", "/journal?from=1", "/events", "/iterations/1"] {
         sidecar.get(&format!("/api/runs/unknown{path}")).await.refused(404, "RUN_UNKNOWN");
     }
     sidecar.post("/api/runs/unknown/cancel", json!({})).await.refused(404, "RUN_UNKNOWN");
     sidecar.request("POST", "/api/runs/unknown/replay").token(TOKEN).send().await.refused(404, "RUN_UNKNOWN");
-}
-
-/// The texts need no `debug`.
-#[tokio::test]
-async fn shows_the_texts_of_an_iteration() {
-    let sidecar = TestSidecar::start(tool_flow("calculator-tool")).await;
-    let ended = sidecar.run(json!({"payload": "How much is it?"})).await["runs"][0].clone();
-    let path = format!("/api/runs/{}/texts?iteration=", id(&ended));
-    let first = sidecar.get(&format!("{path}1")).await.ok(200);
-    assert!(first["prompt"].as_str().unwrap().contains("How much is it?"), "{first}");
-    assert!(first["answer"].as_str().unwrap().contains("6 * 7"), "{first}");
-    assert_eq!(first["calls"][0]["input"], "{\n  \"expression\": \"6 * 7\"\n}");
-    assert!(first["calls"][0]["result"].as_str().unwrap().contains("42"), "{first}");
-    assert_eq!(first.get("output"), None);
-    let last = sidecar.get(&format!("{path}2")).await.ok(200);
-    assert!(last["prompt"].as_str().unwrap().contains("42"), "{last}");
-    assert_eq!((&last["calls"], &last["output"]), (&json!([]), &json!("42")));
-    sidecar.get(&format!("{path}3")).await.refused(404, "NOT_FOUND");
-    for wrong in ["0", "-1", "x", "", "1&more=1"] {
-        sidecar.get(&format!("{path}{wrong}")).await.refused(400, "REQUEST_INVALID");
-    }
-    let missing = format!("/api/runs/{}/texts", id(&ended));
-    sidecar.get(&missing).await.refused(400, "REQUEST_INVALID");
-}
-
-/// A run that has not ended has the texts so far.
-#[tokio::test]
-async fn shows_the_texts_of_a_run_that_waits() {
-    let sidecar = TestSidecar::start(tool_flow("tool.lost")).await;
-    let waiting = sidecar.run(json!({"payload": "?"})).await["runs"][0].clone();
-    let texts = sidecar.get(&format!("/api/runs/{}/texts?iteration=1", id(&waiting))).await.ok(200);
-    let call = texts["calls"][0].clone();
-    assert_eq!((&call["callId"], call.get("result")), (&waiting["waiting"]["callId"], None), "{texts}");
-    assert!(call["input"].as_str().unwrap().contains("6 * 7") && texts["answer"].is_string(), "{texts}");
 }
 
 /// Lists need no journal for it.

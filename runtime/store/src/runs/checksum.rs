@@ -7,8 +7,8 @@
 //! a missing end shows too.
 //!
 //! Not covered: `delivered` and `driver`, which change without the journal. The first decides only whether a
-//! result is sent again, the second only whether a run counts as running or as interrupted. Also not `started_by`
-//! and `tally`: only lists use them, and the journal has both.
+//! result is sent again, the second only whether a run counts as running or as interrupted. Also not `started_by`,
+//! `tally` and `parent`: only lists use them, and the journal or the cause has them.
 
 use redflow_contract::digest::Digest;
 

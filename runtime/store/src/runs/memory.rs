@@ -3,14 +3,18 @@
 //! Owns nothing on a disk. Otherwise behaves like a [`Store`](crate::Store); only requests never come,
 //! because no other process can submit any.
 
-use super::queries::matches_filter;
+mod reads;
+
 use super::row::causing_run;
+use super::usage::EndedRun;
+use crate::database;
 use crate::error;
 use crate::events::body;
 use crate::events::log::{EventLogHandle, EventLogSettings, new_log_id};
 use crate::events::ring::EventRing;
 use redflow_contract::Millis;
 use redflow_contract::code::StoreCode;
+use redflow_contract::day::Day;
 use redflow_contract::effect::Ending;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
@@ -18,9 +22,10 @@ use redflow_contract::run::{RunState, RunStatus, RunSummary};
 use redflow_contract::tally::RunTally;
 use redflow_ports::{
     Batch, BoxFuture, EventBounds, EventLog, Journal, JournalPosition, LoggedEvent, NewRun, PendingRequest,
-    RunFilter, RunReader, RunRecord, RunStore, StoreError, StoredRun, ToolCallQuery,
+    RunStore, StoreError, StoredRun, ToolCallQuery,
 };
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use rusqlite::Connection;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,7 +56,8 @@ impl MemoryStore {
     /// A store that holds up to this many runs that are over.
     #[must_use]
     pub fn with_max_finished(finished: usize) -> Self {
-        let runs = Runs { max_finished: finished, ..Runs::default() };
+        let usage = database::open_in_memory().ok();
+        let runs = Runs { max_finished: finished, usage, ..Runs::default() };
         Self { runs: Arc::new(Mutex::new(runs)), log: None }
     }
 
@@ -62,19 +68,6 @@ impl MemoryStore {
         let ring = EventRing::new(NO_EVENTS, settings.max_events, Self::MAX_EVENT_BYTES);
         let log = EventLogHandle { id: new_log_id().into(), settings, ring: Arc::new(ring) };
         Self { log: Some(log), ..Self::with_max_finished(finished) }
-    }
-
-    /// Runs, the newest first.
-    #[must_use]
-    pub fn list(&self, filter: &RunFilter) -> Vec<RunSummary> {
-        let runs = self.runs();
-        let before = match &filter.before {
-            None => i64::MAX,
-            // The filter names an unknown run: zero is below all numbers.
-            Some(run) => runs.numbers.get(run).copied().unwrap_or(0),
-        };
-        let newest = runs.by_number.range(..before).rev().map(|(_, run)| &run.summary);
-        newest.filter(|run| matches_filter(filter, run)).take(filter.limit).cloned().collect()
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
@@ -104,6 +97,10 @@ struct Runs {
     finished: VecDeque<i64>,
     /// Runs beyond the limit that stay, because the run in the key may start them again.
     needed: HashMap<RunId, Vec<i64>>,
+    /// The runs that each run has started.
+    children: HashMap<RunId, BTreeSet<i64>>,
+    /// The tables of what runs have used; none if they could not be made.
+    usage: Option<Connection>,
     max_finished: usize,
     last_number: i64,
     /// The number of the last journal handle.
@@ -136,6 +133,11 @@ impl Runs {
             return Err(error::run_exists(&run.run_id));
         }
         self.last_number += 1;
+        let parent = run.cause.as_deref().and_then(causing_run).map(RunId::from);
+        let parent = parent.filter(|parent| self.numbers.contains_key(parent));
+        if let Some(parent) = &parent {
+            self.children.entry(parent.clone()).or_default().insert(self.last_number);
+        }
         self.numbers.insert(run.run_id.clone(), self.last_number);
         self.causes.extend(run.cause.clone().map(|cause| (cause, self.last_number)));
         let summary = RunSummary {
@@ -153,7 +155,7 @@ impl Runs {
             source: run.source.map(|source| (*source).to_owned()),
             by: run.by,
             tally: None,
-            parent: None,
+            parent,
             children: 0,
         };
         let run = Box::new(Run {
@@ -183,6 +185,13 @@ impl Runs {
         run.push_lines(&batch.lines);
         run.batches += 1;
         run.active_ms = batch.active_ms;
+        if let (RunState::Finished { at, ending, usage }, Some(tables)) = (&batch.state, &self.usage) {
+            let failed = matches!(ending, Ending::Failed { .. });
+            let agent = &run.summary.agent;
+            let (instance, node_id) = (agent.instance.as_str(), agent.node_id.as_str());
+            // Only the sums would be missing.
+            let _ = EndedRun { day: Day::of(*at), instance, node_id, failed, usage }.add(tables);
+        }
         run.update_state(batch.state, batch.tally);
         if run.summary.status.is_over() {
             run.journal.shrink_to_fit();
@@ -228,13 +237,26 @@ impl Runs {
         let Some(run) = self.by_number.remove(&number) else { return };
         self.numbers.remove(&run.summary.run_id);
         run.cause.map(|cause| self.causes.remove(&cause));
+        let siblings = run.summary.parent.as_ref().and_then(|parent| self.children.get_mut(parent));
+        siblings.map(|siblings| siblings.remove(&number));
+        for child in self.children.remove(&run.summary.run_id).unwrap_or_default() {
+            if let Some(child) = self.by_number.get_mut(&child) {
+                child.summary.parent = None;
+            }
+        }
         self.release(&run.summary.run_id);
+    }
+
+    /// The run as a list shows it, with the number of its children.
+    fn summary_of(&self, run: &Run) -> RunSummary {
+        let children = self.children.get(&run.summary.run_id).map_or(0, BTreeSet::len);
+        RunSummary { children: u32::try_from(children).unwrap_or(u32::MAX), ..run.summary.clone() }
     }
 
     fn load(&self, run: &RunId) -> Option<StoredRun> {
         let (number, run) = self.find(run)?;
         Some(StoredRun {
-            summary: run.summary.clone(),
+            summary: self.summary_of(run),
             journal: run.whole_journal(),
             active_ms: run.active_ms,
             mark: JournalPosition { run: number, batches: run.batches },
@@ -299,7 +321,7 @@ impl Run {
                 summary.set_questions(calls);
                 RunStatus::Waiting
             }
-            RunState::Finished { at, ending } => {
+            RunState::Finished { at, ending, .. } => {
                 summary.ended_at = Some(at);
                 match ending {
                     Ending::Completed => RunStatus::Completed,
@@ -407,17 +429,6 @@ impl RunStore for MemoryStore {
     }
 
     fn answer_request(&self, _request: i64, _refused: Option<StoreCode>) {}
-}
-
-impl RunReader for MemoryStore {
-    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
-        Box::pin(ready(Ok(Self::list(self, &filter))))
-    }
-
-    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
-        let record = |StoredRun { summary, journal, .. }| RunRecord { summary, journal, problem: None };
-        Box::pin(ready(Ok(self.runs().load(run).map(record))))
-    }
 }
 
 /// A store without events is a log that stays empty.

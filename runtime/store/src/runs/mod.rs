@@ -7,3 +7,7 @@ pub(crate) mod memory;
 pub(crate) mod queries;
 mod row;
 pub(crate) mod run_tables;
+mod search;
+mod stats;
+mod tree;
+pub(crate) mod usage;

@@ -4,25 +4,26 @@
 
 use super::checksum::BatchRow;
 use super::row::{RunRow, UNREADABLE, columns, readable_id};
+use super::search::{Place, Search};
+use super::stats::{self, agent_name};
+use super::tree::{Family, walk};
+use crate::database::runs_have_parents;
 use crate::error;
+use redflow_contract::api::RunList;
 use redflow_contract::code::StoreCode;
+use redflow_contract::console::{RunTree, Stats, StatsBy};
 use redflow_contract::digest::Digest;
 use redflow_contract::id::RunId;
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_ports::{JournalPosition, RunFilter, RunRecord, StoreError, StoredRun};
-use rusqlite::{Connection, OptionalExtension as _, Params};
+use redflow_ports::{JournalPosition, RunFilter, RunRecord, StatsQuery, StoreError, StoredRun, TreeQuery};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Params, params_from_iter};
 use std::cell::LazyCell;
 use std::path::Path;
 
-/// Which rows of `runs` to list, and in which order. Each one uses an index of its own, or the table's key.
+/// Rows of `runs` that are not over, or whose result is not delivered.
 const UNFINISHED: &str = "WHERE ended_at IS NULL OR delivered = 0 ORDER BY id";
-const NEWEST: &str = "WHERE id < ?1 ORDER BY id DESC";
-const NEWEST_OPEN: &str = "WHERE (ended_at IS NULL OR delivered = 0) AND id < ?1 ORDER BY id DESC";
-const NEWEST_FAILED: &str = "WHERE code IS NOT NULL AND id < ?1 ORDER BY id DESC";
-const NEWEST_FAILED_OF_AGENT: &str = "WHERE code IS NOT NULL AND node_id = ?2 AND id < ?1 ORDER BY id DESC";
-const NEWEST_OF_AGENT: &str = "WHERE node_id = ?2 AND id < ?1 ORDER BY id DESC";
-const NEWEST_OF_INSTANCE: &str = "WHERE instance = ?2 AND id < ?1 ORDER BY id DESC";
 
 /// A connection to read by, and whether a process drives the runs.
 pub(crate) struct RunQueries<'a> {
@@ -40,6 +41,12 @@ pub(crate) struct CheckedRun {
     active_ms: i64,
     /// The first damage of the journal, or else of the row.
     pub(crate) problem: Option<StoreError>,
+}
+
+impl CheckedRun {
+    pub(crate) fn summary(&self) -> &RunSummary {
+        &self.row.summary
+    }
 }
 
 impl<'a> RunQueries<'a> {
@@ -78,37 +85,91 @@ impl<'a> RunQueries<'a> {
     }
 
     /// The newest runs that match the filter.
-    pub(crate) fn newest(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+    pub(crate) fn newest(&self, filter: &RunFilter) -> Result<RunList, StoreError> {
         self.in_transaction(|| {
+            let mut page = RunList { runs: Vec::new(), next: None, searched_to: None };
             let before = match &filter.before {
-                None => i64::MAX,
+                None => None,
                 Some(run) => match self.number(run)? {
-                    None => return Ok(Vec::new()),
-                    Some(number) => number,
+                    None => return Ok(page),
+                    Some(number) => self.place("WHERE id = ?1", &[number.into()])?,
                 },
             };
-            let matches = |run: &RunSummary| matches_filter(filter, run);
-            // Use the index with the fewest rows. No match is missed: a row whose status contradicts the
-            // columns of the index is damaged.
-            let only = |allowed: &[RunStatus]| {
-                filter.statuses.as_ref().is_some_and(|all| all.iter().all(|status| allowed.contains(status)))
+            let has_parents = runs_have_parents(self.connection).map_err(|error| self.error(&error))?;
+            let search = Search::new(filter, before.as_ref(), has_parents);
+            let last = match search.last_row() {
+                Some((which, params)) => self.place(&which, params)?,
+                None => None,
             };
-            if only(&[RunStatus::Running, RunStatus::Interrupted, RunStatus::Waiting]) {
-                self.list(NEWEST_OPEN, [before], matches, filter.limit)
-            } else if only(&[RunStatus::Failed]) {
-                match &filter.agent {
-                    Some(agent) => {
-                        self.list(NEWEST_FAILED_OF_AGENT, (before, agent.as_str()), matches, filter.limit)
-                    }
-                    None => self.list(NEWEST_FAILED, [before], matches, filter.limit),
-                }
-            } else if let Some(agent) = &filter.agent {
-                self.list(NEWEST_OF_AGENT, (before, agent.as_str()), matches, filter.limit)
-            } else if let Some(instance) = &filter.instance {
-                self.list(NEWEST_OF_INSTANCE, (before, instance.as_str()), matches, filter.limit)
-            } else {
-                self.list(NEWEST, [before], matches, filter.limit)
+            let (which, params) = search.rows(last.as_ref());
+            // One run more shows whether there is another page.
+            let most = filter.limit.saturating_add(1);
+            page.runs = self.list(&which, params_from_iter(params), |run| filter.matches(run), most)?;
+            if page.runs.len() > filter.limit {
+                page.runs.truncate(filter.limit);
+                page.next = page.runs.last().map(|run| run.run_id.clone());
+            } else if let Some(last) = last {
+                page.searched_to = Some(u64::try_from(last.started_at).unwrap_or_default());
+                page.next = Some(last.run);
             }
+            page.runs.iter_mut().try_for_each(|run| self.count_children(run))?;
+            Ok(page)
+        })
+    }
+
+    /// Finds the place of one run; none if no row matches.
+    fn place(&self, which: &str, params: &[Value]) -> Result<Option<Place>, StoreError> {
+        let query = || {
+            let sql = format!("SELECT id, run_id, started_at FROM runs {which}");
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let read = |row: &rusqlite::Row<'_>| {
+                // A damaged time must not hide the other runs.
+                let started_at = row.get_ref(2)?.as_i64().unwrap_or_default();
+                Ok(Place { number: row.get(0)?, started_at, run: run_id(row)? })
+            };
+            statement.query_row(params_from_iter(params), read).optional()
+        };
+        query().map_err(|error| self.error(&error))
+    }
+
+    /// Counts the runs that a run has started.
+    fn count_children(&self, run: &mut RunSummary) -> Result<(), StoreError> {
+        let query = || {
+            if !runs_have_parents(self.connection)? {
+                return Ok(0);
+            }
+            self.connection.prepare_cached(CHILDREN)?.query_row([run.run_id.as_str()], |row| row.get(0))
+        };
+        run.children = query().map_err(|error| self.error(&error))?;
+        Ok(())
+    }
+
+    /// The runs below a run, in the order of the tree; none if there is no such run.
+    pub(crate) fn tree(&self, query: &TreeQuery) -> Result<Option<RunTree>, StoreError> {
+        self.in_transaction(|| {
+            let Some(top) = self.number(&query.run)? else { return Ok(None) };
+            let after = match &query.after {
+                None => None,
+                Some(after) => match self.number(after)? {
+                    None => return Ok(Some(RunTree { runs: Vec::new(), next: None })),
+                    number => number,
+                },
+            };
+            walk(self, top, after, query.limit).map(Some)
+        })
+    }
+
+    /// The sums of what runs have used.
+    pub(crate) fn stats(&self, query: StatsQuery) -> Result<Stats, StoreError> {
+        let connection = self.connection;
+        self.in_transaction(|| {
+            let stats = if query.by == StatsBy::Code {
+                stats::read_failures(connection, query).map(|runs| stats::count_failures(query, runs))
+            } else {
+                let name_of = |instance: &str, node_id: &str| agent_name(connection, instance, node_id);
+                stats::read_usage(connection, query, name_of)
+            };
+            stats.map_err(|error| self.error(&error))
         })
     }
 
@@ -206,7 +267,10 @@ impl<'a> RunQueries<'a> {
 
     fn find(&self, run: &RunId) -> Result<Option<RunRow>, StoreError> {
         let Some(number) = self.number(run)? else { return Ok(None) };
-        self.row(number).map_err(|error| self.run_error(run, &error))
+        let row = self.row(number).map_err(|error| self.run_error(run, &error))?;
+        let Some(mut row) = row else { return Ok(None) };
+        self.count_children(&mut row.summary)?;
+        Ok(Some(row))
     }
 
     /// The number of a run. Numbers follow the order in which runs started.
@@ -355,12 +419,42 @@ impl<'a> RunQueries<'a> {
     }
 }
 
-/// Whether a run matches the filter, apart from `before` and `limit`.
-pub(super) fn matches_filter(filter: &RunFilter, run: &RunSummary) -> bool {
-    filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(&run.status))
-        && filter.agent.as_ref().is_none_or(|agent| *agent == run.agent.node_id)
-        && filter.instance.as_ref().is_none_or(|instance| *instance == run.agent.instance)
+impl Family for RunQueries<'_> {
+    type Error = StoreError;
+
+    fn next_child(&self, parent: i64, after: i64) -> Result<Option<i64>, StoreError> {
+        let query = || {
+            let mut statement = self.connection.prepare_cached(NEXT_CHILD)?;
+            statement.query_row([parent, after], |row| row.get(0)).optional()
+        };
+        query().map_err(|error| self.error(&error))
+    }
+
+    fn parent(&self, run: i64) -> Result<Option<i64>, StoreError> {
+        let query = || {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT id FROM runs WHERE run_id = (SELECT parent FROM runs WHERE id = ?1)",
+            )?;
+            statement.query_row([run], |row| row.get(0)).optional()
+        };
+        query().map_err(|error| self.error(&error))
+    }
+
+    fn summary(&self, run: i64) -> Result<Option<RunSummary>, StoreError> {
+        let row = self.row(run).map_err(|error| self.error(&error))?;
+        let Some(mut row) = row else { return Ok(None) };
+        let _ = self.check_row(&mut row, self.driver()?);
+        self.count_children(&mut row.summary)?;
+        Ok(Some(row.summary))
+    }
 }
+
+const CHILDREN: &str = "SELECT count(*) FROM runs WHERE parent = ?1";
+
+/// The next run with the same parent, by number.
+const NEXT_CHILD: &str =
+    "SELECT id FROM runs WHERE parent = (SELECT run_id FROM runs WHERE id = ?1) AND id > ?2
+     ORDER BY id LIMIT 1";
 
 /// Reads a row of `id, run_id`.
 fn run_id(row: &rusqlite::Row<'_>) -> rusqlite::Result<RunId> {

@@ -1,8 +1,6 @@
-use super::{
-    NEWEST, NEWEST_FAILED, NEWEST_FAILED_OF_AGENT, NEWEST_OF_AGENT, NEWEST_OF_INSTANCE, NEWEST_OPEN,
-    RunQueries, UNFINISHED,
-};
+use super::{CHILDREN, NEXT_CHILD, RunQueries, UNFINISHED};
 use crate::kit::{finish_run, id, start_run};
+use crate::runs::stats::FAILURES;
 use crate::{Reader, Store};
 use redflow_contract::run::RunStatus;
 use redflow_ports::RunFilter;
@@ -35,7 +33,7 @@ async fn the_lock_is_checked_only_if_the_answer_depends_on_it() {
     let stored = queries().load(&id("open")).unwrap().unwrap();
     assert_eq!((checks.get(), stored.summary.status), (1, RunStatus::Running));
     let listed = queries().newest(&RunFilter::default()).unwrap();
-    assert_eq!((checks.get(), listed.len()), (1, 4), "once for all of them");
+    assert_eq!((checks.get(), listed.runs.len()), (1, 4), "once for all of them");
     // A reader in another process sees the same.
     assert!(Reader::open(dir.path()).unwrap().is_driven());
 }
@@ -52,21 +50,18 @@ async fn lists_use_an_index() {
         let lines = statement.query_map(rusqlite::params_from_iter(params), |row| row.get("detail")).unwrap();
         lines.collect::<Result<Vec<String>, _>>().unwrap().join("; ")
     };
-    assert_eq!(
-        plan(&format!("SELECT * FROM runs {NEWEST}")),
-        "SEARCH runs USING INTEGER PRIMARY KEY (rowid<?)"
-    );
     let unfinished = plan(&format!("SELECT * FROM runs {UNFINISHED}"));
     assert!(unfinished.contains("runs_unfinished"), "{unfinished}");
-    for (which, index) in [
-        (NEWEST_OPEN, "INDEX runs_unfinished (id<?)"),
-        (NEWEST_FAILED, "INDEX runs_failed (id<?)"),
-        (NEWEST_FAILED_OF_AGENT, "INDEX runs_failed_by_agent (node_id=? AND rowid<?)"),
-        (NEWEST_OF_AGENT, "INDEX runs_by_agent (node_id=? AND rowid<?)"),
-        (NEWEST_OF_INSTANCE, "INDEX runs_by_instance (instance=? AND rowid<?)"),
-    ] {
-        assert_eq!(plan(&format!("SELECT * FROM runs {which}")), format!("SEARCH runs USING {index}"));
-    }
+    assert_eq!(plan(CHILDREN), "SEARCH runs USING COVERING INDEX runs_by_parent (parent=?)");
+    let child = plan(NEXT_CHILD);
+    assert!(
+        child.starts_with("SEARCH runs USING COVERING INDEX runs_by_parent (parent=? AND rowid>?)"),
+        "{child}"
+    );
+    let failures = plan(FAILURES);
+    assert_eq!(failures, "SEARCH runs USING COVERING INDEX runs_failed_by_end (ended_at>? AND ended_at<?)");
+    let usage = plan("SELECT model FROM usage WHERE day BETWEEN ?1 AND ?2");
+    assert_eq!(usage, "SEARCH usage USING PRIMARY KEY (day>? AND day<?)");
     let number = plan("SELECT id FROM runs WHERE run_id = ?1");
     assert!(number.contains("USING COVERING INDEX"), "{number}");
     let events = plan("SELECT id, run_id, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3");

@@ -4,7 +4,7 @@
 //! run. Never reads the journal.
 
 use super::checksum::{EndSeal, RunHead};
-use crate::database::runs_have_tallies;
+use crate::database::{runs_have_parents, runs_have_tallies};
 use crate::error;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::digest::Digest;
@@ -25,7 +25,8 @@ pub(super) fn columns(connection: &Connection) -> rusqlite::Result<String> {
     } else {
         "NULL AS started_by, NULL AS tally"
     };
-    Ok(format!("{COLUMNS}, {later}"))
+    let parent = if runs_have_parents(connection)? { "parent" } else { "NULL AS parent" };
+    Ok(format!("{COLUMNS}, {later}, {parent}"))
 }
 
 pub(crate) struct RunRow {
@@ -87,7 +88,7 @@ impl RunRow {
             hung: ended_at.is_none() && driver.is_some_and(|driver| driver < 0),
             by: values.optional("started_by", RowReader::text)?.map(Principal::from),
             tally: values.optional("tally", RowReader::json)?,
-            parent: None,
+            parent: values.optional("parent", RowReader::text)?.map(RunId::from),
             children: 0,
         };
         Ok(Self {

@@ -7,6 +7,7 @@
 use super::batch::{JournalHandle, QueuedBatch};
 use super::checksum::{BatchRow, EndSeal, RunHead};
 use super::row::{causing_run, questions_to_json};
+use super::usage::EndedRun;
 use crate::chats::rows as chat_rows;
 use crate::database::to_sql_integer;
 use crate::error;
@@ -15,12 +16,14 @@ use crate::events::rows::EventRows;
 use crate::requests;
 use crate::write_queue::BackgroundWrite;
 use redflow_contract::code::StoreCode;
+use redflow_contract::day::Day;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::Ending;
 use redflow_contract::id::{NodeId, Principal, RunId};
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_contract::tally::RunTally;
+use redflow_contract::usage::RunUsage;
 use redflow_ports::{JournalPosition, NewRun, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::HashMap;
@@ -232,8 +235,9 @@ impl RunTables {
             .connection
             .prepare_cached(
                 "INSERT INTO runs(run_id, plan, instance, node_id, name, started_at, cause, cause_run, source,
-                                  head, driver, started_by, status)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'running')",
+                                  head, driver, started_by, parent, status)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                         (SELECT run_id FROM runs WHERE run_id = ?8), 'running')",
             )?
             .execute(params![
                 head.run,
@@ -391,7 +395,7 @@ impl OpenJournal {
         let (status, code, call, ended_at) = match state {
             RunState::Running => (RunStatus::Running, None, None, None),
             RunState::Waiting(calls) => (RunStatus::Waiting, None, questions_to_json(calls), None),
-            RunState::Finished { at, ending } => match ending {
+            RunState::Finished { at, ending, .. } => match ending {
                 Ending::Completed => (RunStatus::Completed, None, None, Some(*at)),
                 Ending::Stopped => (RunStatus::Stopped, None, None, Some(*at)),
                 Ending::Failed { code } => (RunStatus::Failed, Some(code.as_str()), None, Some(*at)),
@@ -413,7 +417,25 @@ impl OpenJournal {
             )?
             .execute(params![self.run, status.as_str(), code, call, ended_at, batches, checksum, tally])?;
         self.status = status;
+        if let RunState::Finished { at, ending, usage } = state {
+            self.add_usage(connection, Day::of(*at), *ending, usage)?;
+        }
         Ok(())
+    }
+
+    /// Adds what the run has used to the sums of the day on which it ended.
+    fn add_usage(
+        &self,
+        connection: &Connection,
+        day: Day,
+        ending: Ending,
+        usage: &RunUsage,
+    ) -> rusqlite::Result<()> {
+        let (instance, node_id): (String, String) = connection
+            .prepare_cached("SELECT instance, node_id FROM runs WHERE id = ?1")?
+            .query_row([self.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let failed = matches!(ending, Ending::Failed { .. });
+        EndedRun { day, instance: &instance, node_id: &node_id, failed, usage }.add(connection)
     }
 }
 

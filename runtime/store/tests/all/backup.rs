@@ -47,7 +47,7 @@ async fn a_backup_made_while_runs_are_driven_is_complete() {
 
     // It serves as another data directory, for a reader and for a driver.
     let reader = Reader::open(copies.path()).unwrap();
-    let runs = reader.list(&RunFilter::default()).unwrap();
+    let runs = reader.list(&RunFilter::default()).unwrap().runs;
     assert_eq!(runs.len() as u64, report.runs);
     assert!(runs.len() >= 21, "{report:?}");
     for run in &runs {

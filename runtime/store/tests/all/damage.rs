@@ -129,7 +129,7 @@ async fn damage_of_one_run_does_not_affect_other_runs() {
     assert_eq!(reader.run_ids().unwrap().len(), 4);
     // An unreadable row does not hide other runs from a list.
     plain.execute("UPDATE runs SET status = 'sunning' WHERE run_id = 'c'", []).unwrap();
-    let listed = reader.list(&RunFilter::default()).unwrap();
+    let listed = reader.list(&RunFilter::default()).unwrap().runs;
     let status = |run: &str| listed.iter().find(|listed| listed.run_id == id(run)).unwrap().status;
     assert_eq!((listed.len(), status("c")), (4, RunStatus::Damaged));
     assert_ne!(status("a"), RunStatus::Damaged);
@@ -224,7 +224,10 @@ async fn full_rows(dir: &Path) -> (Reader, Connection) {
     let mut journal = store.create(run.clone());
     journal.append(first_batch(&run)).await.unwrap();
     journal
-        .append(Batch { state: RunState::Finished { at: 5, ending }, ..synced_batch(&["the end"]) })
+        .append(Batch {
+            state: RunState::Finished { at: 5, ending, usage: Box::default() },
+            ..synced_batch(&["the end"])
+        })
         .await
         .unwrap();
     drop(start_run(&store, "open").await);
@@ -255,7 +258,7 @@ async fn every_changed_value_of_a_run_is_found() {
         let check = |what: &str| {
             tried.set(tried.get() + 1);
             assert_damaged(&reader, run, what);
-            assert_eq!(reader.list(&RunFilter::default()).unwrap().len(), 3, "{what}");
+            assert_eq!(reader.list(&RunFilter::default()).unwrap().runs.len(), 3, "{what}");
             assert!(reader.summary(&id(run)).unwrap().is_some(), "{what}");
         };
         for column in columns {
@@ -303,7 +306,7 @@ async fn a_changed_id_is_found() {
     let (reader, plain) = full_rows(dir.path()).await;
     let values = flipped(&value(&plain, "runs", 2, "run_id"));
     for_each_value(&plain, "runs", 2, "run_id", values, |what| {
-        let listed = reader.list(&RunFilter::default()).unwrap();
+        let listed = reader.list(&RunFilter::default()).unwrap().runs;
         let run = &listed[1].run_id;
         assert_eq!(reader.run_ids().unwrap()[1], *run, "{what}");
         assert!(reader.load(&id("failed")).unwrap().is_none(), "{what}");
@@ -317,16 +320,16 @@ async fn a_changed_id_is_found() {
 async fn an_unreadable_row_is_listed_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let (reader, plain) = full_rows(dir.path()).await;
-    let before = reader.list(&RunFilter::default()).unwrap();
+    let before = reader.list(&RunFilter::default()).unwrap().runs;
     plain.execute("UPDATE runs SET name = CAST(x'41ff' AS TEXT), started_at = -1 WHERE id = 2", []).unwrap();
-    let listed = reader.list(&RunFilter::default()).unwrap();
+    let listed = reader.list(&RunFilter::default()).unwrap().runs;
     assert_eq!((&listed[0], &listed[2]), (&before[0], &before[2]));
     assert_eq!((listed[1].run_id.as_str(), listed[1].status), ("failed", RunStatus::Damaged));
     assert_eq!((listed[1].name.as_str(), listed[1].started_at), ("A\u{fffd}", 0));
     assert_eq!((&listed[1].agent, &listed[1].source), (&before[1].agent, &before[1].source));
     assert_eq!(reader.summary(&id("failed")).unwrap().as_ref(), Some(&listed[1]));
     let only = RunFilter { statuses: Some(vec![RunStatus::Damaged]), ..RunFilter::default() };
-    assert_eq!(reader.list(&only).unwrap(), listed[1..2]);
+    assert_eq!(reader.list(&only).unwrap().runs, listed[1..2]);
     let store = Store::open(dir.path()).unwrap();
     let statuses =
         store.unfinished_runs().await.unwrap().into_iter().map(|run| run.status).collect::<Vec<_>>();

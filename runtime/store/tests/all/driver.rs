@@ -177,7 +177,7 @@ async fn runs_are_listed_newest_first() {
     finish_run(&store, "w", 1).await;
     let reader = Reader::open(dir.path()).unwrap();
     let list = |statuses: Option<Vec<RunStatus>>, limit| -> Vec<String> {
-        let runs = reader.list(&RunFilter { statuses, limit, ..RunFilter::default() }).unwrap();
+        let runs = reader.list(&RunFilter { statuses, limit, ..RunFilter::default() }).unwrap().runs;
         runs.into_iter().map(|run| run.run_id.to_string()).collect()
     };
     assert_eq!(list(None, usize::MAX), ["w", "x", "y", "z"]);

@@ -197,13 +197,15 @@ async fn an_older_directory_can_be_used() {
         finish_run(&store, "over", 1).await;
         drop(start_run(&store, "open").await);
     }
-    let old = "DROP INDEX runs_by_agent; DROP INDEX runs_by_instance; DROP INDEX runs_failed; DROP INDEX runs_failed_by_agent; DROP TABLE chat_items;
+    let old = "DROP TABLE usage; DROP TABLE tool_usage; DROP INDEX runs_by_parent; DROP INDEX runs_by_start;
+               DROP INDEX runs_failed_by_end; ALTER TABLE runs DROP COLUMN parent;
+               DROP INDEX runs_by_agent; DROP INDEX runs_by_instance; DROP INDEX runs_failed; DROP INDEX runs_failed_by_agent; DROP TABLE chat_items;
                DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log;
                ALTER TABLE runs DROP COLUMN started_by; ALTER TABLE runs DROP COLUMN tally; PRAGMA user_version = 1;";
     plain(dir.path()).execute_batch(old).unwrap();
     // Reading changes nothing, and a backup can be made.
     let reader = Reader::open(dir.path()).unwrap();
-    assert_eq!(reader.list(&RunFilter::default()).unwrap().len(), 2);
+    assert_eq!(reader.list(&RunFilter::default()).unwrap().runs.len(), 2);
     let copy = tempfile::tempdir().unwrap();
     assert_eq!(reader.backup(&copy.path().join("redflow.db")).unwrap().runs, 2);
     assert_eq!(number(&plain(copy.path()), "PRAGMA user_version"), 1);
@@ -213,7 +215,7 @@ async fn an_older_directory_can_be_used() {
         let mut journal = store.reopen(&store.load(&id("open")).await.unwrap().unwrap());
         journal.append(with_events(last_batch(3), "open", [9])).await.unwrap();
         assert_eq!(events_after(&store, 0).await, ["open 9"]);
-        assert_eq!(store.list(RunFilter::default()).await.unwrap().len(), 2);
+        assert_eq!(store.list(RunFilter::default()).await.unwrap().runs.len(), 2);
         assert_eq!(store.id().len(), 32);
     }
 }
@@ -280,8 +282,8 @@ async fn a_damaged_run_is_readable_up_to_the_damage() {
     plain(dir.path()).execute("UPDATE runs SET run_id = CAST(x'62ff' AS TEXT) WHERE id = 2", []).unwrap();
     let page =
         |before: Option<redflow_contract::id::RunId>| RunFilter { before, limit: 2, ..RunFilter::default() };
-    let runs = store.list(page(None)).await.unwrap();
+    let runs = store.list(page(None)).await.unwrap().runs;
     assert_eq!((runs.len(), &runs[0].run_id, runs[1].status), (2, &id("c"), RunStatus::Damaged));
-    let rest = store.list(page(Some(runs[1].run_id.clone()))).await.unwrap();
+    let rest = store.list(page(Some(runs[1].run_id.clone()))).await.unwrap().runs;
     assert_eq!(rest.iter().map(|run| &run.run_id).collect::<Vec<_>>(), [&id("a")]);
 }

@@ -296,7 +296,7 @@ async fn runs_are_listed_page_by_page(store: Arc<dyn SidecarStore>) {
     start_run(&*store, "a").await.append(waiting_batch()).await.unwrap();
     let list = async |statuses: Option<Vec<RunStatus>>, before: Option<&str>, limit| -> Vec<String> {
         let filter = RunFilter { statuses, before: before.map(id), limit, ..RunFilter::default() };
-        store.list(filter).await.unwrap().into_iter().map(|run| run.run_id.to_string()).collect()
+        store.list(filter).await.unwrap().runs.into_iter().map(|run| run.run_id.to_string()).collect()
     };
     assert_eq!(list(None, None, usize::MAX).await, ["a", "b", "c", "d", "e"]);
     assert_eq!(list(None, None, 2).await, ["a", "b"]);
@@ -328,7 +328,7 @@ async fn runs_are_listed_by_agent_and_instance(store: Arc<dyn SidecarStore>) {
         let mut journal = store.create(new);
         journal.append(batch).await.unwrap();
         let code = RunErrorCode::ProviderUnavailable;
-        let failed = RunState::Finished { at: 2, ending: Ending::Failed { code } };
+        let failed = RunState::Finished { at: 2, ending: Ending::Failed { code }, usage: Box::default() };
         match state {
             "over" => journal.append(last_batch(2)).await.unwrap(),
             "failed" => journal.append(Batch { state: failed, ..last_batch(2) }).await.unwrap(),
@@ -359,7 +359,7 @@ async fn runs_are_listed_by_agent_and_instance(store: Arc<dyn SidecarStore>) {
     ];
     for (filter, expected) in rows {
         let case = format!("{filter:?}");
-        let runs = store.list(filter).await.unwrap();
+        let runs = store.list(filter).await.unwrap().runs;
         assert_eq!(runs.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), expected, "{case}");
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn first_batch(run: &NewRun) -> Batch {
 
 pub(crate) fn last_batch(at: Millis) -> Batch {
     Batch {
-        state: RunState::Finished { at, ending: Ending::Completed },
+        state: RunState::Finished { at, ending: Ending::Completed, usage: Box::default() },
         active_ms: 9,
         ..synced_batch(&["the end"])
     }

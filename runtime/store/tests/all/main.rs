@@ -27,6 +27,8 @@ mod memory_store;
 #[cfg(unix)]
 mod processes;
 mod prune;
+mod recount;
 mod requests;
 mod run_store_contract;
 mod ui_storage;
+mod usage_contract;

@@ -9,7 +9,7 @@ use redflow_store::{MemoryStore, RunFilter};
 use std::task::{Context, Poll, Waker};
 
 fn ids(store: &MemoryStore, filter: &RunFilter) -> Vec<String> {
-    store.list(filter).into_iter().map(|run| run.run_id.to_string()).collect()
+    store.list(filter).runs.into_iter().map(|run| run.run_id.to_string()).collect()
 }
 
 #[tokio::test]

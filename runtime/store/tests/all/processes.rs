@@ -54,6 +54,7 @@ async fn role() {
             prune(dir, PruneRequest { keep: Some(10), ..PruneRequest::default() }).unwrap();
             panic!("the process was not stopped at the failpoint");
         }
+        "recount" => crate::recount::play_role(dir),
         "back up" => {
             Reader::open(dir).unwrap().backup(&backup_of(dir)).unwrap();
             println!("\nbacked up");

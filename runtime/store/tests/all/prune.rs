@@ -31,7 +31,7 @@ async fn fill(store: &Store) {
 }
 
 fn remaining(dir: &Path) -> Vec<String> {
-    let runs = Reader::open(dir).unwrap().list(&RunFilter::default()).unwrap();
+    let runs = Reader::open(dir).unwrap().list(&RunFilter::default()).unwrap().runs;
     runs.into_iter().rev().map(|run| run.run_id.to_string()).collect()
 }
 

@@ -143,7 +143,7 @@ async fn an_ending_is_stored(store: &dyn RunStore) {
     for (run, ending, status, code) in endings {
         // The first batch may also be the last one.
         let run = new_run(run);
-        let state = RunState::Finished { at: u64::MAX, ending };
+        let state = RunState::Finished { at: u64::MAX, ending, usage: Box::default() };
         let mut journal = store.create(run.clone());
         journal.append(Batch { state, ..first_batch(&run) }).await.unwrap();
         let stored = store.load(&run.run_id).await.unwrap().unwrap();

@@ -1,29 +1,37 @@
 //! `redflow runs list`.
 
 use crate::args::{DEFAULT_LIST_LIMIT, ListOptions};
+use crate::context::clock;
 use crate::errors::print_api_error;
 use crate::exit::{CommandResult, Exit};
 use crate::hints::{display_run_id, format_question};
 use crate::run_source::RunSource;
 use crate::terminal::{print_json, print_note, print_text};
 use crate::text::{count, printable_line};
-use crate::times::{format_duration, format_time};
+use crate::times::{format_duration, format_time, to_millis};
 use owo_colors::{OwoColorize, Style};
 use redflow_contract::code::StoreCode;
 use redflow_contract::id::NodeId;
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_ports::RunFilter;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The most characters of a tool input in a list.
 const MAX_INPUT_CHARS: usize = 80;
 
 pub(super) fn list(options: &ListOptions, source: &dyn RunSource) -> CommandResult {
     let limit = usize::try_from(options.limit.unwrap_or(DEFAULT_LIST_LIMIT)).unwrap_or(usize::MAX);
+    let ago = |age: Duration| clock().now().saturating_sub(to_millis(age));
     let statuses: Vec<RunStatus> = options.status.iter().copied().map(RunStatus::from).collect();
     let filter = RunFilter {
         statuses: (!statuses.is_empty()).then_some(statuses),
         agent: options.agent.as_deref().map(NodeId::from),
+        since: options.since.map(ago),
+        until: options.until.map(ago),
+        code: options.code,
+        prefix: options.prefix.clone(),
+        roots: options.roots,
         // One more run shows whether there are more.
         limit: limit.saturating_add(1),
         ..RunFilter::default()
@@ -34,7 +42,12 @@ pub(super) fn list(options: &ListOptions, source: &dyn RunSource) -> CommandResu
     if runs.is_empty() {
         let agent = if options.agent.is_some() { " of this agent" } else { "" };
         let status = if options.status.is_empty() { "" } else { " of this status" };
-        print_note(&format!("no runs{agent}{status} in {}", source.place()));
+        let others = options.since.or(options.until).is_some()
+            || options.code.is_some()
+            || options.prefix.is_some()
+            || options.roots;
+        let others = if others { " that match" } else { "" };
+        print_note(&format!("no runs{agent}{status}{others} in {}", source.place()));
         return Ok(Exit::Success);
     }
     let printed = if options.json {

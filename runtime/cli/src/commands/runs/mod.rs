@@ -1,10 +1,11 @@
-//! `redflow runs`: lists, shows, cancels, answers and removes runs of a data directory or a sidecar.
+//! `redflow runs`: lists, shows, cancels, answers, removes and counts runs of a data directory or a sidecar.
 
 mod calls;
 mod cancel;
 mod list;
 mod outcome;
 mod prune;
+mod recount;
 mod resolve;
 mod show;
 
@@ -54,6 +55,13 @@ pub(crate) fn runs(options: &RunsOptions, context: &AppContext) -> CommandResult
                 "a sidecar cannot remove runs: name its data directory with --data DIR, without --url",
             )),
             None => prune::prune(options, &context.settings),
+        },
+        Some(RunsCommand::Recount(options)) => match &remote {
+            Some(_) => Err(fail(
+                "a sidecar cannot count its runs again: stop it, and name its data directory with --data DIR, without \
+                 --url",
+            )),
+            None => recount::recount(options, &context.settings),
         },
     }
 }

@@ -7,14 +7,13 @@ use crate::errors::print_store_error;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_text};
 use crate::text::{count, format_size};
+use crate::times::to_millis;
 use redflow_store::{PruneReport, PruneRequest, Reader};
 use serde_json::json;
 
 pub(super) fn prune(options: &PruneOptions, settings: &Settings) -> CommandResult {
     let dir = settings.data_dir().map_err(print_store_error)?;
-    let before = options
-        .older_than
-        .map(|age| clock().now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
+    let before = options.older_than.map(|age| clock().now().saturating_sub(to_millis(age)));
     let which = PruneRequest {
         older_than: before,
         keep: options.keep,

@@ -1,0 +1,59 @@
+// Builds the console into an empty dist/. The same sources give the same bytes. Names have no hashes, because the sidecar
+// serves the files below a digest of all of them.
+
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+/** The most bytes of all files together, after gzip. */
+const MAX_GZIP_BYTES = 130_000;
+
+const folder = fileURLToPath(new URL("..", import.meta.url));
+const source = join(folder, "src");
+const dist = process.argv[2] ?? join(folder, "dist");
+
+rmSync(dist, { recursive: true, force: true });
+mkdirSync(dist, { recursive: true });
+
+// Neither names nor lines are shortened: a stack trace of a user can be read.
+await build({
+  absWorkingDir: folder,
+  entryPoints: [join(source, "main.tsx")],
+  outfile: join(dist, "console.js"),
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  charset: "utf8",
+  logLevel: "warning",
+});
+
+await build({
+  absWorkingDir: folder,
+  entryPoints: [join(source, "console.css")],
+  outfile: join(dist, "console.css"),
+  bundle: true,
+  target: "es2022",
+  logLevel: "warning",
+});
+
+for (const name of ["index.html", "icon.svg"]) {
+  copyFileSync(join(source, name), join(dist, name));
+}
+for (const language of ["es", "de"]) {
+  const [own, timeline] = ["words", "timeline/words"].map((path) => JSON.parse(readFileSync(join(source, path, `${language}.json`), "utf8")));
+  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline }, null, 1)}\n`);
+}
+
+const sizes = readdirSync(dist).toSorted().map((name) => ({ name, bytes: gzipSync(readFileSync(join(dist, name)), { level: 9 }).length }));
+const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
+console.log(sizes.map(({ name, bytes }) => `${name} ${bytes}`).join(", "));
+console.log(`console: ${total} bytes after gzip, at most ${MAX_GZIP_BYTES}`);
+if (total > MAX_GZIP_BYTES) {
+  console.error("console: too large. Remove a dependency or load less.");
+  process.exitCode = 1;
+}

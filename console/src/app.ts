@@ -1,0 +1,164 @@
+// What all pages share: the sidecar, the session, the live connection and what the user has chosen.
+
+import { effect, signal } from "@preact/signals";
+import { RedflowError } from "@redflow/bindings";
+import type { Scope, Session } from "@redflow/bindings";
+import { Api } from "./api.js";
+import { Live } from "./live.js";
+import { LANGUAGES, chooseLanguage, setLanguage, t } from "./words.js";
+import type { Language } from "./words.js";
+
+export type Theme = "auto" | "light" | "dark";
+export const THEMES: readonly Theme[] = ["auto", "light", "dark"];
+
+/** How often ages are drawn again. Nothing is requested for that. */
+const TICK_MS = 10_000;
+/** How long a remark stays. */
+const TOAST_MS = 8_000;
+/** The most remarks at once. */
+const MAX_TOASTS = 4;
+
+export const api = new Api(".");
+
+/** Who is signed in. Undefined before that is known; null if no user is. */
+export const session = signal<Session | null | undefined>(undefined);
+/** Why the session cannot be read. */
+export const sessionError = signal<unknown>(undefined);
+/** The current time, for ages. */
+export const now = signal(Date.now());
+/** Whether all words of people and models are hidden, for shared screens. */
+export const shade = signal(readChoice("shade") === "on");
+export const theme = signal<Theme>(THEMES.find((name) => name === readChoice("theme")) ?? "auto");
+/** Whether single letters are keys of the console. */
+export const letters = signal(readChoice("letters") !== "off");
+/** Why the current page could not be read; undefined if it could. */
+export const readFailure = signal<unknown>(undefined);
+/** The number of runs that wait for a person; undefined before it is known. */
+export const waitingCount = signal<number | undefined>(undefined);
+
+export interface Toast {
+  id: number;
+  text: string;
+}
+export const toasts = signal<readonly Toast[]>([]);
+
+export const live = new Live({
+  events: (options) => api.client.events(options),
+  now: () => Date.now(),
+  setTimeout: (call, ms) => window.setTimeout(call, ms),
+  clearTimeout: (timer) => window.clearTimeout(timer),
+  onSignedOut: () => {
+    session.value = null;
+  },
+  onFailure: (error) => {
+    readFailure.value = error;
+  },
+});
+
+/** Whether the session includes a scope. */
+export function allows(scope: Scope): boolean {
+  return session.value?.scopes.includes(scope) === true;
+}
+
+/** Whether the sidecar does not answer, so that nothing can be done. */
+export function isAway(): boolean {
+  return live.state.value.kind === "away";
+}
+
+/** Shows a remark for a while. */
+export function say(text: string): void {
+  const id = (toasts.value.at(-1)?.id ?? 0) + 1;
+  toasts.value = [...toasts.value, { id, text }].slice(-MAX_TOASTS);
+  window.setTimeout(() => {
+    toasts.value = toasts.value.filter((toast) => toast.id !== id);
+  }, TOAST_MS);
+}
+
+/** Shows a failure of an action for a while. An ended session shows the sign-in instead. */
+export function sayFailure(error: unknown): void {
+  if (error instanceof RedflowError && error.code === "UNAUTHORIZED") {
+    session.value = null;
+    return;
+  }
+  say(error instanceof RedflowError ? `${error.code}: ${error.message}` : String(error));
+}
+
+/** Reads the session. */
+export async function readSession(): Promise<void> {
+  try {
+    session.value = await api.session();
+    sessionError.value = undefined;
+  } catch (error) {
+    if (error instanceof RedflowError && error.code === "UNAUTHORIZED") {
+      session.value = null;
+      sessionError.value = undefined;
+    } else {
+      sessionError.value = error;
+    }
+  }
+}
+
+/** Copies a text and says so. */
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(t("copy.done"));
+  } catch {
+    say(t("copy.failed"));
+  }
+}
+
+/** Changes the language, and keeps the choice. */
+export async function changeLanguage(wanted: Language): Promise<void> {
+  try {
+    await setLanguage(wanted, readFileBeside);
+    keepChoice("language", wanted);
+  } catch (error) {
+    sayFailure(error);
+  }
+}
+
+/** Reads a file that lies beside the script. */
+async function readFileBeside(name: string): Promise<unknown> {
+  const response = await fetch(new URL(name, import.meta.url));
+  if (!response.ok) {
+    throw new RedflowError({ code: "NOT_FOUND", message: t("update") });
+  }
+  return response.json();
+}
+
+/** Starts what runs as long as the page is open. */
+export async function startApp(): Promise<void> {
+  effect(() => {
+    document.documentElement.dataset["theme"] = theme.value;
+    keepChoice("theme", theme.value);
+  });
+  effect(() => keepChoice("shade", shade.value ? "on" : "off"));
+  effect(() => keepChoice("letters", letters.value ? "on" : "off"));
+  window.setInterval(() => {
+    now.value = Date.now();
+  }, TICK_MS);
+  document.addEventListener("visibilitychange", () => live.setHidden(document.hidden));
+  const wanted = chooseLanguage(readChoice("language"), navigator.languages);
+  if (wanted !== "en" && LANGUAGES.includes(wanted)) {
+    await setLanguage(wanted, readFileBeside).catch(() => undefined);
+  }
+  await readSession();
+}
+
+/** A choice of this browser. Browsers may forbid storage. */
+function readChoice(name: string): string | null {
+  try {
+    return localStorage.getItem(`redflow.${name}`);
+  } catch {
+    return null;
+  }
+}
+
+function keepChoice(name: string, value: string): void {
+  try {
+    localStorage.setItem(`redflow.${name}`, value);
+  } catch {
+    // It lasts until the page is closed.
+  }
+}

@@ -1,0 +1,142 @@
+// Stacked columns by day. The same numbers stand in a table, which a reader hears and a test reads.
+
+import { max } from "d3-array";
+import { stack } from "d3-shape";
+import { useState } from "preact/hooks";
+import { Name } from "../parts/text.js";
+import { t } from "../words.js";
+import type { Series } from "../pages/usage/sums.js";
+
+/** How many keys have a colour of their own; the rest is drawn as one. */
+export const COLOURS = 8;
+
+interface PlotProps {
+  label: string;
+  days: readonly string[];
+  series: readonly Series[];
+  format: (value: number) => string;
+  isSmall?: boolean;
+}
+
+/** The series that are drawn: the largest by themselves, all others as one. */
+export function groupSeries(series: readonly Series[], other: string): Series[] {
+  const named = series.filter(({ name }) => name !== "");
+  const rest = [...named.slice(COLOURS - 1), ...series.filter(({ name }) => name === "")];
+  const shown = named.slice(0, COLOURS - 1);
+  if (rest.length === 0) {
+    return shown;
+  }
+  const values = new Map<string, number>();
+  for (const one of rest) {
+    for (const [day, value] of one.values) {
+      values.set(day, (values.get(day) ?? 0) + value);
+    }
+  }
+  return [...shown, { name: other, values, total: rest.reduce((sum, { total }) => sum + total, 0) }];
+}
+
+/** The columns of each series, as d3 stacks them. */
+export function layColumns(days: readonly string[], series: readonly Series[]) {
+  return stack<string, number>()
+    .keys(series.map((_, index) => index))
+    .value((day, index) => series[index]?.values.get(day) ?? 0)(days);
+}
+
+export function Plot({ label, days, series, format, isSmall }: PlotProps) {
+  const [isTable, setTable] = useState(false);
+  const shown = groupSeries(series, t("usage.other"));
+  const layers = layColumns(days, shown);
+  const top = max(layers.at(-1) ?? [], ([, end]) => end) || 1;
+  const [width, height] = [Math.max(300, days.length * 12), isSmall ? 110 : 220];
+  const [left, bottom] = [52, 20];
+  const step = (width - left) / Math.max(1, days.length);
+  const y = (value: number): number => (height - bottom - 8) * (1 - value / top) + 8;
+  const total = shown.reduce((sum, one) => sum + one.total, 0);
+  return (
+    <figure class="plot">
+      <figcaption>
+        {label}: <strong>{format(total)}</strong>
+        <button type="button" class="quiet small" aria-pressed={isTable} aria-label={t("plot.table.of", { label })} onClick={() => setTable(!isTable)}>
+          {t("plot.table")}
+        </button>
+      </figcaption>
+      {isTable ? (
+        <PlotTable label={label} days={days} series={shown} format={format} />
+      ) : (
+        <div class="plot-box" tabIndex={0} role="group" aria-label={label}>
+          <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={t("plot.summary", { label, total: format(total), days: days.length })}>
+            {[0, 0.5, 1].map((level) => (
+              <g key={level} class="plot-level">
+                <line x1={left} x2={width} y1={y(top * level)} y2={y(top * level)} />
+                <text x={left - 6} y={y(top * level) + 4} text-anchor="end">
+                  {format(top * level)}
+                </text>
+              </g>
+            ))}
+            {layers.map((layer, index) => (
+              <g key={index} class={`key-${index}`}>
+                {layer.map(([from, to], place) =>
+                  to > from ? (
+                    <rect key={place} x={left + place * step + step * 0.12} width={step * 0.76} y={y(to)} height={Math.max(0.5, y(from) - y(to))}>
+                      <title>{`${days[place] ?? ""} ${shown[index]?.name ?? ""}: ${format(to - from)}`}</title>
+                    </rect>
+                  ) : null,
+                )}
+              </g>
+            ))}
+            {days.map((day, index) =>
+              index % Math.ceil(days.length / 7) === 0 ? (
+                <text key={day} class="plot-day" x={left + index * step + step / 2} y={height - 5} text-anchor="middle">
+                  {day.slice(5)}
+                </text>
+              ) : null,
+            )}
+          </svg>
+        </div>
+      )}
+      <ul class="legend">
+        {shown.map(({ name, total: sum }, index) => (
+          <li key={index}>
+            <svg class={`key-${index}`} viewBox="0 0 10 10" aria-hidden="true">
+              <rect width="10" height="10" />
+            </svg>{" "}
+            <Name text={name} /> {format(sum)}
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}
+
+function PlotTable({ label, days, series, format }: Omit<PlotProps, "isSmall">) {
+  const filled = days.filter((day) => series.some(({ values }) => (values.get(day) ?? 0) > 0));
+  return (
+    <div class="table-box" tabIndex={0} role="group" aria-label={label}>
+      <table>
+        <caption class="unseen">{label}</caption>
+        <thead>
+          <tr>
+            <th scope="col">{t("usage.day")}</th>
+            {series.map(({ name }, index) => (
+              <th key={index} scope="col" class="number">
+                <Name text={name} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {filled.map((day) => (
+            <tr key={day}>
+              <th scope="row">{day}</th>
+              {series.map(({ values }, index) => (
+                <td key={index} class="number">
+                  {format(values.get(day) ?? 0)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

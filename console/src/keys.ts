@@ -1,0 +1,95 @@
+// The keys of the console. Single letters can be switched off, because speech input and some readers type them.
+
+import { signal } from "@preact/signals";
+import { letters, shade } from "./app.js";
+import { go } from "./router.js";
+
+/** Whether the list of keys is shown. */
+export const isHelpOpen = signal(false);
+
+/** Keys of the current page, such as `[` and `]`. */
+const pageKeys = new Map<string, () => void>();
+
+/** The pages that a letter after `g` opens. */
+const PLACES: Readonly<Record<string, string>> = { h: "", r: "runs", f: "flow", i: "inbox", u: "usage" };
+
+/** How long `g` waits for the second letter. */
+const SECOND_MS = 1_500;
+let firstAt = Number.NEGATIVE_INFINITY;
+
+/** Adds keys of a page. Returns how to remove them. */
+export function addKeys(keys: Readonly<Record<string, () => void>>): () => void {
+  for (const [key, act] of Object.entries(keys)) {
+    pageKeys.set(key, act);
+  }
+  return () => {
+    for (const key of Object.keys(keys)) {
+      pageKeys.delete(key);
+    }
+  };
+}
+
+export function startKeys(document: Document): void {
+  document.addEventListener("keydown", (event) => {
+    if (pressKey(event, document)) {
+      event.preventDefault();
+    }
+  });
+}
+
+/** Does what a key means. False if it means nothing here. */
+export function pressKey(event: KeyboardEvent, document: Document): boolean {
+  const target = event.target as HTMLElement | null;
+  const isWithin = (selector: string): boolean => (target?.closest?.(selector) ?? null) !== null;
+  const isTyping = isWithin("input, textarea, select, [contenteditable]");
+  if (event.key === "Escape" && isTyping && !isWithin("dialog")) {
+    target?.blur();
+    return true;
+  }
+  const isInDialog = document.querySelector("dialog[open]") !== null;
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping || isInDialog || !letters.value) {
+    return false;
+  }
+  if (event.timeStamp - firstAt < SECOND_MS) {
+    firstAt = Number.NEGATIVE_INFINITY;
+    const path = PLACES[event.key];
+    if (path !== undefined) {
+      go(path === "" ? [] : [path]);
+      return true;
+    }
+  }
+  switch (event.key) {
+    case "g":
+      firstAt = event.timeStamp;
+      return true;
+    case "?":
+      isHelpOpen.value = true;
+      return true;
+    case "h":
+      shade.value = !shade.value;
+      return true;
+    case "/": {
+      const field = document.querySelector<HTMLElement>("[data-filter]");
+      field?.focus();
+      return field !== null;
+    }
+    case "j":
+      return moveFocus(document, 1);
+    case "k":
+      return moveFocus(document, -1);
+    default: {
+      const act = pageKeys.get(event.key);
+      act?.();
+      return act !== undefined;
+    }
+  }
+}
+
+/** Moves the focus to the next or the previous entry of the list on the page. */
+function moveFocus(document: Document, step: 1 | -1): boolean {
+  const entries = [...document.querySelectorAll<HTMLElement>("main [data-entry]")];
+  const index = entries.findIndex((entry) => entry === document.activeElement);
+  const next = entries[index < 0 ? 0 : index + step];
+  next?.focus();
+  return entries.length > 0;
+}

@@ -1,0 +1,118 @@
+// The drawing of a flow in force: at its own places, with its problems and the state of its agents.
+
+import { useState } from "preact/hooks";
+import type { FlowGraph, GraphNode, RunStatus } from "@redflow/bindings";
+import { api, sayFailure } from "../../app.js";
+import { FlowDrawing } from "../../drawing/flow-drawing.js";
+import { LIST_TYPES } from "../../live.js";
+import type { Page, PageProps } from "../../page.js";
+import { Empty, Reading } from "../../parts/controls.js";
+import { Diagnostics } from "../../parts/diagnostics.js";
+import { useLive, useLoad } from "../../parts/load.js";
+import { go, replaceQuery } from "../../router.js";
+import { formatCount, t } from "../../words.js";
+import { runEvents } from "../runs/list.js";
+import { AgentPanel } from "./agent-panel.js";
+
+/** The newest runs that are looked at for the state of agents. */
+const MOST_RUNS = 200;
+
+/** The status of the newest run of each agent. */
+export function statusesOf(runs: readonly { agent: { nodeId: string }; status: RunStatus }[]): Map<string, RunStatus> {
+  const statuses = new Map<string, RunStatus>();
+  for (const { agent, status } of runs) {
+    if (!statuses.has(agent.nodeId)) {
+      statuses.set(agent.nodeId, status);
+    }
+  }
+  return statuses;
+}
+
+function Flow({ params, query }: PageProps) {
+  const [tab, instance] = [params["tab"], query["instance"]];
+  const [graph, setGraph] = useState<FlowGraph | undefined>();
+  const [statuses, setStatuses] = useState<ReadonlyMap<string, RunStatus>>(new Map());
+  const instances = useLoad((signal) => api.client.instances({ signal }), []);
+  const read = async (signal: AbortSignal): Promise<void> => {
+    const [drawn, runs] = await Promise.all([api.graph(tab, instance, { signal }), api.runs({ instance: instance ?? "local", limit: MOST_RUNS }, { signal })]);
+    setGraph(drawn);
+    setStatuses(statusesOf(runs.runs));
+  };
+  useLive(
+    {
+      types: [...LIST_TYPES, "deployed"],
+      read,
+      take: (items) => {
+        if (items.some((item) => item.type === "event" && item.event.kind === "flow" && item.event.event.type === "deployed")) {
+          read(new AbortController().signal).catch(sayFailure);
+        }
+        const changed = new Map(statuses);
+        for (const { agent, event } of runEvents(items)) {
+          if (agent.instance === (instance ?? "local")) {
+            const end = event.type === "run_finished" ? (event.error !== undefined ? "failed" : event.completed ? "completed" : "stopped") : undefined;
+            changed.set(agent.nodeId, end ?? (event.type === "waiting_for_outcome" ? "waiting" : "running"));
+          }
+        }
+        setStatuses(changed);
+      },
+    },
+    [tab, instance],
+  );
+  const chosen = graph?.nodes.find(({ id }) => id === query["node"]);
+  return (
+    <>
+      <h1>{t("flow")}</h1>
+      <form class="filters" aria-label={t("flow.which")}>
+        {(instances.value?.instances.length ?? 0) > 0 ? (
+          <label>
+            Node-RED
+            <select value={instance ?? ""} onChange={(event: Event) => go(["flow"], { instance: (event.currentTarget as HTMLSelectElement).value })}>
+              <option value="">{t("flow.own")}</option>
+              {instances.value?.instances.map((one) => (
+                <option key={one.instance} value={one.instance}>
+                  {one.instance}
+                </option>
+              ))}
+            </select>
+          </label>
+        ) : null}
+        {graph === undefined || graph.tabs.length === 0 ? null : (
+          <label>
+            {t("flow.tab")}
+            <select
+              data-filter=""
+              value={graph.tabs.find(({ isDrawn }) => isDrawn)?.id ?? ""}
+              onChange={(event: Event) => go(["flow", (event.currentTarget as HTMLSelectElement).value], { instance })}
+            >
+              {graph.tabs.map(({ id, label, isSubflow, nodes }) => (
+                <option key={id} value={id}>
+                  {`${label || id} (${isSubflow ? `${t("flow.subflow")}, ` : ""}${formatCount(nodes)})`}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </form>
+      {graph === undefined ? (
+        <Reading />
+      ) : graph.nodes.length === 0 ? (
+        <Empty title={t("flow.empty")}>
+          <p>{t("flow.empty.how")}</p>
+        </Empty>
+      ) : (
+        <div class="two">
+          <FlowDrawing graph={graph} statuses={statuses} chosen={chosen?.id} onChoose={({ id }: GraphNode) => replaceQuery({ ...query, node: id })} />
+          {chosen === undefined ? null : <AgentPanel key={chosen.id} node={chosen} graph={graph} instance={instance} onClose={() => replaceQuery({ ...query, node: "" })} />}
+        </div>
+      )}
+      {graph === undefined || graph.diagnostics.length === 0 ? null : (
+        <section aria-labelledby="flow-problems">
+          <h2 id="flow-problems">{t("flow.problems")}</h2>
+          <Diagnostics diagnostics={graph.diagnostics} />
+        </section>
+      )}
+    </>
+  );
+}
+
+export const page: Page = { feature: "flow", route: "flow/:tab?", title: "flow", view: Flow };

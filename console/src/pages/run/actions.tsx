@@ -1,0 +1,91 @@
+// What a user can do with a run.
+
+import { useState } from "preact/hooks";
+import type { RunSummary } from "@redflow/bindings";
+import { api, copy, say, sayFailure } from "../../app.js";
+import { Act, Dialog } from "../../parts/controls.js";
+import { AskBox } from "../../parts/ask.js";
+import { useLoad } from "../../parts/load.js";
+import { t } from "../../words.js";
+import { OPEN_STATUSES } from "../runs/list.js";
+
+interface ActionsProps {
+  summary: RunSummary;
+  onChange: (summary: RunSummary) => void;
+}
+
+export function Actions({ summary, onChange }: ActionsProps) {
+  const [dialog, setDialog] = useState<"cancel" | "ask" | undefined>();
+  const [isBusy, setBusy] = useState(false);
+  const isOpen = OPEN_STATUSES.includes(summary.status);
+  const cancel = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      onChange(await api.client.cancel(summary.runId));
+      say(t("run.cancelled"));
+    } catch (error) {
+      sayFailure(error);
+    }
+    setBusy(false);
+    setDialog(undefined);
+  };
+  return (
+    <div class="buttons">
+      {isOpen ? (
+        <Act scope="run" kind="danger" onClick={() => setDialog("cancel")}>
+          {t("run.cancel")}
+        </Act>
+      ) : null}
+      <Act scope="run" onClick={() => setDialog("ask")}>
+        {t("run.again")}
+      </Act>
+      <button type="button" onClick={() => void copy(window.location.href)}>
+        {t("run.link")}
+      </button>
+      <a class="button" href={api.address(summary.runId, "journal")} download={`${summary.runId}.jsonl`} title={t("run.journal.help")}>
+        {t("run.journal")}
+      </a>
+      <a class="button" href={api.address(summary.runId, "report")} download={`${summary.runId}-report`} title={t("run.report.help")}>
+        {t("run.report")}
+      </a>
+      {dialog === "cancel" ? (
+        <Dialog title={t("run.cancel")} onClose={() => setDialog(undefined)}>
+          <p>{t("run.cancel.ask")}</p>
+          <div class="buttons">
+            <button type="button" onClick={() => setDialog(undefined)}>
+              {t("no")}
+            </button>
+            <Act scope="run" kind="danger" isBusy={isBusy} onClick={() => void cancel()}>
+              {t("run.cancel.yes")}
+            </Act>
+          </div>
+        </Dialog>
+      ) : null}
+      {dialog === "ask" ? <AskAgain summary={summary} onClose={() => setDialog(undefined)} /> : null}
+    </div>
+  );
+}
+
+/** The journal's line with the message that started the run. */
+const START_LINE = 3;
+
+/** The payload that started a run, as its journal has it. */
+export function payloadOf(line: string | undefined): string {
+  try {
+    const { record } = JSON.parse(line ?? "") as { record?: { fact?: { message?: { payload?: unknown } } } };
+    const payload = record?.fact?.message?.payload;
+    return typeof payload === "string" ? payload : payload === undefined ? "" : JSON.stringify(payload, null, 2);
+  } catch {
+    return "";
+  }
+}
+
+function AskAgain({ summary, onClose }: { summary: RunSummary; onClose: () => void }) {
+  const page = useLoad(() => api.journal(summary.runId, START_LINE, 1), [summary.runId]);
+  const isRead = page.value !== undefined || page.error !== undefined;
+  return (
+    <Dialog title={t("run.again")} onClose={onClose}>
+      {isRead ? <AskBox node={summary.agent.nodeId} name={summary.name} payload={payloadOf(page.value?.lines[0])} /> : null}
+    </Dialog>
+  );
+}

@@ -1,0 +1,61 @@
+// The first difference of a replay: the line between its neighbours, and what was recorded against what was replayed.
+
+import { diffWordsWithSpace } from "diff";
+import type { Difference } from "@redflow/bindings";
+import { api, shade } from "../../app.js";
+import { Reading } from "../../parts/controls.js";
+import { useLoad } from "../../parts/load.js";
+import { Problem } from "../../parts/problem.js";
+import { Name, cut, showInvisible } from "../../parts/text.js";
+import { t } from "../../words.js";
+
+/** The most characters that are compared. */
+const MAX_COMPARED = 4_000;
+/** The most characters of a line of the journal. */
+const MAX_LINE = 600;
+
+export function FirstDifference({ id, difference }: { id: string; difference: Difference }) {
+  const { line, message, recorded, replayed } = difference;
+  const from = Math.max(1, line - 1);
+  const page = useLoad(() => api.journal(id, from, 3), [id, line]);
+  return (
+    <div class="difference">
+      <p>
+        <strong>{t("proof.line", { n: line })}</strong> <Name text={message} />
+      </p>
+      {shade.value ? <p class="muted">{t("shade.hidden")}</p> : (
+        <>
+          {recorded === undefined && replayed === undefined ? null : <Compared recorded={recorded ?? ""} replayed={replayed ?? ""} />}
+          {page.error === undefined ? null : <Problem error={page.error} />}
+          {page.value === undefined ? (page.error === undefined ? <Reading /> : null) : (
+            <ol class="journal" start={page.value.from}>
+              {page.value.lines.map((text, index) => (
+                <li key={index} value={from + index} aria-current={from + index === line ? "true" : undefined}>
+                  <code>
+                    <bdi>{showInvisible(cut(text, MAX_LINE))}</bdi>
+                  </code>
+                </li>
+              ))}
+            </ol>
+          )}
+        </>
+      )}
+    </div>
+  );
+}
+
+function Compared({ recorded, replayed }: { recorded: string; replayed: string }) {
+  const parts = diffWordsWithSpace(cut(recorded, MAX_COMPARED), cut(replayed, MAX_COMPARED));
+  return (
+    <dl class="compared">
+      <dt>{t("proof.recorded")}</dt>
+      <dd>
+        <bdi>{parts.map((part, index) => (part.added ? null : part.removed ? <del key={index}>{showInvisible(part.value)}</del> : showInvisible(part.value)))}</bdi>
+      </dd>
+      <dt>{t("proof.replayed")}</dt>
+      <dd>
+        <bdi>{parts.map((part, index) => (part.removed ? null : part.added ? <ins key={index}>{showInvisible(part.value)}</ins> : showInvisible(part.value)))}</bdi>
+      </dd>
+    </dl>
+  );
+}

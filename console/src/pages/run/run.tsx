@@ -1,0 +1,156 @@
+// One run: what happened, why, what it cost, and the proof.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { EventsItem, RunDetail, RunSummary, RunTimeline } from "@redflow/bindings";
+import { applyEvents, emptyTimeline } from "@redflow/bindings";
+import { api, readFailure } from "../../app.js";
+import { addKeys } from "../../keys.js";
+import type { Page, PageProps } from "../../page.js";
+import { Reading, Tabs } from "../../parts/controls.js";
+import { useLive } from "../../parts/load.js";
+import { Coded, Problem } from "../../parts/problem.js";
+import { Name } from "../../parts/text.js";
+import { replaceQuery } from "../../router.js";
+import { t } from "../../words.js";
+import { applyEvent, runEvents } from "../runs/list.js";
+import { Actions } from "./actions.js";
+import { Head } from "./head.js";
+import { Journal } from "./journal.js";
+import { NextSteps } from "./next-steps.js";
+import { Plan } from "./plan.js";
+import { Result } from "./result.js";
+import { Step } from "./step.js";
+import { Steps } from "./steps.js";
+
+/** The most characters of an answer that is being written. */
+const MAX_WRITTEN = 64_000;
+/** The events that change what the sidecar says of a run. */
+const CHANGES: readonly string[] = ["waiting_for_outcome", "run_finished", "tool_returned"];
+
+const TABS = ["steps", "result", "journal", "plan"] as const;
+type Tab = (typeof TABS)[number];
+
+/** What a model writes now. */
+export interface Written {
+  iteration: number;
+  attempt: number;
+  text: string;
+}
+
+/** The text that is being written, after more of it. A new iteration or attempt begins anew. */
+export function addDeltas(written: Written | undefined, items: readonly EventsItem[]): Written | undefined {
+  let next = written;
+  for (const item of items) {
+    if (item.type === "delta") {
+      const { iteration, attempt, text } = item.delta;
+      const isSame = next?.iteration === iteration && next.attempt === attempt;
+      next = { iteration, attempt, text: `${isSame ? next?.text : ""}${text}`.slice(-MAX_WRITTEN) };
+    }
+  }
+  return next;
+}
+
+function Run({ params, query }: PageProps) {
+  const id = params["id"] ?? "";
+  const [detail, setDetail] = useState<RunDetail | undefined>();
+  const [summary, setSummary] = useState<RunSummary | undefined>();
+  const [written, setWritten] = useState<Written | undefined>();
+  const [timeline, setTimeline] = useState<RunTimeline>(emptyTimeline());
+  const fold = useRef<RunTimeline>(emptyTimeline());
+  useEffect(() => {
+    fold.current = emptyTimeline();
+    setDetail(undefined);
+    setSummary(undefined);
+    setWritten(undefined);
+    setTimeline(fold.current);
+  }, [id]);
+
+  const show = (read: RunDetail): void => {
+    setDetail(read);
+    setSummary(read.summary);
+    setTimeline({ ...applyEvents(fold.current, read.events) });
+  };
+  useLive(
+    {
+      runs: [id],
+      deltas: true,
+      read: async (signal) => show(await api.client.run(id, { signal })),
+      take: (items) => {
+        const events = runEvents(items);
+        setWritten((old) => addDeltas(old, items));
+        if (events.length === 0) {
+          return;
+        }
+        setTimeline({ ...applyEvents(fold.current, events) });
+        setSummary((old) => (old === undefined ? old : events.reduce(applyEvent, old)));
+        if (events.some(({ event }) => CHANGES.includes(event.type))) {
+          api.client.run(id).then(show, (error: unknown) => (readFailure.value = error));
+        }
+      },
+    },
+    [id],
+  );
+
+  const steps = timeline.steps.map(({ iteration }) => iteration);
+  const last = steps.at(-1) ?? 0;
+  const asked = Number(query["step"]);
+  const step = steps.includes(asked) ? asked : last;
+  const choose = (iteration: number): void => replaceQuery({ ...query, step: String(iteration) });
+  const tab: Tab = TABS.find((name) => name === query["tab"]) ?? "steps";
+  const move = (by: number): void => {
+    const next = steps[steps.indexOf(step) + by];
+    if (next !== undefined) {
+      choose(next);
+    }
+  };
+  useEffect(() => addKeys({ "[": () => move(-1), "]": () => move(1) }), [step, steps.length, JSON.stringify(query)]);
+
+  if (detail === undefined || summary === undefined) {
+    return (
+      <>
+        <h1>{t("run")}</h1>
+        {readFailure.value === undefined ? <Reading /> : <p><a href="#/runs">{t("run.all")}</a></p>}
+      </>
+    );
+  }
+  const error = timeline.end?.error;
+  return (
+    <>
+      <p class="crumbs">
+        <a href="#/runs">{t("runs")}</a>
+      </p>
+      <div class="head">
+        <h1>
+          <Name text={summary.name} fallback={summary.agent.nodeId} />
+        </h1>
+        <Actions summary={summary} onChange={setSummary} />
+      </div>
+      <Head summary={summary} timeline={timeline} />
+      {detail.problem === undefined ? null : <Coded code={detail.problem.code} message={detail.problem.message} />}
+      {detail.difference === undefined ? null : <Problem error={detail.difference.message} />}
+      {error === undefined ? null : <Coded code={error.code} message={error.message} />}
+      <Tabs
+        label={t("run")}
+        tabs={TABS.map((name) => ({ name, title: t(`run.tab.${name}`) }))}
+        chosen={tab}
+        onChoose={(name) => replaceQuery({ ...query, tab: name === "steps" ? "" : name })}
+      >
+        {tab === "steps" ? (
+          <div class="two">
+            <Steps summary={summary} timeline={timeline} written={written} chosen={step} onChoose={choose} onChange={setSummary} />
+            {last === 0 ? null : <Step key={`${id} ${step}`} summary={summary} iteration={step} timeline={timeline} written={written} />}
+          </div>
+        ) : tab === "result" ? (
+          <Result detail={detail} />
+        ) : tab === "journal" ? (
+          <Journal id={id} />
+        ) : (
+          <Plan id={id} />
+        )}
+      </Tabs>
+      <NextSteps summary={summary} />
+    </>
+  );
+}
+
+export const page: Page = { feature: "runs", route: "runs/:id", title: "run", view: Run, isHidden: true };

@@ -1,0 +1,125 @@
+// The chosen step of a run: what was new to the model, its answer, the tool calls, and what they used.
+
+import { useEffect, useState } from "preact/hooks";
+import type { CallDetail, IterationDetail, RunSummary, RunTimeline } from "@redflow/bindings";
+import { api, shade } from "../../app.js";
+import { Fact, Reading } from "../../parts/controls.js";
+import { useLoad } from "../../parts/load.js";
+import { Mend, Problem } from "../../parts/problem.js";
+import { Name, Said } from "../../parts/text.js";
+import { formatCost, formatCount, formatDuration, formatShare, t, tOf } from "../../words.js";
+import type { Written } from "./run.js";
+
+interface StepProps {
+  summary: RunSummary;
+  iteration: number;
+  timeline: RunTimeline;
+  written: Written | undefined;
+}
+
+export function Step({ summary, iteration, timeline, written }: StepProps) {
+  const [isFull, setFull] = useState(false);
+  const [isShown, setShown] = useState(false);
+  const step = timeline.steps.find((one) => one.iteration === iteration);
+  // What the sidecar has to tell changes with the answer, each result, and the end.
+  const returned = step?.tools.filter(({ returnedAt }) => returnedAt !== undefined).length ?? 0;
+  const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
+  const { value, error, again } = useLoad((signal) => api.iteration(summary.runId, iteration, isFull, { signal }), keys);
+  useEffect(() => setFull(false), [iteration]);
+  const isOpen = timeline.debug || isShown;
+  const writes = written?.iteration === iteration && step?.model?.open === true ? written.text : undefined;
+  return (
+    <section class="step" aria-label={t("step", { iteration })}>
+      <h2>{t("step", { iteration })}</h2>
+      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      {writes === undefined || shade.value ? null : <Said text={writes} label={t("step.writes")} />}
+      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isOpen} onFull={() => setFull(true)} onShow={() => setShown(true)} />}
+    </section>
+  );
+}
+
+interface DetailProps {
+  value: IterationDetail;
+  isOpen: boolean;
+  onFull: () => void;
+  onShow: () => void;
+}
+
+function Detail({ value, isOpen, onFull, onShow }: DetailProps) {
+  const { model, durationMs, confidence, usage, requestId, fellOver = [], calls, prompt, answer, output } = value;
+  return (
+    <>
+      <dl class="facts">
+        {model === undefined ? null : (
+          <Fact name={t("step.model")}>
+            <Name text={model} />
+          </Fact>
+        )}
+        {durationMs === undefined ? null : <Fact name={t("run.duration")}>{formatDuration(durationMs)}</Fact>}
+        {confidence === undefined ? null : <Fact name={t("step.confidence")}>{formatShare(confidence)}</Fact>}
+        {usage === undefined ? null : (
+          <Fact name={usage.estimated === true ? t("run.tokens.estimated") : t("run.tokens")}>
+            {t("run.tokens.both", { input: usage.inputTokens, output: usage.outputTokens })}
+            {(usage.cachedTokens ?? 0) > 0 ? ` · ${t("run.tokens.cached", { n: usage.cachedTokens ?? 0 })}` : ""}
+          </Fact>
+        )}
+        {usage?.cost === undefined ? null : <Fact name={t("run.cost")}>{formatCost(usage.cost)}</Fact>}
+        {requestId === undefined ? null : (
+          <Fact name={t("step.request")}>
+            <Name text={requestId} />
+          </Fact>
+        )}
+      </dl>
+      {fellOver.map((failed, index) => (
+        <p key={index} class="remark">
+          <Name text={failed.model} />: <code>{failed.code}</code> {failed.skipped === true ? t("step.skipped") : t("step.fellOver")}
+        </p>
+      ))}
+      {isOpen ? (
+        <>
+          <Said text={prompt} label={t("step.prompt")} onFull={onFull} />
+          {answer === undefined ? null : <Said text={answer} label={t("step.answer")} onFull={onFull} />}
+        </>
+      ) : (
+        <p>
+          <button type="button" onClick={onShow}>
+            {t("shade.show")}
+          </button>
+        </p>
+      )}
+      {calls.map((call) => (
+        <Call key={call.callId} call={call} isOpen={isOpen} onFull={onFull} />
+      ))}
+      {output === undefined || !isOpen ? null : <Said text={output} label={t("step.output")} onFull={onFull} />}
+    </>
+  );
+}
+
+function Call({ call, isOpen, onFull }: { call: CallDetail; isOpen: boolean; onFull: () => void }) {
+  const { tool, id, effect, durationMs, tries, input, success, result } = call;
+  const state = success === undefined ? "open" : success ? "worked" : "failed";
+  return (
+    <article class={`call call-${state}`} aria-label={t("call", { tool })}>
+      <h3>
+        <Name text={tool} /> <span class={`badge status-${state === "open" ? "running" : success ? "completed" : "failed"}`}>{tOf("call", state)}</span>
+      </h3>
+      <dl class="facts">
+        {id === undefined ? null : (
+          <Fact name={t("tool.id")}>
+            <Name text={id} />
+          </Fact>
+        )}
+        {effect === undefined ? null : <Fact name={t("tool.effect")}>{tOf("effect", effect)}</Fact>}
+        {durationMs === undefined ? null : <Fact name={t("run.duration")}>{formatDuration(durationMs)}</Fact>}
+        {tries === undefined ? null : <Fact name={t("call.tries")}>{formatCount(tries)}</Fact>}
+      </dl>
+      {isOpen ? (
+        <>
+          <Said text={input} label={t("call.input")} onFull={onFull} />
+          {result === undefined ? null : <Said text={result} label={success === false ? t("call.error") : t("call.result")} onFull={onFull} />}
+        </>
+      ) : null}
+      {success === false ? <Mend code="TOOL_ERROR" /> : null}
+    </article>
+  );
+}

@@ -1,0 +1,66 @@
+// The steps of a run: the shared timeline as a waterfall, the questions of a run that waits, and its confidence.
+
+import { useEffect, useState } from "preact/hooks";
+import type { RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
+import { confidences } from "@redflow/bindings";
+import { api, now, sayFailure, shade } from "../../app.js";
+import { environment } from "../../parts/environment.js";
+import { Resolve } from "../../parts/resolve.js";
+import { go } from "../../router.js";
+import { ConfidenceChart, EnvironmentProvider, Timeline } from "../../timeline/index.js";
+import type { Selection } from "../../timeline/index.js";
+import { t } from "../../words.js";
+import type { Written } from "./run.js";
+
+interface StepsProps {
+  summary: RunSummary;
+  timeline: RunTimeline;
+  written: Written | undefined;
+  chosen: number;
+  onChoose: (iteration: number) => void;
+  onChange: (summary: RunSummary) => void;
+}
+
+export function Steps({ summary, timeline, written, chosen, onChoose, onChange }: StepsProps) {
+  const [selection, setSelection] = useState<Selection>({ is: "run" });
+  const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
+  const { runId, children = 0, status } = summary;
+  useEffect(() => {
+    if (children > 0) {
+      api.tree(runId).then(({ runs }) => setChildRuns(runs), sayFailure);
+    }
+  }, [runId, children, status]);
+  const isElsewhere = "iteration" in selection && selection.iteration !== chosen;
+  const choose = (next: Selection): void => {
+    setSelection(next);
+    if ("iteration" in next) {
+      onChoose(next.iteration);
+    }
+  };
+  const live = written === undefined || shade.value ? undefined : { iteration: written.iteration, text: written.text, isCut: false };
+  return (
+    <div class="steps">
+      {status === "waiting" ? shade.value ? <p class="muted">{t("shade.hidden")}</p> : <Resolve run={summary} onDone={onChange} /> : null}
+      <Timeline
+        environment={environment}
+        timeline={timeline}
+        now={now.value}
+        live={live}
+        layout={{
+          mode: "wide",
+          childRuns,
+          chosen: isElsewhere ? { is: "iteration", iteration: chosen } : selection,
+          onChoose: choose,
+          onOpenRun: (run) => go(["runs", run.runId]),
+        }}
+      />
+      {confidences(timeline).length > 1 ? (
+        <EnvironmentProvider value={environment}>
+          <div class="confidence">
+            <span class="muted">{t("step.confidence")}</span> <ConfidenceChart timeline={timeline} />
+          </div>
+        </EnvironmentProvider>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,155 @@
+// The choices of this browser, the tokens, the configuration and the Node-REDs.
+
+import { letters, session, shade, theme, THEMES, allows, api, changeLanguage, sayFailure } from "../../app.js";
+import type { Theme } from "../../app.js";
+import type { Page } from "../../page.js";
+import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
+import { useLoad } from "../../parts/load.js";
+import { Problem } from "../../parts/problem.js";
+import { Name } from "../../parts/text.js";
+import { LANGUAGES, formatCount, language, t, tOf } from "../../words.js";
+import type { Language } from "../../words.js";
+import { Tokens } from "./tokens.js";
+
+function Settings() {
+  return (
+    <>
+      <h1>{t("settings")}</h1>
+      <div class="cards">
+        <Choices />
+        <SessionCard />
+        <NodeReds />
+      </div>
+      <Tokens />
+      <Configuration />
+    </>
+  );
+}
+
+function Choices() {
+  return (
+    <section class="card" aria-labelledby="settings-choices">
+      <h2 id="settings-choices">{t("settings.browser")}</h2>
+      <form class="stack" onSubmit={(event: Event) => event.preventDefault()}>
+        <label>
+          {t("settings.language")}
+          <select value={language.value} onChange={(event: Event) => void changeLanguage((event.currentTarget as HTMLSelectElement).value as Language)}>
+            {LANGUAGES.map((name) => (
+              <option key={name} value={name} lang={name}>
+                {{ en: "English", es: "Español", de: "Deutsch" }[name]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {t("settings.theme")}
+          <select value={theme.value} onChange={(event: Event) => (theme.value = (event.currentTarget as HTMLSelectElement).value as Theme)}>
+            {THEMES.map((name) => (
+              <option key={name} value={name}>
+                {tOf("theme", name)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="tick">
+          <input type="checkbox" checked={letters.value} onChange={(event: Event) => (letters.value = (event.currentTarget as HTMLInputElement).checked)} />
+          {t("settings.letters")}
+        </label>
+        <label class="tick">
+          <input type="checkbox" checked={shade.value} onChange={(event: Event) => (shade.value = (event.currentTarget as HTMLInputElement).checked)} />
+          {t("settings.shade")}
+        </label>
+      </form>
+    </section>
+  );
+}
+
+function SessionCard() {
+  const signOut = async (): Promise<void> => {
+    try {
+      await api.client.signOut();
+      session.value = null;
+    } catch (error) {
+      sayFailure(error);
+    }
+  };
+  return (
+    <section class="card" aria-labelledby="settings-session">
+      <h2 id="settings-session">{t("settings.session")}</h2>
+      <dl class="facts">
+        <Fact name={t("token.name")}>
+          <Name text={session.value?.name ?? ""} />
+        </Fact>
+        <Fact name={t("token.scopes")}>{session.value?.scopes.join(", ")}</Fact>
+        <Fact name={t("settings.version")}>{session.value?.version}</Fact>
+      </dl>
+      <Act onClick={() => void signOut()}>{t("settings.signOut")}</Act>
+    </section>
+  );
+}
+
+function NodeReds() {
+  const { value, error, again } = useLoad((signal) => api.client.instances({ signal }), []);
+  return (
+    <section class="card" aria-labelledby="settings-node-red">
+      <h2 id="settings-node-red">Node-RED</h2>
+      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      {value === undefined ? error === undefined ? <Reading /> : null : value.instances.length === 0 ? (
+        <Empty title={t("settings.noNodeRed")}>
+          <p>{t("settings.noNodeRed.how")}</p>
+        </Empty>
+      ) : (
+        <ul class="newest">
+          {value.instances.map(({ instance, connected, nodeRed, bridge, agents }) => (
+            <li key={instance}>
+              <Name text={instance} />
+              <span class={`badge status-${connected ? "completed" : "failed"}`}>{connected ? t("settings.connected") : t("settings.notConnected")}</span>
+              <small class="muted">
+                Node-RED {nodeRed} · {bridge} · {t("home.agents")}: {formatCount(agents.length)}
+              </small>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Configuration() {
+  const isAllowed = allows("admin");
+  const { value, error, again } = useLoad(async () => (isAllowed ? api.config() : undefined), [isAllowed]);
+  return (
+    <section aria-labelledby="settings-config">
+      <h2 id="settings-config">{t("settings.config")}</h2>
+      <p class="muted">{isAllowed ? t("settings.config.what") : t("act.scope", { scope: "admin" })}</p>
+      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      {value === undefined ? null : (
+        <div class="table-box" tabIndex={0} role="group" aria-label={t("settings.config")}>
+          <table>
+            <caption class="unseen">{t("settings.config")}</caption>
+            <thead>
+              <tr>
+                <th scope="col">{t("settings.key")}</th>
+                <th scope="col">{t("settings.value")}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {value.settings.map((entry) => (
+                <tr key={entry.key} class={entry.isSet ? "set" : "muted"}>
+                  <th scope="row">
+                    <code>{entry.key}</code>
+                  </th>
+                  <td>
+                    <Name text={entry.value} /> {entry.isSet ? null : <small>{t("settings.default")}</small>}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+export const page: Page = { feature: "settings", route: "settings", title: "settings", view: Settings };

@@ -1,0 +1,164 @@
+// The tokens: made, shown once, and removed. An administrator can also let another browser in.
+
+import { useState } from "preact/hooks";
+import type { NewToken, Scope, SignInCode } from "@redflow/bindings";
+import { allows, api, copy, sayFailure } from "../../app.js";
+import { Act, Dialog, Reading } from "../../parts/controls.js";
+import { useLoad } from "../../parts/load.js";
+import { Problem } from "../../parts/problem.js";
+import { Name } from "../../parts/text.js";
+import { formatClock, t } from "../../words.js";
+
+const SCOPES: readonly Scope[] = ["read", "run", "deploy", "admin"];
+
+export function Tokens() {
+  const isAllowed = allows("admin");
+  const { value, error, again } = useLoad(async () => (isAllowed ? api.tokens() : undefined), [isAllowed]);
+  const [removed, setRemoved] = useState<string | undefined>();
+  const [code, setCode] = useState<SignInCode | undefined>();
+  const remove = async (name: string): Promise<void> => {
+    try {
+      await api.removeToken(name);
+      again();
+    } catch (failure) {
+      sayFailure(failure);
+    }
+    setRemoved(undefined);
+  };
+  const letIn = async (): Promise<void> => {
+    try {
+      setCode(await api.client.signInCode());
+    } catch (failure) {
+      sayFailure(failure);
+    }
+  };
+  return (
+    <section aria-labelledby="settings-tokens">
+      <div class="head">
+        <h2 id="settings-tokens">{t("tokens")}</h2>
+        <Act scope="admin" onClick={() => void letIn()}>
+          {t("tokens.letIn")}
+        </Act>
+      </div>
+      {isAllowed && value === undefined && error === undefined ? <Reading /> : null}
+      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      {value === undefined ? null : (
+        <table>
+          <caption class="unseen">{t("tokens")}</caption>
+          <thead>
+            <tr>
+              <th scope="col">{t("token.name")}</th>
+              <th scope="col">{t("token.scopes")}</th>
+              <th scope="col">{t("token.remove")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {value.tokens.map(({ name, scopes, isOwn }) => (
+              <tr key={name}>
+                <th scope="row">
+                  <Name text={name} /> {isOwn ? <small class="muted">{t("token.own")}</small> : null}
+                </th>
+                <td>{scopes.join(", ")}</td>
+                <td>
+                  <Act scope="admin" kind="danger" label={t("token.remove.of", { name })} onClick={() => setRemoved(name)}>
+                    {t("token.remove")}
+                  </Act>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {isAllowed ? <MakeToken onMade={again} /> : null}
+      {removed === undefined ? null : (
+        <Dialog title={t("token.remove.of", { name: removed })} onClose={() => setRemoved(undefined)}>
+          <p>{t("token.remove.ask")}</p>
+          <div class="buttons">
+            <button type="button" onClick={() => setRemoved(undefined)}>
+              {t("no")}
+            </button>
+            <Act scope="admin" kind="danger" onClick={() => void remove(removed)}>
+              {t("token.remove")}
+            </Act>
+          </div>
+        </Dialog>
+      )}
+      {code === undefined ? null : <LetIn code={code} onClose={() => setCode(undefined)} />}
+    </section>
+  );
+}
+
+function LetIn({ code, onClose }: { code: SignInCode; onClose: () => void }) {
+  // Relative to the page, so that it holds below a path too.
+  const address = new URL(code.path.replace(/^\//, ""), window.location.href.replace(/#.*$/, "")).href;
+  return (
+    <Dialog title={t("tokens.letIn")} onClose={onClose}>
+      <p>{t("tokens.letIn.what", { at: formatClock(code.expiresAt) })}</p>
+      <pre class="secret" tabIndex={0} aria-label={t("tokens.letIn")}>
+        {address}
+      </pre>
+      <button type="button" class="primary" onClick={() => void copy(address)}>
+        {t("copy")}
+      </button>
+    </Dialog>
+  );
+}
+
+function MakeToken({ onMade }: { onMade: () => void }) {
+  const [name, setName] = useState("");
+  const [scope, setScope] = useState<Scope>("read");
+  const [made, setMade] = useState<NewToken | undefined>();
+  const [error, setError] = useState<unknown>();
+  const make = async (): Promise<void> => {
+    setError(undefined);
+    try {
+      setMade(await api.makeToken({ name: name.trim(), scopes: SCOPES.slice(0, SCOPES.indexOf(scope) + 1) }));
+      setName("");
+      onMade();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <>
+      <form
+        class="filters"
+        aria-label={t("token.make")}
+        onSubmit={(event: Event) => {
+          event.preventDefault();
+          void make();
+        }}
+      >
+        <label>
+          {t("token.name")}
+          <input type="text" required maxLength={64} value={name} onInput={(event: Event) => setName((event.currentTarget as HTMLInputElement).value)} />
+        </label>
+        <label>
+          {t("token.may")}
+          <select value={scope} onChange={(event: Event) => setScope((event.currentTarget as HTMLSelectElement).value as Scope)}>
+            {SCOPES.map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Act scope="admin" type="submit" kind="primary" isOff={name.trim() === ""}>
+          {t("token.make")}
+        </Act>
+      </form>
+      {error === undefined ? null : <Problem error={error} />}
+      {made === undefined ? null : (
+        <Dialog title={t("token.made", { name: made.name })} onClose={() => setMade(undefined)}>
+          <p>{t("token.once")}</p>
+          <pre class="secret" tabIndex={0} aria-label={t("tokens")}>
+            {made.token}
+          </pre>
+          <button type="button" class="primary" onClick={() => void copy(made.token)}>
+            {t("copy")}
+          </button>
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,193 @@
+// The tools of the registry and of the flows: their state, class, schema, permissions and calls.
+
+import { useState } from "preact/hooks";
+import type { Stats, ToolEntry } from "@redflow/bindings";
+import { api } from "../../app.js";
+import type { Page, PageProps } from "../../page.js";
+import { Age, Empty, Fact, Reading } from "../../parts/controls.js";
+import { Diagnostics } from "../../parts/diagnostics.js";
+import { useLive, useLoad } from "../../parts/load.js";
+import { Problem } from "../../parts/problem.js";
+import { Name, Said, writeValue } from "../../parts/text.js";
+import { formatPlace, replaceQuery } from "../../router.js";
+import { formatCount, formatDuration, t, tOf } from "../../words.js";
+import { dayOf } from "../usage/sums.js";
+
+const DAY_MS = 86_400_000;
+/** The days of the counts. */
+const DAYS = 7;
+/** The calls that are shown. */
+const LAST_CALLS = 20;
+/** The most tools that are shown. */
+const MAX_TOOLS = 500;
+
+/** The calls and failures of each tool. */
+export function countsOf(stats: Stats | undefined): Map<string, { calls: number; failed: number }> {
+  const counts = new Map<string, { calls: number; failed: number }>();
+  for (const { key, calls, failed } of stats?.rows ?? []) {
+    const name = stats?.keys[key]?.key ?? "";
+    const old = counts.get(name) ?? { calls: 0, failed: 0 };
+    counts.set(name, { calls: old.calls + calls, failed: old.failed + failed });
+  }
+  return counts;
+}
+
+/** Names a tool in the address. Several nodes may have a tool of one id. */
+function keyOf({ id, provider, instance }: ToolEntry): string {
+  return [id, provider, ...(instance === undefined ? [] : [instance])].join(" ");
+}
+
+function Tools({ query }: PageProps) {
+  const [list, setList] = useState<Awaited<ReturnType<typeof api.client.tools>> | undefined>();
+  const now = Date.now();
+  const stats = useLoad((signal) => api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "tool", { signal }), []);
+  useLive(
+    {
+      types: ["tool_invoked", "deployed"],
+      read: async (signal) => setList(await api.client.tools({ signal })),
+      take: () => {
+        void api.client.tools().then(setList);
+        stats.again();
+      },
+    },
+    [],
+  );
+  const counts = countsOf(stats.value);
+  const words = (query["q"] ?? "").toLowerCase();
+  const found = list?.tools.filter(({ id, name, description }) => `${id} ${name} ${description}`.toLowerCase().includes(words)) ?? [];
+  const chosen = list?.tools.find((tool) => keyOf(tool) === query["tool"]);
+  return (
+    <>
+      <h1>{t("tools")}</h1>
+      <form class="filters" role="search" aria-label={t("filter")} onSubmit={(event: Event) => event.preventDefault()}>
+        <label>
+          {t("tools.search")}
+          <input type="search" data-filter="" value={query["q"] ?? ""} onInput={(event: Event) => replaceQuery({ ...query, q: (event.currentTarget as HTMLInputElement).value })} />
+        </label>
+      </form>
+      {list === undefined ? (
+        <Reading />
+      ) : list.tools.length === 0 ? (
+        <Empty title={t("tools.empty")}>
+          <p>{t("tools.empty.how")}</p>
+        </Empty>
+      ) : (
+        <div class="two">
+          <div class="table-box" tabIndex={0} role="group" aria-label={t("tools")}>
+            <table>
+              <caption class="unseen">{t("tools")}</caption>
+              <thead>
+                <tr>
+                  <th scope="col">{t("tool")}</th>
+                  <th scope="col">{t("run.status")}</th>
+                  <th scope="col">{t("tool.effect")}</th>
+                  <th scope="col">{t("tool.origin")}</th>
+                  <th scope="col" class="number">
+                    {t("tool.week")}
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {found.slice(0, MAX_TOOLS).map((tool) => (
+                  <ToolRow key={keyOf(tool)} tool={tool} count={counts.get(tool.id) ?? counts.get(tool.name)} isChosen={tool === chosen} query={query} />
+                ))}
+              </tbody>
+            </table>
+            {found.length === 0 ? <p class="muted">{t("tools.notFound")}</p> : null}
+            {found.length > MAX_TOOLS ? <p class="muted">{t("more", { n: found.length - MAX_TOOLS })}</p> : null}
+          </div>
+          {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} />}
+        </div>
+      )}
+      {(list?.problems?.length ?? 0) > 0 ? <Diagnostics diagnostics={list?.problems ?? []} /> : null}
+    </>
+  );
+}
+
+interface ToolRowProps {
+  tool: ToolEntry;
+  count: { calls: number; failed: number } | undefined;
+  isChosen: boolean;
+  query: Readonly<Record<string, string>>;
+}
+
+function ToolRow({ tool, count, isChosen, query }: ToolRowProps) {
+  return (
+    <tr aria-current={isChosen ? "true" : undefined}>
+      <th scope="row">
+        <a href={formatPlace(["tools"], { ...query, tool: keyOf(tool) })} data-entry="">
+          <Name text={tool.title ?? ""} fallback={tool.name} />
+        </a>
+        <br />
+        <small class="muted">
+          <Name text={tool.id} />
+        </small>
+      </th>
+      <td>
+        <span class={`badge tool-${tool.state}`}>{tOf("tool.state", tool.state)}</span>
+      </td>
+      <td>{tool.effect === undefined ? t("effect.perCall") : tOf("effect", tool.effect)}</td>
+      <td>{tOf("tool.from", tool.origin)}</td>
+      <td class="number">{count === undefined ? "0" : t("tool.calls", { n: formatCount(count.calls), failed: formatCount(count.failed) })}</td>
+    </tr>
+  );
+}
+
+function Tool({ tool }: { tool: ToolEntry }) {
+  const calls = useLoad((signal) => api.client.toolCalls(tool.id, { limit: LAST_CALLS, signal }), [tool.id]);
+  const { network, files, process, secrets } = tool.permissions;
+  return (
+    <aside class="step" aria-label={tool.name}>
+      <h2>
+        <Name text={tool.name} />
+      </h2>
+      {tool.reason === undefined ? null : (
+        <p class="problem">
+          <bdi>{tool.reason}</bdi>
+        </p>
+      )}
+      <p>
+        <bdi>{tool.description}</bdi>
+      </p>
+      <dl class="facts">
+        <Fact name={t("tool.provider")}>
+          <Name text={tool.provider} />
+        </Fact>
+        {tool.instance === undefined ? null : (
+          <Fact name="Node-RED">
+            <Name text={tool.instance} />
+          </Fact>
+        )}
+        <Fact name={t("tool.timeout")}>{formatDuration(tool.timeoutMs)}</Fact>
+        <Fact name={t("tool.retry")}>{formatCount(tool.retry.max)}</Fact>
+        <Fact name={t("tool.network")}>{tOf("network", network)}</Fact>
+        <Fact name={t("tool.files")}>{tOf("files", files)}</Fact>
+        <Fact name={t("tool.process")}>{process ? t("yes") : t("no")}</Fact>
+        {secrets.length === 0 ? null : (
+          <Fact name={t("tool.secrets")}>
+            <Name text={secrets.join(", ")} />
+          </Fact>
+        )}
+        <Fact name={t("tool.digest")}>
+          <code>{tool.digest.slice(0, 16)}…</code>
+        </Fact>
+      </dl>
+      {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Said text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
+      {tool.outputSchema === undefined ? null : <Said text={writeValue(tool.outputSchema)} label={t("tool.schema.output")} />}
+      <h3>{t("tool.last")}</h3>
+      {calls.error === undefined ? null : <Problem error={calls.error} onRetry={calls.again} />}
+      {calls.value?.calls.length === 0 ? <p class="muted">{t("tool.noCalls")}</p> : null}
+      <ul class="newest">
+        {calls.value?.calls.map((call) => (
+          <li key={call.callId + call.at}>
+            {call.runId === undefined ? <Name text={call.by ?? ""} /> : <a href={formatPlace(["runs", call.runId])}>{t("run")}</a>}
+            <span class={`badge status-${call.success ? "completed" : "failed"}`}>{call.success ? t("call.worked") : (call.code ?? t("call.failed"))}</span>
+            <Age at={call.at} /> {formatDuration(call.durationMs)}
+          </li>
+        ))}
+      </ul>
+    </aside>
+  );
+}
+
+export const page: Page = { feature: "tools", route: "tools", title: "tools", view: Tools };

@@ -1,0 +1,196 @@
+// Small controls that pages share.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import type { RunStatus, Scope } from "@redflow/bindings";
+import { allows, copy, isAway, now } from "../app.js";
+import { formatAge, formatTime, t, tOf } from "../words.js";
+
+interface ActProps {
+  /** The scope that the action needs. */
+  scope?: Scope;
+  onClick?: () => void;
+  kind?: "primary" | "danger" | "quiet";
+  type?: "button" | "submit";
+  isBusy?: boolean;
+  isOff?: boolean;
+  label?: string;
+  children: ComponentChildren;
+}
+
+/** A button for an action. It is off while the sidecar is away, and names the scope that the session lacks. */
+export function Act({ scope, onClick, kind, type = "button", isBusy, isOff, label, children }: ActProps) {
+  const hint = useId();
+  const isForbidden = scope !== undefined && !allows(scope);
+  const reason = isForbidden ? t("act.scope", { scope }) : isAway() ? t("act.away") : undefined;
+  return (
+    <span class="act">
+      <button
+        type={type}
+        class={kind}
+        disabled={reason !== undefined || isBusy === true || isOff === true}
+        aria-busy={isBusy === true}
+        aria-label={label}
+        aria-describedby={reason === undefined ? undefined : hint}
+        title={reason}
+        onClick={onClick}
+      >
+        {children}
+      </button>
+      {reason === undefined ? null : (
+        <small id={hint} class={isForbidden ? "muted" : "unseen"}>
+          {reason}
+        </small>
+      )}
+    </span>
+  );
+}
+
+export function CopyButton({ text, name }: { text: string; name: string }) {
+  return (
+    <button type="button" class="quiet small" aria-label={t("copy.of", { name })} onClick={() => void copy(text)}>
+      {t("copy")}
+    </button>
+  );
+}
+
+/** The state of a run in a word and a colour. */
+export function Badge({ status, isHung }: { status: RunStatus; isHung?: boolean | undefined }) {
+  return <span class={`badge status-${isHung ? "failed" : status}`}>{isHung ? t("status.hung") : tOf("status", status)}</span>;
+}
+
+export function Age({ at }: { at: number }) {
+  return (
+    <time dateTime={isoTime(at)} title={formatTime(at)}>
+      {formatAge(now.value - at)}
+    </time>
+  );
+}
+
+function isoTime(at: number): string {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? "" : date.toISOString();
+}
+
+/** An empty view, with what to do next. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p>
+        <strong>{title}</strong>
+      </p>
+      {children}
+    </div>
+  );
+}
+
+/** A wait that a reader hears of. */
+export function Reading() {
+  return (
+    <p class="muted" role="status">
+      {t("reading")}
+    </p>
+  );
+}
+
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}
+
+/** A dialog of the browser, which keeps and returns the focus. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const box = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const dialog = box.current;
+    const before = document.activeElement;
+    dialog?.showModal();
+    return () => {
+      dialog?.close();
+      if (before instanceof HTMLElement) {
+        before.focus();
+      }
+    };
+  }, []);
+  return (
+    <dialog
+      ref={box}
+      aria-labelledby={heading}
+      onCancel={(event: Event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <header>
+        <h2 id={heading}>{title}</h2>
+        <button type="button" class="quiet" aria-label={t("close")} onClick={onClose}>
+          ×
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+interface TabsProps<Name extends string> {
+  label: string;
+  tabs: readonly { name: Name; title: string }[];
+  chosen: Name;
+  onChoose: (name: Name) => void;
+  children: ComponentChildren;
+}
+
+/** Tabs with arrow keys. The children are the chosen panel. */
+export function Tabs<Name extends string>({ label, tabs, chosen, onChoose, children }: TabsProps<Name>) {
+  const id = useId();
+  const list = useRef<HTMLDivElement>(null);
+  const move = (event: KeyboardEvent): void => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) {
+      return;
+    }
+    event.preventDefault();
+    const index = tabs.findIndex(({ name }) => name === chosen);
+    const next = tabs[(index + step + tabs.length) % tabs.length];
+    if (next !== undefined) {
+      onChoose(next.name);
+      list.current?.querySelector<HTMLElement>(`[data-tab="${next.name}"]`)?.focus();
+    }
+  };
+  return (
+    <div class="tabs">
+      <div role="tablist" aria-label={label} ref={list} onKeyDown={move}>
+        {tabs.map(({ name, title }) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            data-tab={name}
+            id={`${id}-${name}`}
+            aria-selected={name === chosen}
+            aria-controls={`${id}-panel`}
+            tabIndex={name === chosen ? 0 : -1}
+            onClick={() => onChoose(name)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${chosen}`} tabIndex={0}>
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** A name and its value. */
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

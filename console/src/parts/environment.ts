@@ -1,0 +1,17 @@
+// The words and formats that the shared timeline takes from the console.
+
+import { RedflowError } from "@redflow/bindings";
+import { formatsIn } from "../timeline/index.js";
+import type { TimelineEnvironment } from "../timeline/index.js";
+import { language, tKey } from "../words.js";
+
+export const environment: TimelineEnvironment = {
+  words: (key, values) => tKey(key, values),
+  formats: formatsIn(
+    () => language.value,
+    () => language.value,
+  ),
+  describeProblem: (error) =>
+    error instanceof RedflowError ? { code: error.code, message: error.message } : { code: "INTERNAL", message: String(error) },
+  buttons: { plain: "", primary: "primary" },
+};

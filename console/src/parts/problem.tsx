@@ -1,0 +1,80 @@
+// A problem: its code, its sentence, and how to mend it.
+
+import { useEffect, useState } from "preact/hooks";
+import { RedflowError } from "@redflow/bindings";
+import { api } from "../app.js";
+import { t } from "../words.js";
+import { Advice, Name } from "./text.js";
+
+/** The pages of codes that were read. There are about a hundred codes. */
+const advice = new Map<string, Promise<string>>();
+
+function readAdvice(code: string): Promise<string> {
+  let found = advice.get(code);
+  if (found === undefined) {
+    found = api.client.code(code).then((entry) => entry.mend ?? entry.summary);
+    found.catch(() => advice.delete(code));
+    advice.set(code, found);
+  }
+  return found;
+}
+
+/** The section "How to mend it" of a code, read when it is opened. */
+export function Mend({ code }: { code: string }) {
+  const [text, setText] = useState<string | undefined>();
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    let isGone = false;
+    if (isOpen && text === undefined) {
+      readAdvice(code).then(
+        (read) => (isGone ? undefined : setText(read)),
+        () => (isGone ? undefined : setText(t("mend.none"))),
+      );
+    }
+    return () => {
+      isGone = true;
+    };
+  }, [code, isOpen]);
+  return (
+    <details class="mend" onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
+      <summary>{t("mend")}</summary>
+      {text === undefined ? <p class="muted">{t("reading")}</p> : <Advice text={text} />}
+    </details>
+  );
+}
+
+interface ProblemProps {
+  error: unknown;
+  onRetry?: (() => void) | undefined;
+}
+
+/** A failed request. */
+export function Problem({ error, onRetry }: ProblemProps) {
+  const problem = error instanceof RedflowError ? error : undefined;
+  return (
+    <div class="problem" role="alert">
+      <p>
+        {problem === undefined ? null : <code>{problem.code}</code>} <Name text={problem?.message ?? String(error)} />
+      </p>
+      {problem === undefined ? null : <Mend code={problem.code} />}
+      {onRetry === undefined ? null : (
+        <button type="button" onClick={onRetry}>
+          {t("retry")}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** A code with its sentence, such as the error of a run. */
+export function Coded({ code, message, help }: { code: string; message: string; help?: string | undefined }) {
+  return (
+    <div class="problem">
+      <p>
+        <code>{code}</code> <bdi>{message}</bdi>
+      </p>
+      {help === undefined ? null : <p>{help}</p>}
+      <Mend code={code} />
+    </div>
+  );
+}

@@ -1,0 +1,29 @@
+// The questions of a run that waits, each with its form.
+
+import type { RunSummary } from "@redflow/bindings";
+import { allows, api, isAway, say } from "../app.js";
+import { ResolveForm } from "../timeline/index.js";
+import { t } from "../words.js";
+import { environment } from "./environment.js";
+
+export function Resolve({ run, onDone }: { run: RunSummary; onDone: (run: RunSummary) => void }) {
+  const questions = run.questions ?? (run.waiting === undefined ? [] : [run.waiting]);
+  const forbidden = allows("run") ? (isAway() ? t("act.away") : undefined) : t("act.scope", { scope: "run" });
+  return (
+    <>
+      {questions.map((call) => (
+        <ResolveForm
+          key={call.callId}
+          environment={environment}
+          call={call}
+          forbidden={forbidden}
+          resolve={async (request) => {
+            const changed = await api.client.resolve(run.runId, request);
+            say(t("inbox.resolved"));
+            onDone(changed);
+          }}
+        />
+      ))}
+    </>
+  );
+}

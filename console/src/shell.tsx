@@ -1,0 +1,186 @@
+// The frame of every page: the menu, the banner of a sidecar that is away, remarks, and the sign-in without a session.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { isHelpOpen } from "./keys.js";
+import { live, now, readFailure, readSession, session, sessionError, shade, toasts, waitingCount } from "./app.js";
+import type { Page } from "./page.js";
+import { PAGES } from "./pages.js";
+import { Dialog, Reading } from "./parts/controls.js";
+import { Problem } from "./parts/problem.js";
+import { Name } from "./parts/text.js";
+import { formatPlace, matchRoute, place } from "./router.js";
+import { SignIn } from "./sign-in.js";
+import { formatClock, t, tOf } from "./words.js";
+
+/** The page of a place among the pages that the session offers. */
+export function findPage(pages: readonly Page[], features: readonly string[], path: readonly string[]) {
+  for (const page of pages) {
+    const params = features.includes(page.feature) ? matchRoute(page.route, path) : undefined;
+    if (params !== undefined) {
+      return { page, params };
+    }
+  }
+  return undefined;
+}
+
+export function Shell() {
+  if (session.value === null) {
+    return <SignIn />;
+  }
+  if (session.value === undefined) {
+    return (
+      <main class="plain">{sessionError.value === undefined ? <Reading /> : <Problem error={sessionError.value} onRetry={() => void readSession()} />}</main>
+    );
+  }
+  return <Frame features={session.value.features} name={session.value.name} version={session.value.version} />;
+}
+
+function Frame({ features, name, version }: { features: readonly string[]; name: string; version: string }) {
+  const { path, query } = place.value;
+  const found = findPage(PAGES, features, path);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  const address = path.join("/");
+  const title = found === undefined ? t("page.unknown") : t(found.page.title);
+  useEffect(() => {
+    document.title = `${title} · Redflow`;
+  }, [title]);
+  useEffect(() => {
+    setMenuOpen(false);
+    // A reader hears of the new page. The first one is announced by the browser.
+    if (!isFirst.current) {
+      main.current?.focus({ preventScroll: true });
+      window.scrollTo(0, 0);
+    }
+    isFirst.current = false;
+  }, [address]);
+  const skip = (event: Event): void => {
+    event.preventDefault();
+    main.current?.focus();
+  };
+  return (
+    <div class={`frame${isMenuOpen ? " menu-open" : ""}`}>
+      <header class="bar">
+        <a class="skip" href={formatPlace(path, query)} onClick={skip}>
+          {t("skip")}
+        </a>
+        <button type="button" class="menu-button" aria-expanded={isMenuOpen} aria-controls="menu" onClick={() => setMenuOpen(!isMenuOpen)}>
+          {t("menu")}
+        </button>
+        <a class="brand" href="#/">
+          Redflow
+        </a>
+        <span class="bar-end">
+          <button type="button" class="quiet" aria-pressed={shade.value} onClick={() => (shade.value = !shade.value)}>
+            {t("shade.toggle")}
+          </button>
+          <button type="button" class="quiet" aria-label={t("keys.title")} onClick={() => (isHelpOpen.value = true)}>
+            ?
+          </button>
+        </span>
+      </header>
+      <nav id="menu" aria-label={t("menu")}>
+        <ul>
+          {PAGES.filter((page) => page.isHidden !== true && features.includes(page.feature)).map((page) => {
+            const own = page.route.split("/")[0] ?? "";
+            const isHere = own === (path[0] ?? "");
+            return (
+              <li key={page.feature}>
+                <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined}>
+                  {t(page.title)}
+                  {page.feature === "inbox" && (waitingCount.value ?? 0) > 0 ? <Waiting count={waitingCount.value ?? 0} /> : null}
+                </a>
+              </li>
+            );
+          })}
+        </ul>
+        <p class="muted who">
+          <Name text={name} />
+          <br />
+          Redflow {version}
+        </p>
+      </nav>
+      <main ref={main} tabIndex={-1} aria-label={title}>
+        <Away />
+        {readFailure.value === undefined ? null : <Problem error={readFailure.value} onRetry={() => live.retry()} />}
+        {found === undefined ? (
+          <>
+            <h1>{t("page.unknown")}</h1>
+            <p>
+              <a href="#/">{t("page.unknown.help")}</a>
+            </p>
+          </>
+        ) : (
+          <found.page.view key={found.page.route} params={found.params} query={query} />
+        )}
+      </main>
+      <div class="toasts" role="status" aria-live="polite">
+        {toasts.value.map(({ id, text }) => (
+          <p key={id} class="toast">
+            <bdi>{text}</bdi>
+          </p>
+        ))}
+      </div>
+      {isHelpOpen.value ? <Help /> : null}
+    </div>
+  );
+}
+
+function Waiting({ count }: { count: number }) {
+  return (
+    <span class="count">
+      {count}
+      <span class="unseen"> {tOf("status", "waiting")}</span>
+    </span>
+  );
+}
+
+/** Says since when the sidecar is away, and when it is tried again. */
+function Away() {
+  const state = live.state.value;
+  const [, setSecond] = useState(0);
+  const isAway = state.kind === "away";
+  useEffect(() => {
+    if (!isAway) {
+      return undefined;
+    }
+    const timer = window.setInterval(() => setSecond((old) => old + 1), 1_000);
+    return () => window.clearInterval(timer);
+  }, [isAway]);
+  if (!isAway) {
+    return null;
+  }
+  const seconds = Math.max(0, Math.ceil((state.nextTryAt - Math.max(now.value, Date.now())) / 1_000));
+  return (
+    <div class="away" role="alert">
+      <p>
+        <strong>{t("away.since", { at: formatClock(state.since) })}</strong> <span aria-hidden="true">{t("away.next", { n: seconds })}</span>{" "}
+        {t("away.old")}
+      </p>
+      <button type="button" onClick={() => live.retry()}>
+        {t("away.now")}
+      </button>
+    </div>
+  );
+}
+
+const HELP = ["?", "/", "j", "k", "Enter", "Esc", "[", "]", "h", "g h", "g r", "g f", "g i", "g u"] as const;
+
+function Help() {
+  return (
+    <Dialog title={t("keys.title")} onClose={() => (isHelpOpen.value = false)}>
+      <dl class="keys">
+        {HELP.map((key) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{tOf("keys", key)}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="muted">{t("keys.off")}</p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,129 @@
+// The texts of the console in the user's language. English is part of the program; the other languages are files beside it.
+
+import { signal } from "@preact/signals";
+import { EN } from "./words/en.js";
+
+export type Key = keyof typeof EN;
+export type Language = "en" | "es" | "de";
+export type Values = Readonly<Record<string, string | number>>;
+
+export const LANGUAGES: readonly Language[] = ["en", "es", "de"];
+
+const catalogue = signal<Readonly<Record<string, string>>>(EN);
+
+/** The language of the texts that are shown. */
+export const language = signal<Language>("en");
+
+/** The text of a key, with its values in their places. A missing text is English. */
+export function t(key: Key, values: Values = {}): string {
+  return fill(catalogue.value[key] ?? EN[key], values);
+}
+
+/** The text of any key; the key itself if there is none. */
+export function tKey(key: string, values: Values = {}): string {
+  const text = catalogue.value[key] ?? (EN as Record<string, string>)[key];
+  return text === undefined ? key : fill(text, values);
+}
+
+/** The text of a key that the program puts together, such as `status.` and a status; the last part if there is none. */
+export function tOf(prefix: string, name: string, values: Values = {}): string {
+  const key = `${prefix}.${name}`;
+  const text = catalogue.value[key] ?? (EN as Record<string, string>)[key];
+  return text === undefined ? name : fill(text, values);
+}
+
+function fill(text: string, values: Values): string {
+  return text.replace(/\{(\w+)\}/g, (place, name: string) => {
+    const value = values[name];
+    return value === undefined ? place : typeof value === "number" ? formatCount(value) : value;
+  });
+}
+
+/** The language to use: the chosen one, else the first of the browser's that we have. */
+export function chooseLanguage(chosen: string | null, wanted: readonly string[]): Language {
+  const found = [chosen ?? "", ...wanted].map((tag) => tag.slice(0, 2).toLowerCase());
+  return LANGUAGES.find((language) => language === found.find((tag) => (LANGUAGES as readonly string[]).includes(tag))) ?? "en";
+}
+
+/** Shows another language. Stays with the current one if its file cannot be read. */
+export async function setLanguage(wanted: Language, read: (file: string) => Promise<unknown>): Promise<void> {
+  const texts = wanted === "en" ? EN : await read(`words.${wanted}.json`);
+  catalogue.value = texts as Record<string, string>;
+  language.value = wanted;
+  document.documentElement.lang = wanted;
+}
+
+function format(value: number, options: Intl.NumberFormatOptions): string {
+  return new Intl.NumberFormat(language.value, options).format(value);
+}
+
+/** A whole number, in groups of thousands. */
+export function formatCount(value: number): string {
+  return format(value, { maximumFractionDigits: 0 });
+}
+
+/** A number in few characters, such as `12k`. */
+export function formatShort(value: number): string {
+  return format(value, { notation: "compact", maximumFractionDigits: 1 });
+}
+
+/** A cost. Small ones have three digits that are not zero. */
+export function formatCost(value: number): string {
+  return format(value, value < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 2 });
+}
+
+/** A share from 0 to 1. */
+export function formatShare(value: number): string {
+  return format(value, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
+/** A duration, such as `1.5 s`. */
+export function formatDuration(ms: number): string {
+  const whole = Math.max(0, Math.round(ms));
+  if (whole < 1_000) {
+    return `${whole} ms`;
+  }
+  if (whole < 59_950) {
+    return `${format(whole / 1_000, { minimumFractionDigits: 1, maximumFractionDigits: 1 })} s`;
+  }
+  const seconds = Math.round(whole / 1_000);
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)];
+  return hours > 0 ? `${hours} h ${minutes % 60} min` : `${minutes} min ${seconds % 60} s`;
+}
+
+/** A past time as an age, such as `5 min ago`. */
+export function formatAge(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 5) {
+    return t("age.now");
+  }
+  if (seconds < 60) {
+    return t("age.seconds", { n: seconds });
+  }
+  if (seconds < 3_600) {
+    return t("age.minutes", { n: Math.floor(seconds / 60) });
+  }
+  return seconds < 86_400 ? t("age.hours", { n: Math.floor(seconds / 3_600) }) : t("age.days", { n: Math.floor(seconds / 86_400) });
+}
+
+/** A date with its time, in the format of the language; empty for an invalid time. */
+export function formatTime(at: number): string {
+  return formatDate(at, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** The time of a day. */
+export function formatClock(at: number): string {
+  return formatDate(at, { timeStyle: "medium" });
+}
+
+function formatDate(at: number, options: Intl.DateTimeFormatOptions): string {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? "" : new Intl.DateTimeFormat(language.value, options).format(date);
+}
+
+/** A number of bytes, such as `1.5 MB`. */
+export function formatBytes(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  return `${format(bytes / 1000 ** power, { maximumFractionDigits: power === 0 ? 0 : 1 })} ${units[power]}`;
+}

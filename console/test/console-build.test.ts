@@ -1,0 +1,40 @@
+// The files that the sidecar embeds: complete, small enough, equal byte for byte, and within the content security policy.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test from "node:test";
+
+const FOLDER = join(import.meta.dirname, "..");
+const FILES = ["console.css", "console.js", "icon.svg", "index.html", "words.de.json", "words.es.json"];
+
+test("two builds are equal byte for byte, with names without hashes", (t) => {
+  const folders = [0, 1].map(() => mkdtempSync(join(tmpdir(), "redflow-console-")));
+  t.after(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
+  for (const folder of folders) {
+    execFileSync(process.execPath, [join(FOLDER, "scripts", "build.mjs"), folder], { stdio: "pipe" });
+    assert.deepEqual(readdirSync(folder).toSorted(), FILES);
+  }
+  const [first = "", second = ""] = folders;
+  for (const name of FILES) {
+    assert.ok(readFileSync(join(first, name)).equals(readFileSync(join(second, name))), name);
+  }
+  const page = readFileSync(join(first, "index.html"), "utf8");
+  assert.doesNotMatch(page, /<script>|<style|style=|\son\w+=|https?:\/\/|="\//);
+  assert.deepEqual([...page.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, address]) => address), ["console/{digest}/icon.svg", "console/{digest}/console.css", "console/{digest}/console.js"]);
+  const script = readFileSync(join(first, "console.js"), "utf8");
+  // Readable stack traces: our own functions keep their names, and lines are short.
+  assert.match(script, /function SignIn\(/);
+  assert.ok(!script.includes(FOLDER), "no path of this machine");
+});
+
+test("no source makes markup of a text, or loads anything from elsewhere", () => {
+  const sources = readdirSync(join(FOLDER, "src"), { recursive: true, encoding: "utf8" }).filter((name) => /\.(tsx?|css)$/.test(name));
+  for (const name of sources) {
+    const source = readFileSync(join(FOLDER, "src", name), "utf8");
+    assert.doesNotMatch(source, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/, name);
+    assert.doesNotMatch(source, /https?:\/\/|url\(/, name);
+  }
+});

@@ -1,0 +1,182 @@
+// The live connection, over the client of the bindings and a socket of the test.
+
+import { FakeSocket, answerWith, until } from "./console-kit.js";
+import assert from "node:assert/strict";
+import test from "node:test";
+import { type EventsItem, RedflowClient } from "@redflow/bindings";
+import { DELIVERY_MS, HIDDEN_MS, Live, MAX_HELD } from "../src/live.js";
+
+/** A connection whose timers the test runs. */
+function connect(t: { after: (act: () => void) => void }) {
+  FakeSocket.all.length = 0;
+  answerWith(() => ({ runs: [] }));
+  const client = new RedflowClient({ url: "." });
+  const timers = new Map<number, { call: () => void; ms: number }>();
+  const seen = { reads: 0, items: [] as EventsItem[][], signedOut: 0, failures: [] as unknown[] };
+  let now = 1_000;
+  let ids = 0;
+  const live = new Live({
+    events: (options) => client.events({ ...options, timing: { backoffMs: 1, backoffMaxMs: 2 } }),
+    now: () => now,
+    setTimeout: (call, ms) => {
+      ids += 1;
+      timers.set(ids, { call, ms });
+      return ids;
+    },
+    clearTimeout: (timer) => void timers.delete(timer),
+    onSignedOut: () => (seen.signedOut += 1),
+    onFailure: (error) => seen.failures.push(error),
+  });
+  /** Runs the timers of one length. */
+  const run = (ms: number): number => {
+    const due = [...timers].filter(([, timer]) => timer.ms === ms);
+    for (const [id, { call }] of due) {
+      timers.delete(id);
+      call();
+    }
+    return due.length;
+  };
+  let finishRead: (() => void) | undefined;
+  const follow = (isHeld = false) => {
+    const stop = live.follow({
+      types: ["run_started"],
+      read: async () => {
+        seen.reads += 1;
+        if (isHeld) {
+          await new Promise<void>((resolve) => (finishRead = resolve));
+        }
+      },
+      take: (items) => void seen.items.push([...items]),
+    });
+    t.after(stop);
+    return stop;
+  };
+  const socket = async (count: number): Promise<FakeSocket> => {
+    await until(`socket ${count}`, () => FakeSocket.all.length >= count);
+    const found = FakeSocket.all[count - 1];
+    assert.ok(found);
+    return found;
+  };
+  return { live, seen, run, follow, socket, timers, finish: () => finishRead?.(), pass: (ms: number) => (now += ms) };
+}
+
+const hello = (cursor: string) => ({ type: "hello", version: "1", cursor });
+const event = (cursor: string) => ({
+  type: "event",
+  cursor,
+  event: { kind: "run", event: { runId: "r", seq: 1, at: 1, agent: { instance: "local", nodeId: "a" }, event: { type: "memory_cleared" } } },
+});
+
+test("reads after hello, then takes the events after its cursor, at most one delivery in a quarter of a second", async (t) => {
+  const { seen, run, follow, socket, live } = connect(t);
+  const stop = follow();
+  const first = await socket(1);
+  assert.equal(first.url, "ws://sidecar.test/mount/events");
+  first.deliver(hello("7"));
+  await until("the page is read", () => seen.reads === 1);
+  assert.deepEqual(first.sent, [{ type: "subscribe", after: "7", types: ["run_started"] }]);
+  assert.equal(live.state.value.kind, "open");
+  first.deliver(event("8"));
+  first.deliver(event("9"));
+  first.deliver(event("9"));
+  await until("a delivery is due", () => run(DELIVERY_MS) === 1);
+  assert.deepEqual(seen.items.map((items) => items.length), [2]);
+  assert.equal(run(DELIVERY_MS), 0);
+  stop();
+  assert.ok(first.isClosed);
+});
+
+test("events wait while the page is read; with too many the page is read again", async (t) => {
+  const { seen, run, follow, socket, finish } = connect(t);
+  follow(true);
+  const first = await socket(1);
+  first.deliver(hello("0"));
+  await until("reading", () => seen.reads === 1);
+  for (let index = 1; index <= MAX_HELD + 1; index += 1) {
+    first.deliver(event(String(index)));
+    if (index % 500 === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(run(DELIVERY_MS), 0);
+  finish();
+  await until("read again", () => seen.reads === 2);
+  finish();
+  await until("a delivery is due", () => run(DELIVERY_MS) === 1);
+  assert.ok((seen.items[0]?.length ?? 0) < MAX_HELD);
+});
+
+test("a lost connection shows since when; the next one resumes after the last event and reads again", async (t) => {
+  const { seen, follow, socket, live, pass } = connect(t);
+  follow();
+  const first = await socket(1);
+  first.deliver(hello("1"));
+  first.deliver(event("5"));
+  await until("read", () => seen.reads === 1);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  first.break();
+  await until("away", () => live.state.value.kind === "away");
+  const { value } = live.state;
+  assert.ok(value.kind === "away" && value.since === 1_000 && value.error.code === "SIDECAR_UNREACHABLE");
+  pass(50);
+  const second = await socket(2);
+  second.break();
+  const third = await socket(3);
+  assert.ok(live.state.value.kind === "away" && live.state.value.since === 1_000);
+  third.deliver(hello("9"));
+  await until("open", () => live.state.value.kind === "open");
+  assert.deepEqual(third.sent[0]?.["after"], "5");
+  await until("read again", () => seen.reads === 2);
+});
+
+test("a page that stays hidden is disconnected, and resumed where it was", async (t) => {
+  const { seen, run, follow, socket, live } = connect(t);
+  follow();
+  const first = await socket(1);
+  first.deliver(hello("1"));
+  first.deliver(event("4"));
+  await until("read", () => seen.reads === 1);
+  await until("delivered", () => run(DELIVERY_MS) === 1);
+  live.setHidden(true);
+  live.setHidden(false);
+  assert.equal(run(HIDDEN_MS), 0);
+  live.setHidden(true);
+  assert.equal(run(HIDDEN_MS), 1);
+  assert.ok(first.isClosed);
+  live.setHidden(false);
+  const second = await socket(2);
+  second.deliver(hello("9"));
+  await until("subscribed", () => second.sent.length === 1);
+  assert.equal(second.sent[0]?.["after"], "4");
+});
+
+test("events that are gone: a new connection from now on, and the page is read again", async (t) => {
+  const { seen, run, follow, socket, live } = connect(t);
+  follow();
+  const first = await socket(1);
+  first.deliver(hello("1"));
+  await until("read", () => seen.reads === 1);
+  first.deliver({ type: "closing", code: "EVENTS_GONE", message: "gone" });
+  await until("begins anew", () => run(0) === 1);
+  const second = await socket(2);
+  second.deliver(hello("20"));
+  await until("subscribed", () => second.sent.length === 1);
+  assert.equal(second.sent[0]?.["after"], "20");
+  await until("read again", () => seen.reads === 2);
+  assert.equal(live.state.value.kind, "open");
+});
+
+test("an ended session signs out; another failure is shown and tried again later", async (t) => {
+  const { seen, follow, socket, run, live } = connect(t);
+  follow();
+  const first = await socket(1);
+  first.deliver({ type: "closing", code: "UNAUTHORIZED", message: "over" });
+  await until("signed out", () => seen.signedOut === 1);
+  live.retry();
+  const second = await socket(2);
+  second.deliver({ type: "closing", code: "FORBIDDEN", message: "no" });
+  await until("away", () => live.state.value.kind === "away");
+  assert.equal(run(5_000), 1);
+  await socket(3);
+});

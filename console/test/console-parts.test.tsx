@@ -1,0 +1,179 @@
+// The shared parts: rows in sight, texts of strangers, actions and problems.
+
+import { Refusal, answerWith, until } from "./console-kit.js";
+import assert from "node:assert/strict";
+import test from "node:test";
+import { RedflowError } from "@redflow/bindings";
+import { type ComponentChild, render } from "preact";
+import { letters, live, session, shade } from "../src/app.js";
+import { isHelpOpen, pressKey } from "../src/keys.js";
+import { csvField, csvOf, daysBetween, seriesOf } from "../src/pages/usage/sums.js";
+import { readPayload } from "../src/parts/ask.js";
+import { Act, Dialog } from "../src/parts/controls.js";
+import { Problem } from "../src/parts/problem.js";
+import { ROW_HEIGHT, Rows, rowsInSight } from "../src/parts/rows.js";
+import { MAX_TEXT, Name, Said, cut, showInvisible } from "../src/parts/text.js";
+
+/** Draws in a new place of the page. */
+function draw(t: { after: (act: () => void) => void }, content: ComponentChild): HTMLElement {
+  const root = document.body.appendChild(document.createElement("div"));
+  t.after(() => {
+    render(null, root);
+    root.remove();
+  });
+  render(content, root);
+  return root;
+}
+
+const HOSTILE = `<img src=x onerror="alert(1)"><script>alert(2)</script>\u202Egnp.exe\u0000 [click](javascript:alert(3)) https://evil.test`;
+
+test("only the rows in sight are drawn, however many there are", (t) => {
+  assert.deepEqual(rowsInSight(10_000, 0, 440), { from: 0, to: 18 });
+  assert.deepEqual(rowsInSight(10_000, 5_000 * ROW_HEIGHT, 440), { from: 4_992, to: 5_018 });
+  assert.deepEqual(rowsInSight(3, 0, 440), { from: 0, to: 3 });
+  assert.deepEqual(rowsInSight(3, 1e9, 440), { from: 3, to: 3 });
+  assert.deepEqual(rowsInSight(0, -50, 0), { from: 0, to: 0 });
+  const rows = Array.from({ length: 10_000 }, (_, index) => String(index));
+  const root = draw(t, <Rows class="x" label="Numbers" rows={rows} keyOf={(row) => row} columns={[{ name: "n", title: "N", view: (row) => row }]} />);
+  assert.ok(root.querySelectorAll("*").length < 200);
+  assert.equal(root.querySelector("[role=table]")?.getAttribute("aria-rowcount"), "10001");
+  assert.equal(root.querySelector<HTMLElement>(".rows-body")?.style.height, `${10_000 * ROW_HEIGHT}px`);
+});
+
+test("texts of strangers stay text: no element, no link, no invisible mark", (t) => {
+  const root = draw(
+    t,
+    <>
+      <Name text={HOSTILE} />
+      <Said text={HOSTILE} label="Answer" />
+    </>,
+  );
+  assert.equal(root.querySelectorAll("img, script, a, iframe").length, 0);
+  assert.equal(root.querySelectorAll("bdi").length, 2);
+  assert.match(root.textContent ?? "", /<img src=x onerror="alert\(1\)">/);
+  assert.match(root.textContent ?? "", /⟨202E⟩gnp\.exe⟨0000⟩/);
+  assert.equal(showInvisible("a\r\n\tb\u200bc\u061c"), "a\n\tb⟨200B⟩c⟨061C⟩");
+});
+
+test("a long text is cut between characters, and shown whole on demand", async (t) => {
+  assert.equal(cut("a😀b", 2), "a…");
+  assert.equal(cut("a😀b", 3), "a😀…");
+  assert.equal(cut("abc", 3), "abc");
+  let asked = 0;
+  const root = draw(t, <Said text={{ text: "x".repeat(MAX_TEXT + 5), bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
+  assert.equal(root.querySelector("pre")?.textContent?.length, MAX_TEXT + 1);
+  assert.match(root.textContent ?? "", /The whole text has 4\.2 MB/);
+  const [, whole, full] = root.querySelectorAll("button");
+  whole?.click();
+  full?.click();
+  await until("the whole text", () => root.querySelector("pre")?.textContent?.length === MAX_TEXT + 5);
+  assert.equal(asked, 1);
+});
+
+test("the shade hides all words", async (t) => {
+  t.after(() => (shade.value = false));
+  const root = draw(t, <Said text="a secret plan" label="Answer" />);
+  shade.value = true;
+  await until("hidden", () => !(root.textContent ?? "").includes("secret"));
+  assert.match(root.textContent ?? "", /Hidden/);
+});
+
+test("an action names the scope that the session lacks, and is off while the sidecar is away", async (t) => {
+  t.after(() => {
+    session.value = undefined;
+    live.state.value = { kind: "connecting" };
+  });
+  session.value = { name: "n", scopes: ["read"], features: [], version: "1" };
+  const root = draw(t, <Act scope="run">Cancel</Act>);
+  const button = (): HTMLButtonElement | null => root.querySelector("button");
+  assert.ok(button()?.disabled);
+  assert.match(root.textContent ?? "", /needs the scope run/);
+  session.value = { name: "n", scopes: ["read", "run"], features: [], version: "1" };
+  await until("allowed", () => button()?.disabled === false);
+  live.state.value = { kind: "away", since: 1, nextTryAt: 2, error: new RedflowError({ code: "SIDECAR_UNREACHABLE", message: "x" }) };
+  await until("off", () => button()?.disabled === true);
+});
+
+test("a problem has its code, its sentence, and how to mend it", async (t) => {
+  answerWith((_, path) => (path === "/api/codes/RUN_UNKNOWN" ? { code: "RUN_UNKNOWN", set: "store", summary: "s", mend: "Run `redflow runs`.\n\nThen look." } : undefined));
+  const root = draw(t, <Problem error={new RedflowError({ code: "RUN_UNKNOWN", message: "There is no such run." })} />);
+  assert.match(root.querySelector("[role=alert]")?.textContent ?? "", /RUN_UNKNOWN There is no such run\./);
+  const details = root.querySelector("details");
+  assert.ok(details);
+  details.open = true;
+  details.dispatchEvent(new window.Event("toggle"));
+  await until("the advice", () => root.querySelector(".advice code")?.textContent === "redflow runs");
+  assert.equal(root.querySelectorAll(".advice p").length, 2);
+  answerWith(() => new Refusal(500, "INTERNAL", "no"));
+});
+
+test("a dialog takes the focus and gives it back", async (t) => {
+  const opener = document.body.appendChild(document.createElement("button"));
+  t.after(() => opener.remove());
+  opener.focus();
+  let closed = 0;
+  const root = draw(t, <Dialog title="Sure?" onClose={() => (closed += 1)}>text</Dialog>);
+  await until("open", () => root.querySelector("dialog")?.open === true);
+  root.querySelector<HTMLElement>("dialog button")?.click();
+  assert.equal(closed, 1);
+  render(null, root);
+  assert.equal(document.activeElement, opener);
+});
+
+test("keys: help, shade and entries; letters can be switched off, and mean nothing in a field", (t) => {
+  t.after(() => {
+    letters.value = true;
+    shade.value = false;
+    isHelpOpen.value = false;
+  });
+  const root = draw(
+    t,
+    <main>
+      <input aria-label="Filter" data-filter="" />
+      <a href="#/a" data-entry="">a</a>
+      <a href="#/b" data-entry="">b</a>
+    </main>,
+  );
+  const [first, second] = root.querySelectorAll("a");
+  const press = (key: string, target: Element = document.body): boolean => {
+    let isUsed = false;
+    const listen = (event: Event): void => void (isUsed = pressKey(event as KeyboardEvent, document));
+    target.addEventListener("keydown", listen);
+    target.dispatchEvent(new window.KeyboardEvent("keydown", { key, bubbles: true }));
+    target.removeEventListener("keydown", listen);
+    return isUsed;
+  };
+  assert.ok(press("j") && document.activeElement === first);
+  assert.ok(press("j") && document.activeElement === second);
+  assert.ok(press("k") && document.activeElement === first);
+  assert.ok(press("/") && document.activeElement?.tagName === "INPUT");
+  const field = root.querySelector("input");
+  assert.ok(field);
+  assert.equal(press("h", field), false);
+  assert.ok(press("Escape", field) && document.activeElement !== field);
+  assert.ok(press("h") && shade.value);
+  assert.ok(press("g") && press("r"));
+  assert.ok(press("?") && isHelpOpen.value);
+  letters.value = false;
+  assert.deepEqual([press("j"), press("?"), press("h")], [false, false, false]);
+});
+
+test("a payload is JSON if it is an object or a list, else text", () => {
+  assert.deepEqual(readPayload('{"a": 1}'), { a: 1 });
+  assert.deepEqual(readPayload("[1]"), [1]);
+  assert.deepEqual([readPayload("42"), readPayload("{no json"), readPayload("6 * 7?")], ["42", "{no json", "6 * 7?"]);
+});
+
+test("sums: every day, cached tokens apart, and a CSV file without formulas", () => {
+  assert.deepEqual(daysBetween("2026-02-27", "2026-03-02"), ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]);
+  assert.equal(daysBetween("2000-01-01", "2026-01-01").length, 400);
+  assert.deepEqual(daysBetween("x", "y"), []);
+  const row = { day: "2026-03-01", key: 0, runs: 2, failed: 1, calls: 3, inputTokens: 100, outputTokens: 10, cachedTokens: 40, ms: 5 };
+  const stats = { from: "2026-03-01", to: "2026-03-02", by: "agent" as const, keys: [{ key: "=cmd()", name: "A" }, { key: "" }], rows: [row, { ...row, key: 1, cost: 0.5 }] };
+  assert.deepEqual(seriesOf(stats, "tokens").map(({ name, total }) => [name, total]), [["A", 70], ["", 70]]);
+  assert.deepEqual(seriesOf(stats, "cached").map(({ total }) => total), [40, 40]);
+  assert.deepEqual(seriesOf(stats, "cost").map(({ name }) => name), [""]);
+  assert.equal(csvOf(stats).split("\r\n")[1], "2026-03-01,'=cmd(),2,1,3,100,10,40,,5");
+  assert.match(csvOf(stats).split("\r\n")[2] ?? "", /^2026-03-01,other,/);
+  assert.deepEqual([csvField('a"b,c'), csvField(-1), csvField("-1")], ['"a""b,c"', "-1", "'-1"]);
+});

@@ -1,0 +1,114 @@
+use super::{EndedRun, KEPT_DAYS, MAX_DAY_ROWS, MAX_SUM};
+use crate::database::open_in_memory;
+use redflow_contract::day::Day;
+use redflow_contract::fact::Usage;
+use redflow_contract::usage::RunUsage;
+use rusqlite::Connection;
+
+fn used(model: &str, usage: &Usage) -> RunUsage {
+    let mut used = RunUsage::default();
+    used.add_answer(model, usage, 7);
+    used.tool("mail").calls += 1;
+    used
+}
+
+fn add(connection: &Connection, day: i64, agent: &str, usage: &RunUsage) {
+    let run = EndedRun { day: Day(day), instance: "local", node_id: agent, failed: true, usage };
+    run.add(connection).unwrap();
+}
+
+fn number(connection: &Connection, sql: &str) -> Option<i64> {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_day_has_a_limited_number_of_rows() {
+    let connection = open_in_memory().unwrap();
+    let usage = used("m", &Usage { input_tokens: 1, ..Usage::default() });
+    for agent in 0..MAX_DAY_ROWS + 3 {
+        add(&connection, 5, &agent.to_string(), &usage);
+    }
+    // A known agent is still counted by its name.
+    add(&connection, 5, "0", &usage);
+    for table in ["usage", "tool_usage"] {
+        assert_eq!(number(&connection, &format!("SELECT count(*) FROM {table}")), Some(MAX_DAY_ROWS + 1));
+        let calls = number(&connection, &format!("SELECT sum(calls) FROM {table}"));
+        assert_eq!(calls, Some(MAX_DAY_ROWS + 4));
+        let other = format!("SELECT calls FROM {table} WHERE node_id = '' AND instance = ''");
+        assert_eq!(number(&connection, &other), Some(3));
+        assert_eq!(number(&connection, &format!("SELECT calls FROM {table} WHERE node_id = '0'")), Some(2));
+    }
+    assert_eq!(
+        number(&connection, "SELECT sum(runs) + sum(failed) FROM usage"),
+        Some(2 * (MAX_DAY_ROWS + 4))
+    );
+    // The next day has room again.
+    add(&connection, 6, "new", &usage);
+    assert_eq!(number(&connection, "SELECT calls FROM usage WHERE node_id = 'new'"), Some(1));
+}
+
+#[test]
+fn old_days_are_removed() {
+    let connection = open_in_memory().unwrap();
+    let usage = used("m", &Usage::default());
+    for day in [1, 2, KEPT_DAYS + 1] {
+        add(&connection, day, "agent", &usage);
+    }
+    for table in ["usage", "tool_usage"] {
+        assert_eq!(number(&connection, &format!("SELECT min(day) FROM {table}")), Some(2));
+        assert_eq!(number(&connection, &format!("SELECT count(*) FROM {table}")), Some(2));
+    }
+    // A run with the time of a clock that was set back is counted too.
+    add(&connection, 1, "agent", &usage);
+    assert_eq!(number(&connection, "SELECT count(*) FROM usage"), Some(3));
+}
+
+#[test]
+fn a_sum_stays_below_its_limit() {
+    let connection = open_in_memory().unwrap();
+    let usage = Usage {
+        input_tokens: u64::MAX,
+        output_tokens: u64::MAX,
+        cached_tokens: Some(u64::MAX),
+        cost: Some(f64::MAX),
+        ..Usage::default()
+    };
+    for _ in 0..3 {
+        add(&connection, 1, "agent", &used("m", &usage));
+    }
+    let sql = "SELECT (input = ?1) + (output = ?1) + (cached = ?1) + (cost = ?1) + (runs = 3) FROM usage";
+    let equal: i64 = connection.query_row(sql, [MAX_SUM], |row| row.get(0)).unwrap();
+    assert_eq!(equal, 5);
+    // All rows of all days together fit into SQLite's integers.
+    assert!(MAX_SUM.checked_mul(KEPT_DAYS * (MAX_DAY_ROWS + 1)).is_some());
+}
+
+#[test]
+fn a_cost_is_stored_in_millionths() {
+    let connection = open_in_memory().unwrap();
+    let cost = |cost| Usage { cost, ..Usage::default() };
+    add(&connection, 1, "agent", &used("free", &cost(None)));
+    for value in [0.5, 0.000_000_4, 0.000_001_6, f64::NAN, -1.0] {
+        add(&connection, 1, "agent", &used("paid", &cost(Some(value))));
+    }
+    add(&connection, 1, "agent", &used("paid", &cost(None)));
+    assert_eq!(number(&connection, "SELECT cost FROM usage WHERE model = 'free'"), None);
+    assert_eq!(number(&connection, "SELECT cost FROM usage WHERE model = 'paid'"), Some(500_002));
+}
+
+/// A run is counted once, with the model of its last answer, and also if no model answered.
+#[test]
+fn a_run_is_counted_once() {
+    let connection = open_in_memory().unwrap();
+    let mut usage = RunUsage::default();
+    for model in ["small", "large", "small"] {
+        usage.add_answer(model, &Usage::default(), 1);
+    }
+    usage.model("").calls += 2;
+    add(&connection, 1, "agent", &usage);
+    let runs = |model: &str| number(&connection, &format!("SELECT runs FROM usage WHERE model = '{model}'"));
+    assert_eq!((runs("small"), runs("large"), runs("")), (Some(1), Some(0), Some(0)));
+    add(&connection, 1, "agent", &RunUsage::default());
+    assert_eq!((runs("small"), runs("large"), runs("")), (Some(1), Some(0), Some(1)));
+    assert_eq!(number(&connection, "SELECT sum(calls) FROM usage"), Some(5));
+}

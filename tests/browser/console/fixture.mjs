@@ -1,0 +1,94 @@
+// The shared fixture of the console's tests: a sidecar with a flow and some runs, and a browser that is signed in.
+
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { binary } from "../kit/sidecar.mjs";
+import { eventually, TIMEOUT_MS } from "../kit/wait.mjs";
+import { nodes } from "./flow.mjs";
+
+/** Prices, so that runs have a cost. */
+const CONFIG = '[prices."*"]\ninput = 1000\noutput = 10000\n';
+
+const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_|_API_KEY$/.test(name)));
+
+/** A server that breaks every connection off, so that the outcome of a call is unknown. */
+async function brokenPost() {
+  const server = createServer((request) => request.socket.destroy());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
+}
+
+/** Starts a sidecar with the flow. */
+export async function startConsole() {
+  const post = await brokenPost();
+  const folder = mkdtempSync(join(tmpdir(), "redflow-console-"));
+  const [data, flows, config] = [join(folder, "data"), join(folder, "flows.json"), join(folder, "redflow.toml")];
+  writeFileSync(flows, JSON.stringify(nodes(post.url)));
+  writeFileSync(config, CONFIG);
+  let [child, listen, log] = [null, "127.0.0.1:0", ""];
+  const start = async () => {
+    const args = ["serve", "--config", config, "--listen", listen, "--data", data, "--flows", flows];
+    args.push("--allow-private", new URL(post.url).host);
+    child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
+    const begin = log.length;
+    await new Promise((resolve, reject) => {
+      const timeout = setTimeout(() => reject(new Error(`redflow serve does not listen:\n${log}`)), TIMEOUT_MS);
+      child.on("error", reject);
+      child.on("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
+      child.stderr.setEncoding("utf8").on("data", (text) => {
+        log += text;
+        const found = /listening on http:\/\/(127\.0\.0\.1:\d+)/.exec(log.slice(begin));
+        if (found) {
+          listen = found[1];
+          clearTimeout(timeout);
+          resolve();
+        }
+      });
+    });
+  };
+  const kill = async () => {
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+  };
+  await start();
+  const cli = (...args) => execFileSync(binary(), [...args, "--data", data], { env: environment(), encoding: "utf8" }).trim();
+  const token = cli("token");
+  const url = () => `http://${listen}`;
+  /** A request with a token, not through the browser. */
+  const request = async (method, path, body, by = token) => {
+    const headers = { authorization: `Bearer ${by}`, ...(body === undefined ? {} : { "content-type": "application/json" }) };
+    const response = await fetch(url() + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const text = await response.text();
+    return { status: response.status, json: text === "" ? undefined : JSON.parse(text) };
+  };
+  const ask = async (node, payload) => (await request("POST", "/api/runs", { node, payload, wait: node !== "letters" })).json.runs[0].runId;
+  return {
+    url,
+    token,
+    request,
+    ask,
+    kill,
+    start,
+    log: () => log,
+    data,
+    /** A new token with these scopes. */
+    tokenWith: (name, ...scopes) => cli("token", "add", name, ...scopes.flatMap((scope) => ["--scope", scope])),
+    /** The path of a link that signs a browser in. */
+    signInPath: async () => (await request("POST", "/api/sign-in-codes")).json.path,
+    /** Waits until a run has this status. */
+    untilStatus: (run, status) =>
+      eventually(`${run} is ${status}`, async () => (await request("GET", `/api/runs/${run}`)).json.summary?.status === status),
+    stop: async () => {
+      await kill();
+      post.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
