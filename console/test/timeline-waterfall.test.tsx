@@ -111,14 +111,14 @@ test("each row has its place among the rows below the same one", () => {
   assert.deepEqual(placesOf(rows).map(({ at, of }) => `${at}/${of}`), ["1/1", "1/3", "2/3", "1/3", "2/3", "3/3", "3/3", "1/1"]);
 });
 
-interface Shown {
+interface TreeScreen {
   root: HTMLElement;
   press: (key: string) => Promise<void>;
   chosen: () => string;
 }
 
 /** A tree whose page keeps the chosen row. */
-function tree(t: Parameters<typeof screen>[0], timeline: RunTimeline, more: { childRuns?: TreeRun[]; onOpenRun?: (run: RunSummary) => void } = {}): Shown {
+function tree(t: Parameters<typeof screen>[0], timeline: RunTimeline, more: { childRuns?: TreeRun[]; onOpenRun?: (run: RunSummary) => void } = {}): TreeScreen {
   const { root, show } = screen(t);
   let chosen: Selection = { is: "run" };
   const draw = (): void => {

@@ -23,7 +23,7 @@ export function Foreign({ as: Tag, text, class: name, maxChars }: ForeignProps):
 const SHADE = "•••";
 
 /** What a person, a model or a tool said. Hidden while the environment is shaded. */
-export function Said({ text, ...props }: ForeignProps): VNode {
+export function ContentText({ text, ...props }: ForeignProps): VNode {
   const isHidden = text !== "" && useEnvironment().isShaded?.() === true;
   return <Foreign {...props} text={isHidden ? SHADE : text} />;
 }

@@ -5,7 +5,7 @@ import { type JsonValue, MAX_ROW_CHARS, type ResolveRequest, type ToolResult, ty
 import type { VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { EnvironmentProvider, type ShownProblem, type TimelineEnvironment, useEnvironment } from "./environment.js";
-import { Foreign, ProblemLine, Said, Sentence, ToolName } from "./foreign.js";
+import { Foreign, ProblemLine, ContentText, Sentence, ToolName } from "./foreign.js";
 
 /** The most characters of a call's input: the user needs it for the answer. */
 const MAX_INPUT = 20_000;
@@ -128,7 +128,7 @@ function CallDescription({ call: { tool, input, iteration, askedAt, callId } }: 
         <Sentence of="timeline.resolve.title" values={{ tool: <ToolName name={tool} /> }} />
       </div>
       <div class="redflow-hint">{words("timeline.resolve.when", { iteration, at: formats.time(askedAt) })}</div>
-      <Said as="pre" class="redflow-preview" text={JSON.stringify(input, null, 2)} maxChars={MAX_INPUT} />
+      <ContentText as="pre" class="redflow-preview" text={JSON.stringify(input, null, 2)} maxChars={MAX_INPUT} />
       <div class="redflow-hint">
         <Sentence of="timeline.resolve.call" values={{ id: <Foreign as="code" text={callId} maxChars={MAX_ROW_CHARS} /> }} />
       </div>

@@ -16,7 +16,7 @@ import {
 import type { VNode } from "preact";
 import { formatConfidence } from "./chart.js";
 import { type TimelineEnvironment, useEnvironment } from "./environment.js";
-import { Code, Foreign, Said, Sentence, ToolName } from "./foreign.js";
+import { Code, Foreign, ContentText, Sentence, ToolName } from "./foreign.js";
 
 /** A model call, and why it has no answer if the run has ended. */
 export interface ModelProps {
@@ -65,7 +65,7 @@ export function ModelNumbers({ model }: { model: ModelStep }): VNode | null {
 export function ToolSentence({ tool, unanswered }: ToolProps): VNode {
   const openKey = unanswered !== undefined ? "unreturned" : tool.waiting !== undefined ? "waiting" : "called";
   const key = tool.open ? openKey : outcomeKey(tool);
-  const why = <Said as="span" text={tool.waiting?.reason ?? tool.error ?? ""} />;
+  const why = <ContentText as="span" text={tool.waiting?.reason ?? tool.error ?? ""} />;
   return (
     <span class={`redflow-what redflow-${key === "saidNot" ? "failed" : key}`}>
       <Sentence of={`timeline.tool.${key}`} values={{ tool: <ToolName name={tool.tool} />, why }} />
@@ -96,7 +96,7 @@ export function RemarkSentence({ remark }: { remark: RunRemark }): VNode {
   const { words } = useEnvironment();
   switch (remark.is) {
     case "memory_failed": {
-      const message = <Said as="span" text={remark.error.message} />;
+      const message = <ContentText as="span" text={remark.error.message} />;
       return <Sentence of="timeline.memory.failed" values={{ code: <Code code={remark.error.code} />, message }} />;
     }
     case "memory_recalled":
@@ -175,7 +175,7 @@ export function EndLines({ end }: { end: RunEnd }): VNode {
         <strong>{words(`timeline.end.${key}`, { iterations, duration: formats.duration(durationMs) })}</strong>
         {error && (
           <div>
-            <Code code={error.code} /> <Said as="span" text={error.message} />
+            <Code code={error.code} /> <ContentText as="span" text={error.message} />
           </div>
         )}
         {error?.pointer !== undefined && error.pointer !== "" && (

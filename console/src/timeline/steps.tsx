@@ -6,7 +6,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useRef } from "preact/hooks";
 import { Clock } from "./clock.js";
 import { useEnvironment } from "./environment.js";
-import { Said } from "./foreign.js";
+import { ContentText } from "./foreign.js";
 import { FailedModelSentence, ModelNumbers, type ModelProps, ModelSentence, RemarkSentence, ToolNumbers, type ToolProps, ToolSentence } from "./sentences.js";
 import { type IterationTexts, type ReadTexts, TextDetails } from "./texts.js";
 
@@ -24,7 +24,7 @@ export interface LiveText {
 /** The end of the text, where it grows. */
 export function LivePreview({ live: { text, isCut } }: { live: LiveText }): VNode {
   const dots = isCut || text.length > MAX_LIVE_CHARS ? "…" : "";
-  return <Said as="pre" class="redflow-preview redflow-live" text={dots + text.slice(-MAX_LIVE_CHARS)} maxChars={MAX_LIVE_CHARS + 1} />;
+  return <ContentText as="pre" class="redflow-preview redflow-live" text={dots + text.slice(-MAX_LIVE_CHARS)} maxChars={MAX_LIVE_CHARS + 1} />;
 }
 
 export interface StepsProps {

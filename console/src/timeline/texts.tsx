@@ -5,7 +5,7 @@ import { type CallDetail, type CutText, type IterationDetail, cutText } from "@r
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useEnvironment } from "./environment.js";
-import { Said } from "./foreign.js";
+import { ContentText } from "./foreign.js";
 
 /** The most characters that are shown. */
 const MAX_CHARS = 20_000;
@@ -53,7 +53,7 @@ export function TextDetails({ name, version, read }: TextDetailsProps): VNode {
   return (
     <details class="redflow-details" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{words(`timeline.texts.${name}`)}</summary>
-      <Said as="pre" class="redflow-preview" text={shown?.text ?? (open ? words("timeline.texts.asking") : "")} maxChars={MAX_CHARS} />
+      <ContentText as="pre" class="redflow-preview" text={shown?.text ?? (open ? words("timeline.texts.asking") : "")} maxChars={MAX_CHARS} />
       {shown?.bytes !== undefined && <p class="redflow-hint">{words("timeline.texts.cut", { bytes: shown.bytes })}</p>}
     </details>
   );
