@@ -15,6 +15,7 @@ import type {
   CheckReport,
   CheckRequest,
   CodeEntry,
+  ConfigView,
   DeployAnswer,
   DeployRequest,
   Deployment,
@@ -31,20 +32,28 @@ import type {
   ModelList,
   ModelTest,
   ModelTestRequest,
+  NewToken,
   NodeId,
   NodeType,
   Profile,
   ReplayReport,
   ResolveRequest,
   RunDetail,
+  RunErrorCode,
   RunEvent,
   RunId,
   RunList,
   RunStatus,
   RunSummary,
+  RunTree,
+  Session,
   SignInCode,
   StartAnswer,
   StartRequest,
+  Stats,
+  StatsBy,
+  TokenList,
+  TokenRequest,
   ToolCallList,
   ToolCallRequest,
   ToolEntry,
@@ -78,10 +87,38 @@ export interface RunsFilter {
   agent?: NodeId | undefined;
   /** Only runs of agents of this instance; `local` is the sidecar's own flow. */
   instance?: InstanceId | undefined;
+  /** Only runs that started at this time or later, in milliseconds since 1970. */
+  since?: number | undefined;
+  /** Only runs that started before this time, in milliseconds since 1970. */
+  until?: number | undefined;
+  /** Only runs that failed with this code. */
+  code?: RunErrorCode | undefined;
+  /** Only runs whose id begins with this; listed by their ids. */
+  prefix?: string | undefined;
+  /** With `true`, only runs that no other run started. */
+  roots?: boolean | undefined;
   /** The most runs of one page, from 1 to 1000; 50 if left out. */
   limit?: number | undefined;
   /** Only runs that began before this one: `next` of the previous page. */
   before?: RunId | undefined;
+}
+
+/** Selects runs below a run. */
+export interface TreeFilter {
+  /** Only runs that follow this one: `next` of the previous page. */
+  after?: RunId | undefined;
+  /** The most runs of one page, from 1 to 500; 500 if left out. */
+  limit?: number | undefined;
+}
+
+/** Selects sums. */
+export interface StatsFilter {
+  /** What the sums are grouped by. */
+  by: StatsBy;
+  /** The first day, such as `2026-11-16`; 14 days in all if left out. */
+  from?: string | undefined;
+  /** The last day; today if left out. */
+  to?: string | undefined;
 }
 
 /** Selects events of a run. Only one of `after` and `before` can be given. */
@@ -132,6 +169,16 @@ export class RedflowClient {
     return this.#get("/openapi.json", options);
   }
 
+  /** Who is signed in, and what the sidecar offers. */
+  session(options?: CallOptions): Promise<Session> {
+    return this.#get("/api/session", options);
+  }
+
+  /** Signs this browser in with a token. Only a page of the sidecar can do it. */
+  signIn(token: string, options?: CallOptions): Promise<Session> {
+    return this.#post("/sign-in", { token }, options);
+  }
+
   /** Creates a one-time code that signs one browser in. */
   signInCode(options?: CallOptions): Promise<SignInCode> {
     return this.#post("/api/sign-in-codes", undefined, options);
@@ -140,6 +187,26 @@ export class RedflowClient {
   /** Ends the session of this browser: its cookie is no longer valid. */
   signOut(options?: CallOptions): Promise<void> {
     return this.#transport.execute({ ...options, method: "POST", path: "/api/sign-out", expectsRedirect: true });
+  }
+
+  /** The names and scopes of the tokens. */
+  tokens(options?: CallOptions): Promise<TokenList> {
+    return this.#get("/api/tokens", options);
+  }
+
+  /** Makes a token. No later answer contains it. */
+  addToken(request: TokenRequest, options?: CallOptions): Promise<NewToken> {
+    return this.#post("/api/tokens", request, options);
+  }
+
+  /** Removes a token. It and its sessions stop working at once. */
+  async removeToken(name: string, options?: CallOptions): Promise<void> {
+    await this.#transport.execute({ ...options, method: "DELETE", path: `/api/tokens/${pathSegment(name)}` });
+  }
+
+  /** The settings of the sidecar, without secrets. */
+  config(options?: CallOptions): Promise<ConfigView> {
+    return this.#get("/api/config", options);
   }
 
   /** The tabs of the active flow with their agents. */
@@ -220,9 +287,9 @@ export class RedflowClient {
   }
 
   /** One page of runs, newest first. */
-  runs({ status, agent, instance, limit, before }: RunsFilter = {}, options?: CallOptions): Promise<RunList> {
+  runs({ status, roots, ...filter }: RunsFilter = {}, options?: CallOptions): Promise<RunList> {
     const statuses = typeof status === "string" ? status : status?.join(",");
-    const query = { status: statuses, agent, instance, limit, before };
+    const query = { status: statuses, ...filter, roots: roots?.toString() };
     return this.#transport.json({ ...options, path: "/api/runs", query });
   }
 
@@ -256,6 +323,27 @@ export class RedflowClient {
   /** One run as a list shows it. */
   async runSummary(id: RunId, options?: CallOptions): Promise<RunSummary> {
     return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}`, query: { only: "summary" } });
+  }
+
+  /** The runs that a run has started, and those that they have started: each after its parent. */
+  async runTree(id: RunId, { after, limit }: TreeFilter = {}, options?: CallOptions): Promise<RunTree> {
+    const query = { after, limit };
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/tree`, query });
+  }
+
+  /**
+   * What runs have used by UTC day, and by agent, model, tool or code.
+   *
+   * @example
+   * ```ts
+   * const { keys, rows } = await client.stats({ by: "model", from: "2026-11-01", to: "2026-11-16" });
+   * for (const { day, key, cost } of rows) {
+   *   console.log(day, keys[key]?.key, cost ?? 0);
+   * }
+   * ```
+   */
+  async stats({ by, from, to }: StatsFilter, options?: CallOptions): Promise<Stats> {
+    return this.#transport.json({ ...options, path: "/api/stats", query: { by, from, to } });
   }
 
   /**

@@ -6,7 +6,15 @@
  */
 export * from "./types.js";
 export { RedflowClient } from "./client.js";
-export type { ClientOptions, EventPage, JournalPageRequest, RunsFilter, StartOptions } from "./client.js";
+export type {
+  ClientOptions,
+  EventPage,
+  JournalPageRequest,
+  RunsFilter,
+  StartOptions,
+  StatsFilter,
+  TreeFilter,
+} from "./client.js";
 export { RedflowError } from "./error.js";
 export type { EventsItem, EventsOptions, EventsState, EventsTiming } from "./events.js";
 export type { FollowOptions, FollowTiming } from "./follow-run.js";

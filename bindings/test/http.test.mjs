@@ -189,7 +189,7 @@ test("sends no request for invalid options, ids or bodies", async () => {
   const fetch = () => assert.fail("the client sent a request");
   const client = new RedflowClient({ url: "http://127.0.0.1", token: TOKEN, fetch });
   for (const id of ["", ".", "..", "\ud800"]) {
-    for (const method of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents", "runSummary", "runIteration", "journalPage", "runReport"]) {
+    for (const method of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents", "runSummary", "runIteration", "journalPage", "runReport", "runTree"]) {
       expect(await rejection(client[method](id)), "REQUEST_INVALID");
     }
     expect(await rejection(collect(client.followRun(id))), "REQUEST_INVALID");
@@ -213,6 +213,9 @@ test("encodes ids and filters in the address", async () => {
   await client.runs({ status: ["running", "waiting"], limit: 5, before: "x&y=z" });
   await client.runs({ status: "failed" });
   await client.runs({ agent: "a&b", instance: "i/1", limit: 1 });
+  await client.runs({ since: 1, until: 2, code: "TIMEOUT", prefix: "01", roots: true });
+  await client.runTree("r", { after: "x&y", limit: 2 });
+  await client.stats({ by: "agent", from: "2026-11-01" });
   await client.runEvents("r", { after: 0 });
   await client.cancel("é");
   assert.deepEqual(seen, [
@@ -220,6 +223,9 @@ test("encodes ids and filters in the address", async () => {
     "GET /api/runs?status=running%2Cwaiting&limit=5&before=x%26y%3Dz",
     "GET /api/runs?status=failed",
     "GET /api/runs?agent=a%26b&instance=i%2F1&limit=1",
+    "GET /api/runs?since=1&until=2&code=TIMEOUT&prefix=01&roots=true",
+    "GET /api/runs/r/tree?after=x%26y&limit=2",
+    "GET /api/stats?by=agent&from=2026-11-01",
     "GET /api/runs/r/events?after=0",
     "POST /api/runs/%C3%A9/cancel",
   ]);

@@ -1,4 +1,4 @@
-// All tests of the Redflow UI's origin, with one browser and a sidecar for each test.
+// All tests of the Redflow UI's origin and of the sign-in, with one browser and a sidecar for each test.
 
 import { after, before } from "node:test";
 
@@ -7,6 +7,7 @@ import { testFixedPort } from "./fixed-port.mjs";
 import { launch } from "./kit/chromium.mjs";
 import { testOtherOrigins } from "./other-origins.mjs";
 import { testScenarios } from "./scenarios.mjs";
+import { testSignIn } from "./sign-in.mjs";
 
 let browser;
 before(async () => {
@@ -18,3 +19,4 @@ testAllowedOrigin(() => browser);
 testOtherOrigins(() => browser);
 testScenarios(() => browser);
 testFixedPort(() => browser);
+testSignIn(() => browser);

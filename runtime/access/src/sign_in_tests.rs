@@ -21,7 +21,7 @@ fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
     lines.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
 }
 
-fn api_code(error: ApiError) -> ApiCode {
+fn api_code(error: &ApiError) -> ApiCode {
     match error.code {
         ProblemCode::Api(code) => code,
         _ => panic!("{error:?}"),
@@ -34,7 +34,7 @@ fn a_token_signs_a_browser_in_with_its_scopes_and_only_from_a_page_of_the_sideca
     let token = tokens::add(data.path(), "guest", &[Scope::Run], 1).unwrap();
     let access = start(data.path(), AccessSettings::default());
     let sign_in = |token: &str, lines: &[(&'static str, &str)]| {
-        access.sign_in_with_token(token, &headers(lines), 5_000).map_err(api_code)
+        access.sign_in_with_token(token, &headers(lines), 5_000).map_err(|error| api_code(&error))
     };
     let (cookie, caller) = sign_in(token.expose_secret(), &[HOME, PAGE]).unwrap();
     assert!(cookie.is_sensitive());
@@ -75,5 +75,5 @@ fn a_page_of_the_redflow_ui_cannot_sign_in() {
     let settings = AccessSettings { redflow_ui: Some(UI.1.to_owned()), ..AccessSettings::default() };
     let access = start(data.path(), settings);
     let refused = access.sign_in_with_token(MAIN, &headers(&[HOME, UI]), 0).map(|_| ());
-    assert_eq!(refused.map_err(api_code), Err(ApiCode::OriginRefused));
+    assert_eq!(refused.map_err(|error| api_code(&error)), Err(ApiCode::OriginRefused));
 }

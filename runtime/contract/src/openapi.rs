@@ -39,7 +39,7 @@ pub fn openapi() -> String {
                 "token": {"type": "http", "scheme": "bearer", "description": "The token that `redflow token` prints."},
                 "session": {
                     "type": "apiKey", "in": "cookie", "name": "redflow_session",
-                    "description": "The cookie that a browser gets for a one-time code.",
+                    "description": "The cookie that a browser gets for a one-time code or a token.",
                 },
             },
         },

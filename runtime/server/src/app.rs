@@ -7,7 +7,7 @@ use crate::admin::editor_notices::EditorNotices;
 use crate::agent_counts::AgentCounts;
 use crate::attached::node_red::AttachedNodeRed;
 use crate::bridge::Bridge;
-use crate::console::assets::Console;
+use crate::console::files::Console;
 use crate::hub::Hub;
 use crate::redflow_ui::frames::Frames;
 use crate::refused_origins::RefusedOrigins;

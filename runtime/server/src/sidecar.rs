@@ -8,7 +8,7 @@ use crate::app::{App, MAX_TOOL_CALLS};
 use crate::attached;
 use crate::bridge::engine_parts::EngineParts;
 use crate::bridge::{Bridge, run_requests};
-use crate::console::assets::Console;
+use crate::console::files::Console;
 use crate::deploy;
 use crate::hub::{EngineObserver, Hub};
 use crate::loop_delay::measure_loop_delay;

@@ -22,9 +22,9 @@ export function nodes(post) {
     { id: "desk", type: "tab", label: "Front desk", disabled: false, info: "" },
     agent("sums", "Sums", 240, 80, [["sums-model"], ["calc"], [], ["answer"], []], { allowedTools: ["calculator"] }),
     model("sums-model", 40, "sums", [call("calculator", { expression: "6 * 7" }, 0.35), call("calculator", { expression: "42 / 2" }, 0.7), final("It is 21.")]),
-    { id: "calc", type: "calculator-tool", name: "", ...at("desk", 420, 80), wires: [["sums"]] },
+    { id: "calc", type: "calculator-tool", name: "", ...at("desk", 420, 80), wires: [["sums", "prose"]] },
     { id: "answer", type: "debug", name: "Answer", ...at("desk", 420, 120), active: true, complete: "payload", targetType: "msg", wires: [] },
-    agent("prose", "Prose", 240, 200, [["prose-model"], [], [], ["answer"], []], { allowedTools: []  }),
+    agent("prose", "Prose", 240, 200, [["prose-model"], ["calc"], [], ["answer"], []], { allowedTools: ["calculator"] }),
     model("prose-model", 200, "prose", ["Sure! I will not answer in JSON."]),
     {
       ...{ id: "letters", type: "ai-agent", name: "Letters", ...at("desk", 240, 320), model: "letters-model", tools: ["post"] },

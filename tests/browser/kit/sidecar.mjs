@@ -1,4 +1,4 @@
-// Starts the real sidecar (`redflow serve --redflow-ui`) from the built binary.
+// Starts the real sidecar (`redflow serve`) from the built binary.
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,16 +29,17 @@ function environment() {
   return Object.fromEntries(allowed);
 }
 
-/** Starts a sidecar with the example flow that allows the origin `ui`. */
-export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
+/** Starts a sidecar with the example flow. It allows the origin `ui`, and has the console of a folder instead of its own. */
+export async function serve(t, { ui, listen = "127.0.0.1:0", consoleFolder }) {
   const path = mkdtempSync(join(tmpdir(), "redflow-browser-"));
   const [data, flows] = [join(path, "data"), join(path, "flows.json")];
   copyFileSync(EXAMPLE, flows);
   let [child, exited, log] = [null, Promise.resolve(), ""];
   /** Starts it at an address, and returns its URL. */
   const start = async (listen) => {
-    const args = ["serve", "--redflow-ui", ui, "--listen", listen, "--data", data, "--flows", flows];
-    child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
+    const args = ["serve", ...(ui ? ["--redflow-ui", ui] : []), "--listen", listen, "--data", data, "--flows", flows];
+    const env = { ...environment(), ...(consoleFolder ? { REDFLOW_CONSOLE: consoleFolder } : {}) };
+    child = spawn(binary(), args, { env, stdio: ["ignore", "ignore", "pipe"] });
     exited = once(child, "exit");
     const logStart = log.length;
     return new Promise((resolve, reject) => {
@@ -74,6 +75,8 @@ export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
   return {
     url,
     port: Number(new URL(url).port),
+    token,
+    data,
     /** Sends a GET request with the token, not through the browser. */
     get: async (path) => JSON.parse(await getText(path)),
     /** The number of requests so far by route and status, such as `{"/flows 200": 3}`, without `/metrics`. */

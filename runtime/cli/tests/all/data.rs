@@ -81,6 +81,7 @@ fn a_refused_command_creates_no_directory() {
         ["runs"].as_slice(),
         &["run", "--resume", "all"],
         &["runs", "prune", "--keep", "1"],
+        &["runs", "recount"],
         &["replay", "--all"],
     ] {
         assert_eq!(folder.redflow(args.iter().copied()).run().code, 0, "{args:?}");
@@ -105,7 +106,7 @@ fn only_the_owner_can_read_the_data_directory() {
 }
 
 /// Commands that read a data directory, and commands that drive its runs.
-const ALL: [&[&str]; 10] = [
+const ALL: [&[&str]; 11] = [
     &["run", "flow.json"],
     &["run", "--resume", "all"],
     &["runs"],
@@ -113,6 +114,7 @@ const ALL: [&[&str]; 10] = [
     &["runs", "export", "0197"],
     &["runs", "cancel", "0197"],
     &["runs", "prune", "--keep", "1"],
+    &["runs", "recount"],
     &["replay", "--all"],
     &["replay", "0197"],
     &["backup", "copy"],
@@ -225,6 +227,14 @@ fn wrong_combinations_of_options_are_refused() {
         (&["runs", "--status", "done"], "invalid value 'done' for '--status <STATUS>'"),
         (&["runs", "--status", "failed", "show", "0197"], "'show' cannot be used with '--status <STATUS>'"),
         (&["runs", "--agent", "a", "show", "0197"], "'show' cannot be used with '--agent <NODE>'"),
+        (&["runs", "--since", "1h", "show", "0197"], "'show' cannot be used with '--since <TIME>'"),
+        (&["runs", "--until", "1h", "show", "0197"], "'show' cannot be used with '--until <TIME>'"),
+        (&["runs", "--code", "TIMEOUT", "show", "0197"], "'show' cannot be used with '--code <CODE>'"),
+        (&["runs", "--prefix", "0", "show", "0197"], "'show' cannot be used with '--prefix <ID>'"),
+        (&["runs", "--roots", "recount"], "'recount' cannot be used with '--roots'"),
+        (&["runs", "--code", "E_NONE"], "no run fails with this code; see `redflow explain`"),
+        (&["runs", "--since", "1"], "give a number and a unit: 90s, 15m, 12h, 30d or 8w"),
+        (&["runs", "--prefix", ""], "a value is required for '--prefix <ID>'"),
         (&["runs", "--limit", "3", "list"], "'list' cannot be used with '--limit <N>'"),
         (&["runs", "--json", "cancel", "0197"], "'cancel' cannot be used with '--json'"),
         (&["runs", "--json", "cancel", "0197"], "\nUsage: redflow runs [OPTIONS] [COMMAND]\n"),

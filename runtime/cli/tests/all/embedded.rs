@@ -97,7 +97,8 @@ const COMMANDS: [&str; 17] = [
     "completions",
     "flows",
 ];
-const RUNS_COMMANDS: [&str; 7] = ["list", "show", "events", "export", "cancel", "resolve", "prune"];
+const RUNS_COMMANDS: [&str; 8] =
+    ["list", "show", "events", "export", "cancel", "resolve", "prune", "recount"];
 
 #[test]
 fn help() {
@@ -137,7 +138,9 @@ fn help_of_commands_with_options() {
         );
     }
     insta::assert_snapshot!("help-config-show", redflow(["config", "show", "--help"]).run().stdout);
-    insta::assert_snapshot!("help-runs-prune", redflow(["runs", "prune", "--help"]).run().stdout);
+    for name in ["prune", "recount"] {
+        insta::assert_snapshot!(format!("help-runs-{name}"), redflow(["runs", name, "--help"]).run().stdout);
+    }
 }
 
 #[test]

@@ -42,6 +42,23 @@ fn old_runs_are_removed() {
 }
 
 #[test]
+fn runs_are_counted_again() {
+    let folder = folder_with_runs(2);
+    let before = folder.runs();
+    assert!(before[0]["tally"]["inputTokens"].as_u64().unwrap() > 0, "{before:?}");
+    let report: Value = serde_json::from_str(&folder.run_ok(["runs", "recount", "--json"])).unwrap();
+    assert_eq!(report, json!({"runs": 2, "unreadable": 0, "days": 1, "keptDays": 0}));
+    assert_eq!(folder.runs(), before);
+    assert_eq!(folder.run_ok(["runs", "recount"]), "2 runs counted; the sums of 1 day are new\n");
+    prune(&folder, &["--keep", "1"]);
+    let text = folder.run_ok(["runs", "recount"]);
+    assert_eq!(
+        text,
+        "1 run counted; the sums of 0 days are new\n1 day stays as before, because some of its runs were removed\n"
+    );
+}
+
+#[test]
 fn unfinished_runs_are_never_removed() {
     let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);

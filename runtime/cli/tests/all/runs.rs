@@ -84,6 +84,12 @@ fn lists_are_filtered_and_limited() {
     let (none, note) = list(&["--status", "waiting"]);
     assert!(none == 0 && note.starts_with("no runs of this status in "), "{note}");
     assert_eq!(list(&["--agent", "a", "--status", "failed"]), (1, String::new()));
+    assert_eq!(list(&["--since", "1h", "--roots"]), (4, String::new()));
+    assert_eq!(list(&["--code", "INVALID_JSON", "--prefix", "0"]), (1, String::new()));
+    for filter in [["--until", "1h"], ["--code", "TIMEOUT"], ["--prefix", "zz"]] {
+        let (none, note) = list(&filter);
+        assert!(none == 0 && note.starts_with("no runs that match in "), "{note}");
+    }
     let (none, note) = list(&["--agent", "nobody"]);
     assert!(none == 0 && note.starts_with("no runs of this agent in "), "{note}");
 }

@@ -263,11 +263,15 @@ fn the_sidecar_of_the_environment_is_used_without_a_local_target() {
         let output = call.run();
         (output, lines(&requests))
     };
-    let remote: [(&[&str], &str); 5] = [
+    let remote: [(&[&str], &str); 6] = [
         (&["runs"], "GET /api/runs?limit=51"),
         (
             &["runs", "list", "--limit", "5", "--status", "waiting", "--status", "failed", "--agent", "a&b"],
             "GET /api/runs?limit=6&status=waiting%2Cfailed&agent=a%26b",
+        ),
+        (
+            &["runs", "--code", "TIMEOUT", "--prefix", "a&b", "--roots"],
+            "GET /api/runs?limit=51&code=TIMEOUT&prefix=a%26b&roots=true",
         ),
         (&["runs", "show", "x/y"], "GET /api/runs/x%2Fy"),
         (&["replay", "no-file"], "POST /api/runs/no-file/replay"),
@@ -295,6 +299,9 @@ fn the_sidecar_of_the_environment_is_used_without_a_local_target() {
     // A sidecar cannot remove runs.
     let (output, requests) = call(&["runs", "prune", "--keep", "0"]);
     output.assert_refused("a sidecar cannot remove runs: name its data directory with --data DIR");
+    assert_eq!(requests.len(), 0);
+    let (output, requests) = call(&["runs", "recount"]);
+    output.assert_refused("a sidecar cannot count its runs again: stop it, and name its data directory");
     assert_eq!(requests.len(), 0);
     let conflicting: [&[&str]; 5] = [
         &["run", "flow.json", "--url", &url],

@@ -145,7 +145,7 @@ fn answer(rng: &mut Rng, is_converse: bool) -> ModelAnswer {
 }
 
 /// The next fact: mostly the answer of an open effect.
-fn fact(rng: &mut Rng, at: Millis, effect: &Effect, is_unknown: bool, is_converse: bool) -> Fact {
+fn fact(rng: &mut Rng, at: Millis, effect: &Effect, run: &RandomRun) -> Fact {
     match rng.below(30) {
         0 => return Fact::CancelRequested { at, reason: String::new() },
         1 => return Fact::DeadlineReached { at },
@@ -161,7 +161,10 @@ fn fact(rng: &mut Rng, at: Millis, effect: &Effect, is_unknown: bool, is_convers
                     Failure { code: RunErrorCode::ProviderUnavailable, message: "It is away.".to_owned() };
                 Fact::ModelFailed { at, effect: id, error }
             }
-            _ => Fact::ModelAnswered { at, effect: id, answer: answer(rng, is_converse) },
+            _ => {
+                let is_converse = run.recorder.agent().spec().converse.is_some();
+                Fact::ModelAnswered { at, effect: id, answer: answer(rng, is_converse) }
+            }
         },
         Effect::CallTool { .. } => {
             let result = match rng.below(3) {
@@ -169,7 +172,7 @@ fn fact(rng: &mut Rng, at: Millis, effect: &Effect, is_unknown: bool, is_convers
                 _ => ToolResult::ok(Value::Null),
             };
             match rng.below(10) {
-                _ if is_unknown => Fact::OutcomeResolved { at, effect: id, result },
+                _ if run.unknown.contains(&id) => Fact::OutcomeResolved { at, effect: id, result },
                 0 => budget(BudgetKind::ToolCalls),
                 1 => Fact::ToolOutcomeUnknown { at, effect: id, reason: "lost".to_owned() },
                 _ => Fact::ToolReturned { at, effect: id, result, tries: 1 },
@@ -285,7 +288,6 @@ impl RandomRun {
 
 /// Runs one agent with random facts. Returns how it ended.
 async fn run(rng: &mut Rng, number: u64, spec: &Arc<AgentSpec>, stores: &[&dyn RunStore]) -> Ending {
-    let is_converse = spec.converse.is_some();
     let (run_id, started_at) = (RunId::from(format!("run-{number:04}")), START + rng.below(5 * DAY_MS));
     let plan = plan(spec);
     let new = NewRun {
@@ -327,7 +329,7 @@ async fn run(rng: &mut Rng, number: u64, spec: &Arc<AgentSpec>, stores: &[&dyn R
         let at = run.at + rng.below(5000);
         let effect = run.open[usize::try_from(rng.below(run.open.len() as u64)).unwrap()].clone();
         let is_light = matches!(&effect, Effect::CallTool { call, .. } if call.tool == "light");
-        let fact = fact(rng, at, &effect, run.unknown.contains(&effect.id()), is_converse);
+        let fact = fact(rng, at, &effect, &run);
         let answered = fact.effect();
         let is_unknown = matches!(fact, Fact::ToolOutcomeUnknown { .. });
         run.at = at;

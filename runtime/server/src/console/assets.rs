@@ -2,20 +2,14 @@
 //!
 //! The files are the same for every caller and hold no data, so they need no token.
 
-use super::names::{INDEX, NAMES};
+use super::files::{Console, ConsoleFile};
 use crate::app::App;
 use crate::response::{ApiResult, Problem, raw};
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use redflow_contract::code::ApiCode;
-use sha2::{Digest as _, Sha256};
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What the page of the console may load and do.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -25,105 +19,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// The address of a file contains the digest of its content, so the content never changes.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-
-/// The page has this where the digest belongs.
-const DIGEST: &str = "{digest}";
-
-/// The bytes of the digest that addresses contain, as hex digits.
-const DIGEST_BYTES: usize = 8;
-
-type File<'a> = (&'static str, &'a [u8]);
-
-/// The console of this build. Empty if it was built without one.
-const EMBEDDED: &[File<'_>] = include!(concat!(env!("OUT_DIR"), "/embedded_console.rs"));
-
-/// The page of a build without the console.
-const SMALL_PAGE: &[File<'_>] = &[
-    (INDEX, include_bytes!("small_page/index.html")),
-    ("console.js", include_bytes!("small_page/console.js")),
-    ("console.css", include_bytes!("small_page/console.css")),
-];
-
-/// The files of a console, ready to be sent.
-pub(crate) struct Console {
-    digest: String,
-    page: Bytes,
-    files: Vec<ConsoleFile>,
-}
-
-struct ConsoleFile {
-    name: &'static str,
-    bytes: Bytes,
-    /// Made when a browser first asks for it.
-    gzip: OnceLock<Bytes>,
-}
-
-impl Console {
-    /// The console of this build, or the small page.
-    pub(crate) fn embedded() -> Self {
-        Self::new(if EMBEDDED.is_empty() { SMALL_PAGE } else { EMBEDDED })
-    }
-
-    /// The console in a folder, or the small page if a file is missing.
-    fn read(folder: &Path) -> Self {
-        let read = |name: &'static str| Some((name, std::fs::read(folder.join(name)).ok()?));
-        let files: Option<Vec<(&'static str, Vec<u8>)>> = NAMES.into_iter().map(read).collect();
-        match files {
-            Some(files) => {
-                Self::new(&files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect::<Vec<_>>())
-            }
-            None => Self::new(SMALL_PAGE),
-        }
-    }
-
-    fn new(files: &[File<'_>]) -> Self {
-        let digest = digest(files);
-        let (pages, others): (Vec<&File<'_>>, Vec<_>) = files.iter().partition(|(name, _)| *name == INDEX);
-        let page: Vec<u8> = pages.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
-        let page = String::from_utf8_lossy(&page).replace(DIGEST, &digest);
-        let file = |(name, bytes): &File<'_>| ConsoleFile {
-            name,
-            bytes: Bytes::copy_from_slice(bytes),
-            gzip: OnceLock::new(),
-        };
-        Self { digest, page: page.into(), files: others.into_iter().map(file).collect() }
-    }
-
-    fn find(&self, name: &str) -> Option<&ConsoleFile> {
-        self.files.iter().find(|file| file.name == name)
-    }
-}
-
-impl ConsoleFile {
-    fn gzip(&self) -> Bytes {
-        let compress = || {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-            // A vector takes every write.
-            let _ = encoder.write_all(&self.bytes);
-            encoder.finish().unwrap_or_default().into()
-        };
-        self.gzip.get_or_init(compress).clone()
-    }
-
-    fn content_type(&self) -> &'static str {
-        match self.name.rsplit('.').next() {
-            Some("js") => "text/javascript; charset=utf-8",
-            Some("css") => "text/css; charset=utf-8",
-            Some("svg") => "image/svg+xml",
-            Some("json") => "application/json",
-            _ => "application/octet-stream",
-        }
-    }
-}
-
-fn digest(files: &[File<'_>]) -> String {
-    let mut hash = Sha256::new();
-    for (name, bytes) in files {
-        hash.update(format!("{name} {}\n", bytes.len()));
-        hash.update(bytes);
-    }
-    hash.finalize().iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// The console that requests get now. A developer's folder is read each time.
 fn current(app: &App) -> Arc<Console> {
@@ -151,8 +46,8 @@ pub(crate) async fn file(State(app): State<Arc<App>>, uri: Uri, headers: HeaderM
     };
     let kind = file.content_type();
     let mut response = if accepts_gzip(&headers) {
-        let compressed = match file.gzip.get() {
-            Some(compressed) => compressed.clone(),
+        let compressed = match file.compressed() {
+            Some(compressed) => compressed,
             None => {
                 let console = Arc::clone(&console);
                 let compress = move || console.find(&name).map(ConsoleFile::gzip).unwrap_or_default();
@@ -183,5 +78,22 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 #[cfg(test)]
-#[path = "assets_tests.rs"]
-mod tests;
+mod tests {
+    use super::accepts_gzip;
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    #[test]
+    fn only_a_client_that_takes_gzip_gets_it() {
+        let accepts = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]);
+            accepts_gzip(&headers)
+        };
+        for yes in ["gzip", "deflate, GZIP;q=0.5, br", "gzip;q=1", "br,gzip"] {
+            assert!(accepts(yes), "{yes}");
+        }
+        for no in ["", "br", "gzip;q=0", "gzip; q=0.0", "*", "gzipped", "identity;q=1"] {
+            assert!(!accepts(no), "{no}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+}

@@ -1,6 +1,7 @@
 //! What the sidecar serves for its own page, the console.
 
 pub(crate) mod assets;
+pub(crate) mod files;
 pub(crate) mod graph;
 pub(crate) mod iterations;
 pub(crate) mod journals;

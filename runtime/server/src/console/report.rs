@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    fn detail(events: &[Value], calls: Value) -> RunDetail {
+    fn detail(events: &[Value], calls: &Value) -> RunDetail {
         let agent = json!({"instance": "local", "nodeId": "agent"});
         let event = |(n, event): (usize, &Value)| json!({"runId": "0197", "seq": n + 1, "at": 1_766_000_000_000_u64 + n as u64, "agent": agent, "event": event});
         let events: Vec<Value> = events.iter().enumerate().map(event).collect();
@@ -324,7 +324,7 @@ mod tests {
              "result": {"success": false, "error": "SAID"}, "durationMs": 3, "tries": 1},
             {"iteration": 2, "callId": "c2", "tool": "mail", "input": {}, "result": null},
         ]);
-        let report = write_report(&detail(&events, calls), &NoAda);
+        let report = write_report(&detail(&events, &calls), &NoAda);
         assert!(!report.contains("SAID") && !report.contains("Ada"), "{report}");
         insta::assert_snapshot!(report);
     }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_report_has_a_limit_and_counts_what_it_leaves_out() {
         let event = json!({"type": "tool_called", "iteration": 1, "tool": "é".repeat(400), "callId": "c1"});
-        let report = write_report(&detail(&vec![event; 6_000], json!([])), &NoAda);
+        let report = write_report(&detail(&vec![event; 6_000], &json!([])), &NoAda);
         assert!(report.len() <= MAX_BYTES && report.len() > MAX_BYTES - 2 * END_BYTES, "{}", report.len());
         assert!(report.ends_with(" more rows are left out, because the report is full.\n"));
     }

@@ -51,13 +51,12 @@ pub(super) fn recount(options: &RecountOptions, settings: &Settings) -> CommandR
     let number = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
     let mut text = format!("{} counted; the sums of {} are new\n", number(runs, "run"), number(days, "day"));
     if unreadable > 0 {
-        text += &format!(
-            "{} could not be counted: `redflow runs` lists damaged ones\n",
-            number(unreadable, "run")
-        );
+        text += &format!("{} not counted: the journal cannot be replayed\n", number(unreadable, "run"));
     }
     if kept_days > 0 {
-        text += &format!("{} stay as they were: some of their runs were removed\n", number(kept_days, "day"));
+        let (verb, whose) = if kept_days == 1 { ("stays", "its") } else { ("stay", "their") };
+        let days = number(kept_days, "day");
+        text += &format!("{days} {verb} as before, because some of {whose} runs were removed\n");
     }
     Ok(print_text(&text))
 }

@@ -1,6 +1,5 @@
-use super::{Console, EMBEDDED, SMALL_PAGE, accepts_gzip, digest};
+use super::{Console, EMBEDDED, SMALL_PAGE, digest};
 use crate::console::names::{INDEX, NAMES};
-use axum::http::{HeaderMap, HeaderValue, header};
 use flate2::read::GzDecoder;
 use pretty_assertions::assert_eq;
 use std::io::Read as _;
@@ -45,19 +44,4 @@ fn gzip_gives_the_same_bytes() {
     assert!(compressed.len() < plain.len());
     // It is compressed once.
     assert_eq!(file.gzip().as_ptr(), compressed.as_ptr());
-}
-
-#[test]
-fn only_a_client_that_takes_gzip_gets_it() {
-    let accepts = |value: &'static str| {
-        let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]);
-        accepts_gzip(&headers)
-    };
-    for yes in ["gzip", "deflate, GZIP;q=0.5, br", "gzip;q=1", "br,gzip"] {
-        assert!(accepts(yes), "{yes}");
-    }
-    for no in ["", "br", "gzip;q=0", "gzip; q=0.0", "*", "gzipped", "identity;q=1"] {
-        assert!(!accepts(no), "{no}");
-    }
-    assert!(!accepts_gzip(&HeaderMap::new()));
 }
