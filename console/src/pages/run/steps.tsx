@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { confidences } from "@redflow/bindings";
-import { api, now, sayFailure, shade } from "../../app.js";
+import { api, sayFailure, shade } from "../../app.js";
 import { environment } from "../../parts/environment.js";
 import { Resolve } from "../../parts/resolve.js";
 import { go } from "../../router.js";
@@ -44,7 +44,7 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
       <Timeline
         environment={environment}
         timeline={timeline}
-        now={now.value}
+        now={Date.now()}
         live={live}
         layout={{
           mode: "wide",
