@@ -237,6 +237,25 @@ test("an unknown run says so, with how to mend it; old pages stay while the side
   await until("away", () => /Away since/.test(text(root)));
 });
 
+test("what could not be read while the sidecar was away is read when it is back", async (t) => {
+  let isAway = true;
+  sidecar();
+  const root = await open(t, "#/settings");
+  await until("the page", () => text(root).includes("No Node-RED is connected."));
+  sidecar({ "GET /api/instances": new Refusal(503, "STOPPING", "The sidecar stops.") });
+  place.value = parsePlace("#/flow");
+  await until("the flow", () => text(root).includes("There is no flow yet."));
+  answerWith((_, path) => (isAway ? new Refusal(503, "STOPPING", "The sidecar stops.") : path.startsWith("/api/stats") ? { from: "2026-01-01", to: "2026-01-01", by: "tool", keys: [], rows: [] } : { tools: [], generation: 1 }));
+  place.value = parsePlace("#/tools");
+  await until("the refusal", () => text(root).includes("STOPPING"));
+  const reads = (): number => requests.filter((request) => request.includes("/api/stats")).length;
+  FakeSocket.all.at(-1)?.break();
+  await until("away", () => /Away since/.test(text(root)));
+  const before = reads();
+  isAway = false;
+  await until("read again", () => reads() > before && text(root).includes("There are no tools yet."));
+});
+
 test("a session that ends shows the sign-in", async (t) => {
   sidecar();
   const root = await open(t, "#/runs");
