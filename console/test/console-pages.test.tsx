@@ -242,9 +242,6 @@ test("what could not be read while the sidecar was away is read when it is back"
   sidecar();
   const root = await open(t, "#/settings");
   await until("the page", () => text(root).includes("No Node-RED is connected."));
-  sidecar({ "GET /api/instances": new Refusal(503, "STOPPING", "The sidecar stops.") });
-  place.value = parsePlace("#/flow");
-  await until("the flow", () => text(root).includes("There is no flow yet."));
   answerWith((_, path) => (isAway ? new Refusal(503, "STOPPING", "The sidecar stops.") : path.startsWith("/api/stats") ? { from: "2026-01-01", to: "2026-01-01", by: "tool", keys: [], rows: [] } : { tools: [], generation: 1 }));
   place.value = parsePlace("#/tools");
   await until("the refusal", () => text(root).includes("STOPPING"));
