@@ -174,6 +174,27 @@ test("a run: hostile names stay text; its words are folded; the replay proves it
   assert.deepEqual(FakeSocket.all.at(-1)?.sent[0], { type: "subscribe", after: "0", runs: [RUN], deltas: true });
 });
 
+test("a running run is drawn as it goes on, with the text that the model writes", async (t) => {
+  const { endedAt: _end, tally: _tally, ...open_ } = summary({ status: "running", name: "Slow" });
+  const answers: Record<string, unknown> = {
+    [`GET /api/runs/${RUN}`]: { summary: open_, events: events(STEPS.slice(0, 2)), calls: [], result: null },
+    [`GET /api/runs/${RUN}/iterations/1`]: { iteration: 1, prompt: { text: "" }, calls: [] },
+  };
+  sidecar(answers);
+  const root = await open(t, `#/runs/${RUN}`);
+  await until("the call", () => text(root).includes("Calling the model"));
+  const socket = FakeSocket.all.at(-1);
+  socket?.deliver({ type: "delta", delta: { runId: RUN, iteration: 1, attempt: 1, text: "I am " } });
+  socket?.deliver({ type: "delta", delta: { runId: RUN, iteration: 1, attempt: 1, text: "writing" } });
+  await until("the text", () => text(root).includes("I am writing"));
+  const [, , answered, finished] = events(STEPS);
+  socket?.deliver({ type: "event", cursor: "1", event: { kind: "run", event: answered } });
+  await until("the answer", () => text(root).includes("Model gives its answer") && !text(root).includes("Calling the model"));
+  answers[`GET /api/runs/${RUN}`] = detail;
+  socket?.deliver({ type: "event", cursor: "2", event: { kind: "run", event: finished } });
+  await until("the end", () => root.querySelector(".facts .status-completed") !== null);
+});
+
 test("a replay that differs shows the line between its neighbours", async (t) => {
   const difference = { line: 4, what: "effect", recorded: "digest aaa", replayed: "digest bbb", message: "The effect differs." };
   sidecar({
@@ -214,6 +235,22 @@ test("an unknown run says so, with how to mend it; old pages stay while the side
   assert.match(text(root), /How to mend it/);
   FakeSocket.all.at(-1)?.break();
   await until("away", () => /Away since/.test(text(root)));
+});
+
+test("what could not be read while the sidecar was away is read when it is back", async (t) => {
+  let isAway = true;
+  sidecar();
+  const root = await open(t, "#/settings");
+  await until("the page", () => text(root).includes("No Node-RED is connected."));
+  answerWith((_, path) => (isAway ? new Refusal(503, "STOPPING", "The sidecar stops.") : path.startsWith("/api/stats") ? { from: "2026-01-01", to: "2026-01-01", by: "tool", keys: [], rows: [] } : { tools: [], generation: 1 }));
+  place.value = parsePlace("#/tools");
+  await until("the refusal", () => text(root).includes("STOPPING"));
+  const reads = (): number => requests.filter((request) => request.includes("/api/stats")).length;
+  FakeSocket.all.at(-1)?.break();
+  await until("away", () => /Away since/.test(text(root)));
+  const before = reads();
+  isAway = false;
+  await until("read again", () => reads() > before && text(root).includes("There are no tools yet."));
 });
 
 test("a session that ends shows the sign-in", async (t) => {

@@ -1,6 +1,7 @@
 // The words and formats that the shared timeline takes from the console.
 
 import { RedflowError } from "@redflow/bindings";
+import { shade } from "../app.js";
 import { formatsIn } from "../timeline/index.js";
 import type { TimelineEnvironment } from "../timeline/index.js";
 import { language, tKey } from "../words.js";
@@ -13,5 +14,6 @@ export const environment: TimelineEnvironment = {
   ),
   describeProblem: (error) =>
     error instanceof RedflowError ? { code: error.code, message: error.message } : { code: "INTERNAL", message: String(error) },
+  isShaded: () => shade.value,
   buttons: { plain: "", primary: "primary" },
 };

@@ -22,6 +22,13 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, keys: read
     );
     return () => stop.abort(new Error("The page has changed."));
   }, [...keys, turn]);
+  const isBack = live.state.value.kind === "open";
+  useEffect(() => {
+    // What could not be read while the sidecar was away is read when it is back.
+    if (isBack && state.error !== undefined) {
+      setTurn((old) => old + 1);
+    }
+  }, [isBack]);
   const again = useCallback(() => setTurn((old) => old + 1), []);
   return { ...state, again };
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { RedflowError } from "@redflow/bindings";
-import { api } from "../app.js";
+import { api, isAway } from "../app.js";
 import { t } from "../words.js";
 import { Advice, Name } from "./text.js";
 
@@ -51,6 +51,10 @@ interface ProblemProps {
 /** A failed request. */
 export function Problem({ error, onRetry }: ProblemProps) {
   const problem = error instanceof RedflowError ? error : undefined;
+  // The banner says it already, and the page reads again when the sidecar is back.
+  if (problem?.code === "SIDECAR_UNREACHABLE" && isAway()) {
+    return null;
+  }
   return (
     <div class="problem" role="alert">
       <p>

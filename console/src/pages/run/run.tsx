@@ -50,6 +50,16 @@ export function addDeltas(written: Written | undefined, items: readonly EventsIt
   return next;
 }
 
+/** The timeline for one drawing. The fold changes its steps in place, and a part with the same step is not drawn again. */
+export function copyTimeline(timeline: RunTimeline): RunTimeline {
+  const steps = timeline.steps.map((step) => ({
+    ...step,
+    ...(step.model === undefined ? {} : { model: { ...step.model } }),
+    tools: step.tools.map((tool) => ({ ...tool })),
+  }));
+  return { ...timeline, steps };
+}
+
 function Run({ params, query }: PageProps) {
   const id = params["id"] ?? "";
   const [detail, setDetail] = useState<RunDetail | undefined>();
@@ -69,7 +79,7 @@ function Run({ params, query }: PageProps) {
   const show = (read: RunDetail): void => {
     setDetail(read);
     setSummary(read.summary);
-    setTimeline({ ...applyEvents(fold.current, read.events) });
+    setTimeline(copyTimeline(applyEvents(fold.current, read.events)));
   };
   useLive(
     {
@@ -82,7 +92,7 @@ function Run({ params, query }: PageProps) {
         if (events.length === 0) {
           return;
         }
-        setTimeline({ ...applyEvents(fold.current, events) });
+        setTimeline(copyTimeline(applyEvents(fold.current, events)));
         setSummary((old) => (old === undefined ? old : events.reduce(applyEvent, old)));
         if (events.some(({ event }) => CHANGES.includes(event.type))) {
           api.client.run(id).then(show, (error: unknown) => (readFailure.value = error));

@@ -1,9 +1,9 @@
 // The steps of a run: the shared timeline as a waterfall, the questions of a run that waits, and its confidence.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { confidences } from "@redflow/bindings";
-import { api, now, sayFailure, shade } from "../../app.js";
+import { api, sayFailure, shade } from "../../app.js";
 import { environment } from "../../parts/environment.js";
 import { Resolve } from "../../parts/resolve.js";
 import { go } from "../../router.js";
@@ -30,7 +30,14 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
       api.tree(runId).then(({ runs }) => setChildRuns(runs), sayFailure);
     }
   }, [runId, children, status]);
-  const isElsewhere = "iteration" in selection && selection.iteration !== chosen;
+  const before = useRef(chosen);
+  useEffect(() => {
+    // The keys and the address choose iterations too.
+    if (before.current !== 0 && before.current !== chosen && !("iteration" in selection && selection.iteration === chosen)) {
+      setSelection({ is: "iteration", iteration: chosen });
+    }
+    before.current = chosen;
+  }, [chosen]);
   const choose = (next: Selection): void => {
     setSelection(next);
     if ("iteration" in next) {
@@ -44,12 +51,12 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
       <Timeline
         environment={environment}
         timeline={timeline}
-        now={now.value}
+        now={Date.now()}
         live={live}
         layout={{
           mode: "wide",
           childRuns,
-          chosen: isElsewhere ? { is: "iteration", iteration: chosen } : selection,
+          chosen: selection,
           onChoose: choose,
           onOpenRun: (run) => go(["runs", run.runId]),
         }}
