@@ -1,13 +1,16 @@
-//! Flow files: reading, resolving and checking.
+//! Flow files: reading, resolving, checking and drawing.
 
 use super::{Outcome, Target};
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
-use redflow_flow::{CheckOptions, check_bytes};
+use redflow_flow::{CheckOptions, check_bytes, draw_flow};
 use redflow_testkit::hostile;
 use serde_json::json;
 use std::collections::BTreeSet;
+
+/// The most bytes of a drawing.
+const MAX_DRAWING: usize = 4 * 1024 * 1024;
 
 pub(super) struct FlowFile;
 
@@ -23,6 +26,7 @@ impl Target for FlowFile {
     }
 
     fn run(&self, input: &[u8]) -> Outcome {
+        let mut drawn = 0;
         let [strict, redflow] = [Profile::Strict, Profile::Redflow].map(|profile| {
             let options = CheckOptions {
                 profile,
@@ -35,10 +39,18 @@ impl Target for FlowFile {
                 env: &|name| (name == "HOME").then(|| "home".to_owned()),
             };
             match check_bytes(input, &options) {
-                Ok(checked) => (true, codes(&checked.report)),
+                Ok(checked) => {
+                    let size = draw_flow(&checked.flow, &checked.report, None)
+                        .map_or(0, |graph| json!(graph).to_string().len());
+                    drawn = drawn.max(size);
+                    (true, codes(&checked.report))
+                }
                 Err(report) => (false, codes(&report)),
             }
         });
+        if drawn > MAX_DRAWING {
+            return Err(format!("the drawing of the flow has {drawn} bytes"));
+        }
         if !strict.0 && strict.1.is_empty() {
             return Err("the flow is refused without a reason".to_owned());
         }

@@ -1,8 +1,9 @@
-//! Journal files: reading, replaying and resuming.
+//! Journal files: reading, replaying, resuming, and one iteration.
 
 use super::{Outcome, Target};
+use redflow_contract::console::TEXT_BYTES;
 use redflow_contract::replay::{Difference, ReplayReport};
-use redflow_strategies::{read_journal, replay, strategies};
+use redflow_strategies::{iteration_detail, read_journal, replay, strategies};
 
 pub(super) struct JournalFile {
     recorded: Vec<Vec<u8>>,
@@ -37,6 +38,8 @@ impl Target for JournalFile {
         let what =
             |found: Option<&Difference>| found.map(|found| format!("{:?}", found.what)).unwrap_or_default();
         let read = read_journal(input);
+        // An iteration of a hostile journal can be read, or is missing.
+        let _ = iteration_detail(input, 1, TEXT_BYTES);
         Ok(format!(
             "{equal} {complete} {} {} {}",
             what(difference.as_ref()),

@@ -16,7 +16,7 @@ use redflow_node_red::{ProxyError, ProxyRequest, ProxyResponse};
 use std::sync::Arc;
 
 /// First segments of the paths that are never forwarded.
-const OWN_SEGMENTS: [&str; 13] = [
+const OWN_SEGMENTS: [&str; 14] = [
     "api",
     "internal",
     "events",
@@ -26,6 +26,7 @@ const OWN_SEGMENTS: [&str; 13] = [
     "metrics",
     "openapi.json",
     "sign-in",
+    "console",
     "agent-core",
     "azure-openai",
     "chat-node",

@@ -29,32 +29,51 @@ pub(crate) async fn graph(
         }
     }
     let slot = app.work_slots.computation(&caller.name).await?;
-    let flow = deployed_flow(&app, &instance)?;
+    let source = FlowSource::find(&app, &instance)?;
     let limits = app.settings.flow_limits;
-    let draw = move || draw_deployed(&flow, tab.as_ref(), &limits).map(|graph| json(200, &graph));
+    let draw = move || {
+        let graph = draw_deployed(&source.into_flow(), tab.as_ref(), &limits)?;
+        Ok(json(200, &graph))
+    };
     slot.run_blocking(draw).await?.0
 }
 
-fn deployed_flow(app: &App, instance: &InstanceId) -> Result<DeployedFlow, Problem> {
-    if *instance == InstanceId::local() {
-        let active = app.active_flow();
-        return Ok(DeployedFlow { report: Arc::new(full_report(&active)), nodes: active.nodes });
-    }
-    let found = app.bridge.all().into_iter().find(|known| known.id == *instance);
-    found.and_then(|known| known.flow()).ok_or_else(|| {
-        let text = "There is no flow of a Node-RED `{}` here. /api/instances lists the Node-REDs.";
-        Problem::new(ApiCode::NotFound, text.replace("{}", &printable(instance.as_str())))
-    })
+/// Who owns the flow.
+enum FlowSource {
+    Sidecar(ActiveFlow),
+    NodeRed(DeployedFlow),
 }
 
-/// The report with the problems of agents that the checker does not find, such as a missing key.
-fn full_report(active: &ActiveFlow) -> CheckReport {
-    let mut report = CheckReport::clone(&active.report);
-    for problem in active.agents().flat_map(|agent| &agent.problems) {
-        if !report.diagnostics.contains(problem) {
-            report.diagnostics.push(problem.clone());
+impl FlowSource {
+    fn find(app: &App, instance: &InstanceId) -> Result<Self, Problem> {
+        if *instance == InstanceId::local() {
+            return Ok(Self::Sidecar(app.active_flow()));
+        }
+        let found = app.bridge.all().into_iter().find(|known| known.id == *instance);
+        found.and_then(|known| known.flow()).map(Self::NodeRed).ok_or_else(|| {
+            let name = printable(instance.as_str());
+            let text =
+                format!("There is no flow of a Node-RED `{name}`. /api/instances lists the Node-REDs.");
+            Problem::new(ApiCode::NotFound, text)
+        })
+    }
+
+    fn into_flow(self) -> DeployedFlow {
+        match self {
+            Self::Sidecar(active) => {
+                DeployedFlow { report: Arc::new(full_report(&active)), nodes: active.nodes }
+            }
+            Self::NodeRed(flow) => flow,
         }
     }
+}
+
+/// The report with the problems of agents that cannot be built, such as a missing key. Such an agent has one problem.
+fn full_report(active: &ActiveFlow) -> CheckReport {
+    let mut report = CheckReport::clone(&active.report);
+    let first = active.agents().filter_map(|agent| agent.problems.first());
+    let unbuilt: Vec<_> = first.filter(|problem| !report.diagnostics.contains(problem)).cloned().collect();
+    report.diagnostics.splice(0..0, unbuilt);
     report
 }
 

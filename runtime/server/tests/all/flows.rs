@@ -170,7 +170,10 @@ async fn draws_the_active_flow_by_tabs() {
     nodes.push(json!({"id": "second", "type": "tab", "label": "Second"}));
     nodes.push(
         json!({"id": "alone", "type": "agent-core", "z": "second", "strategy": "react", "maxIterations": 5,
-        "allowedTools": [], "stopConditions": [], "debug": false, "wires": [["key"], [], [], [], []]}),
+        "allowedTools": ["sums"], "stopConditions": [], "debug": false, "wires": [["key"], ["sums"], [], [], []]}),
+    );
+    nodes.push(
+        json!({"id": "sums", "type": "calculator-tool", "z": "second", "toolName": "sums", "wires": [["alone"]]}),
     );
     nodes.push(
         json!({"id": "key", "type": "openai-model", "z": "second", "model": "gpt", "wires": [["alone"]]}),
@@ -184,10 +187,14 @@ async fn draws_the_active_flow_by_tabs() {
     let model = json!({"from": "agent", "port": 0, "to": "model", "kind": "model"});
     assert!(graph["wires"].as_array().unwrap().contains(&model), "{graph}");
     assert_eq!((&graph["omitted"], &graph["omittedParts"]), (&json!(0), &json!(0)));
+    // A missing key is known only when the model is built.
     let second = sidecar.get("/api/flows/graph?tab=second&instance=local").await.ok(200);
-    let codes: Vec<&Value> =
-        second["diagnostics"].as_array().unwrap().iter().map(|problem| &problem["code"]).collect();
-    assert!(!codes.is_empty() && codes.iter().all(|code| code.is_string()), "{second}");
+    let problem = &second["diagnostics"][0];
+    assert_eq!(
+        (&problem["code"], &problem["node"]["id"]),
+        (&json!("MODEL_KEY_MISSING"), &json!("key")),
+        "{second}"
+    );
     for unknown in ["tab=none", "tab=", "tab=%00", "instance=elsewhere", "instance="] {
         sidecar.get(&format!("/api/flows/graph?{unknown}")).await.refused(404, "NOT_FOUND");
     }

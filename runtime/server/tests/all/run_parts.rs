@@ -68,6 +68,8 @@ async fn shows_the_iterations_of_a_run_that_waits_or_failed() {
     assert_eq!((&call["callId"], call.get("result")), (&waiting["waiting"]["callId"], None), "{detail}");
     assert!(call["input"]["text"].as_str().unwrap().contains("6 * 7"), "{detail}");
     assert!(detail["answer"]["text"].is_string() && call.get("success").is_none(), "{detail}");
+    let report = sidecar.get(&format!("/api/runs/{}/report", id(&waiting))).await;
+    assert!(String::from_utf8(report.body).unwrap().contains("| waits for the outcome of | `act` |"));
     let sidecar = TestSidecar::start(flow_of("no JSON")).await;
     let failed = start_run(&sidecar, "?").await;
     assert_eq!(failed["status"], "failed");
@@ -162,6 +164,8 @@ async fn shows_the_intact_part_of_a_damaged_run() {
     let second = whole.lines().position(|line| line.contains("tool_returned")).unwrap();
     damage(&sidecar, "tool_returned");
     assert_eq!(sidecar.get(&path).await.ok(200)["summary"]["status"], "damaged");
+    // The row alone does not show it.
+    assert_eq!(sidecar.get(&format!("{path}?only=summary")).await.ok(200)["status"], "completed");
     sidecar.get(&format!("{path}/journal")).await.refused(500, "DATA_CORRUPT");
     let page = sidecar.get(&format!("{path}/journal?from=1")).await.ok(200);
     assert_eq!(page["problem"]["code"], "DATA_CORRUPT");

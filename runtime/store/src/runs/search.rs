@@ -122,6 +122,7 @@ impl Search {
         let code = filter.code.map(|code| code.as_str().to_owned());
         filters.extend(code.map(|code| format!("+code = {}", push(&mut params, code))));
         filters.extend((filter.roots && has_parents).then(|| "+parent IS NULL".to_owned()));
+        filters.extend(filter.statuses.as_deref().and_then(stored_statuses));
         let skips_rows = !filters.is_empty() || filter.statuses.is_some();
         Self { order, base, filters, params, base_params, skips_rows }
     }
@@ -140,6 +141,17 @@ impl Search {
         self.base.append(&mut self.filters);
         (format!("{}ORDER BY {}", whole(&self.base), self.order.columns()), self.params)
     }
+}
+
+/// A condition on the stored status; none if any row may be damaged.
+fn stored_statuses(statuses: &[RunStatus]) -> Option<String> {
+    let stored = statuses.iter().map(|status| match status {
+        RunStatus::Damaged => None,
+        RunStatus::Interrupted => Some(RunStatus::Running.as_str()),
+        other => Some(other.as_str()),
+    });
+    let stored = stored.collect::<Option<Vec<_>>>()?.join("', '");
+    Some(format!("+status IN ('{stored}')"))
 }
 
 fn whole(conditions: &[String]) -> String {

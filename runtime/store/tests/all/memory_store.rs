@@ -4,7 +4,7 @@ use crate::kit::{
     deliver_run, finish_run, first_batch, id, new_run, opening_lines, start_run, synced_batch, text,
 };
 use redflow_contract::run::RunStatus;
-use redflow_ports::{Batch, NewRun, RunStore};
+use redflow_ports::{Batch, NewRun, RunReader as _, RunStore};
 use redflow_store::{MemoryStore, RunFilter};
 use std::task::{Context, Poll, Waker};
 
@@ -25,6 +25,8 @@ async fn finished_runs_are_limited() {
     deliver_run(&store, "c", 1).await;
     assert_eq!(ids(&store, &RunFilter::default()), ["c", "b", "open"]);
     assert!(store.load(&id("a")).await.unwrap().is_none());
+    assert_eq!(store.summary(&id("a")).await.unwrap(), None);
+    assert_eq!(store.summary(&id("b")).await.unwrap().as_ref(), store.list(&RunFilter::default()).get(1));
     assert_eq!(store.find_by_cause("cause").await.unwrap(), None);
     // The run was removed, and its journal fails.
     journal.append(crate::kit::synced_batch(&["x"])).await.unwrap_err();
