@@ -165,6 +165,8 @@ test("a run: hostile names stay text; its words are folded; the replay proves it
   assert.equal(root.querySelectorAll("img, script").length, 0);
   assert.match(text(root), /⟨202E⟩evil/);
   assert.equal(text(root).includes("the answer"), false);
+  await until("what to try next", () => /Ask again.*Break a wire.*Use it in Node-RED/s.test(text(root)));
+  assert.equal(root.querySelector<HTMLAnchorElement>('a[href="#/check?from=active"]')?.textContent, "Check");
   const press = (name: string): void => [...root.querySelectorAll<HTMLElement>("button")].find((button) => button.textContent?.trim() === name)?.click();
   press("Show what was said");
   await until("the answer", () => text(root).includes("the answer"));
