@@ -28,6 +28,13 @@ export interface Interest {
   take(items: readonly EventsItem[]): void;
 }
 
+/** What a page without events needs: to know that the sidecar is away, or that the session has ended. */
+const WATCH: Interest = {
+  types: ["deployed"],
+  read: async () => undefined,
+  take: () => undefined,
+};
+
 export type LiveState =
   | { kind: "connecting" }
   | { kind: "open" }
@@ -50,6 +57,7 @@ export class Live {
   readonly state = signal<LiveState>({ kind: "connecting" });
   readonly #host: LiveHost;
   #interest: Interest | undefined;
+  #watchers = 0;
   #stop: AbortController | undefined;
   #cursor: string | undefined;
   #held: EventsItem[] = [];
@@ -65,22 +73,31 @@ export class Live {
 
   /** Connects for a page. Returns how to end that. */
   follow(interest: Interest): () => void {
-    this.#interest = interest;
-    this.#cursor = undefined;
-    this.#open();
+    this.#connect(interest);
     return () => {
       if (this.#interest === interest) {
-        this.#interest = undefined;
-        this.#close();
+        this.#connect(this.#watchers > 0 ? WATCH : undefined);
+      }
+    };
+  }
+
+  /** Stays connected also while no page needs events. Returns how to end that. */
+  watch(): () => void {
+    this.#watchers += 1;
+    if (this.#interest === undefined) {
+      this.#connect(WATCH);
+    }
+    return () => {
+      this.#watchers -= 1;
+      if (this.#watchers === 0 && this.#interest === WATCH) {
+        this.#connect(undefined);
       }
     };
   }
 
   /** Tries again now. */
   retry(): void {
-    if (this.#interest !== undefined) {
-      this.#open();
-    }
+    this.#open();
   }
 
   /** Tells that the page is visible or hidden. A page that stays hidden is disconnected, and resumed where it was. */
@@ -97,9 +114,15 @@ export class Live {
     }
   }
 
+  #connect(interest: Interest | undefined): void {
+    this.#interest = interest;
+    this.#cursor = undefined;
+    this.#open();
+  }
+
   #open(): void {
     this.#close();
-    if (this.#isHidden) {
+    if (this.#isHidden || this.#interest === undefined) {
       return;
     }
     const stop = new AbortController();

@@ -62,6 +62,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
     event.preventDefault();
     main.current?.focus();
   };
+  useEffect(() => live.watch(), []);
   useEffect(() => {
     if (waitingCount.value === undefined && features.includes("inbox")) {
       // The number in the menu. Without it the menu is still of use.

@@ -165,6 +165,8 @@ test("a run: hostile names stay text; its words are folded; the replay proves it
   assert.equal(root.querySelectorAll("img, script").length, 0);
   assert.match(text(root), /⟨202E⟩evil/);
   assert.equal(text(root).includes("the answer"), false);
+  await until("what to try next", () => /Ask again.*Break a wire.*Use it in Node-RED/s.test(text(root)));
+  assert.equal(root.querySelector<HTMLAnchorElement>('a[href="#/check?from=active"]')?.textContent, "Check");
   const press = (name: string): void => [...root.querySelectorAll<HTMLElement>("button")].find((button) => button.textContent?.trim() === name)?.click();
   press("Show what was said");
   await until("the answer", () => text(root).includes("the answer"));
@@ -210,6 +212,22 @@ test("a replay that differs shows the line between its neighbours", async (t) =>
   assert.equal(root.querySelector(".difference li[aria-current]")?.textContent, "line four");
   assert.deepEqual([root.querySelector("del")?.textContent, root.querySelector("ins")?.textContent], ["aaa", "bbb"]);
   assert.ok(requests.includes(`GET /api/runs/${RUN}/journal?from=3&lines=3`));
+});
+
+test("a run that waits is answered in the inbox", async (t) => {
+  const { endedAt: _end, tally: _tally, ...waits } = summary({ status: "waiting", name: "Buyer" });
+  const call = { callId: "c1", tool: "pay", iteration: 1, askedAt: 2_000, input: { amount: 5 } };
+  const answers: Record<string, unknown> = { "GET /api/runs": { runs: [{ ...waits, waiting: call }] }, [`POST /api/runs/${RUN}/resolve`]: waits };
+  sidecar(answers);
+  const root = await open(t, "#/inbox");
+  await until("the question", () => text(root).includes("Did the call of pay happen?"));
+  assert.match(root.querySelector("nav .count")?.textContent ?? "", /^1/);
+  root.querySelector<HTMLInputElement>("input[type=radio][value=notDone]")?.click();
+  await until("the button", () => root.querySelector<HTMLButtonElement>("form button[type=submit]")?.disabled === false);
+  answers["GET /api/runs"] = { runs: [] };
+  root.querySelector("form.redflow-resolve")?.dispatchEvent(new window.Event("submit", { bubbles: true, cancelable: true }));
+  await until("answered", () => text(root).includes("No run waits for a person."));
+  assert.ok(requests.includes(`POST /api/runs/${RUN}/resolve`));
 });
 
 test("the list is live: a run that ends changes its row, and a run that begins is read", async (t) => {
@@ -259,6 +277,22 @@ test("a session that ends shows the sign-in", async (t) => {
   await until("the page", () => text(root).includes("No runs yet."));
   FakeSocket.all.at(-1)?.deliver({ type: "closing", code: "UNAUTHORIZED", message: "The session has ended." });
   await until("sign-in", () => root.querySelector("input[type=password]") !== null);
+});
+
+test("a page without events also sees that the sidecar is away and that the session ends", async (t) => {
+  sidecar();
+  const root = await open(t, "#/runs");
+  await until("the list", () => text(root).includes("No runs yet."));
+  place.value = parsePlace("#/models");
+  await until("the models", () => text(root).includes("The flow has no model."));
+  const connected = (): FakeSocket[] => FakeSocket.all.filter(({ isClosed, sent }) => !isClosed && sent.length > 0);
+  await until("one socket", () => connected().length === 1);
+  connected()[0]?.break();
+  await until("away", () => /Away since/.test(text(root)));
+  await until("back", () => connected().length === 1 && !/Away since/.test(text(root)));
+  connected()[0]?.deliver({ type: "closing", code: "UNAUTHORIZED", message: "The session has ended." });
+  await until("sign-in", () => root.querySelector("input[type=password]") !== null);
+  assert.equal(connected().length, 0);
 });
 
 test("what the scopes do not allow is off, and names the scope", async (t) => {
