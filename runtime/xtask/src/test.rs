@@ -20,6 +20,7 @@ const NODE_STEPS: &[(&str, NodeStep)] = &[
     ("palette", |root| test_package(root, "node-red-bridge")),
     ("console tests", |root| test_package(root, "console")),
     ("browser", |root| run_in_browser(root, "test")),
+    ("console in a browser", |root| run_in_browser(root, "test:console")),
     ("editor", |root| run_in_browser(root, "test:editor")),
 ];
 

@@ -26,6 +26,7 @@ const TYPES: &[(&str, &str)] = sources![
     "index.ts",
     "platform.ts",
     "sse.ts",
+    "timeline.ts",
     "types.ts",
 ];
 

@@ -26,7 +26,10 @@ async fn finished_runs_are_limited() {
     assert_eq!(ids(&store, &RunFilter::default()), ["c", "b", "open"]);
     assert!(store.load(&id("a")).await.unwrap().is_none());
     assert_eq!(store.summary(&id("a")).await.unwrap(), None);
-    assert_eq!(store.summary(&id("b")).await.unwrap().as_ref(), store.list(&RunFilter::default()).get(1));
+    assert_eq!(
+        store.summary(&id("b")).await.unwrap().as_ref(),
+        store.list(&RunFilter::default()).runs.get(1)
+    );
     assert_eq!(store.find_by_cause("cause").await.unwrap(), None);
     // The run was removed, and its journal fails.
     journal.append(crate::kit::synced_batch(&["x"])).await.unwrap_err();

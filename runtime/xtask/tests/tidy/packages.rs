@@ -24,7 +24,7 @@ const ALLOWED: &[&str] = &[
 
 /// Licences of npm packages that only build or test: no release contains them.
 const ALLOWED_FOR_DEVELOPMENT: &[&str] =
-    &["0BSD", "Artistic-2.0", "BlueOak-1.0.0", "CC-BY-3.0", "CC0-1.0", "Python-2.0", "Unlicense"];
+    &["0BSD", "Artistic-2.0", "BlueOak-1.0.0", "CC-BY-3.0", "CC0-1.0", "MPL-2.0", "Python-2.0", "Unlicense"];
 
 /// npm packages whose lock entry has no licence, with the licence that their own files state.
 const REVIEWED: &[(&str, &str)] = &[
