@@ -2,7 +2,7 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ export async function startConsole() {
     await new Promise((resolve, reject) => {
       const timeout = setTimeout(() => reject(new Error(`redflow serve does not listen:\n${log}`)), TIMEOUT_MS);
       child.on("error", reject);
-      child.on("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
+      child.once("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
       child.stderr.setEncoding("utf8").on("data", (text) => {
         log += text;
         const found = /listening on http:\/\/(127\.0\.0\.1:\d+)/.exec(log.slice(begin));
@@ -79,9 +79,25 @@ export async function startConsole() {
     log: () => log,
     data,
     /** A new token with these scopes. */
-    tokenWith: (name, ...scopes) => cli("token", "add", name, ...scopes.flatMap((scope) => ["--scope", scope])),
+    tokenWith: async (name, ...scopes) => (await request("POST", "/api/tokens", { name, scopes })).json.token,
     /** The path of a link that signs a browser in. */
     signInPath: async () => (await request("POST", "/api/sign-in-codes")).json.path,
+    /** Changes the first byte of a text in the store, while no sidecar runs. */
+    changeByte: async (text) => {
+      // After a clean end, all is in this file.
+      const exited = once(child, "exit");
+      child.kill("SIGTERM");
+      await exited;
+      const file = join(data, "redflow.db");
+      const bytes = readFileSync(file);
+      const place = bytes.indexOf(text);
+      if (place < 0) {
+        throw new Error(`${text} is not in the file`);
+      }
+      bytes[place] += 1;
+      writeFileSync(file, bytes);
+      await start();
+    },
     /** Waits until a run has this status. */
     untilStatus: (run, status) =>
       eventually(`${run} is ${status}`, async () => (await request("GET", `/api/runs/${run}`)).json.summary?.status === status),

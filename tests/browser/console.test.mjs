@@ -1,0 +1,35 @@
+// The console in a browser, with the real sidecar.
+
+import { after, before, test } from "node:test";
+
+import * as access from "./console/access.mjs";
+import { startConsole } from "./console/fixture.mjs";
+import * as look from "./console/look.mjs";
+import * as runs from "./console/runs.mjs";
+import { launch } from "./kit/chromium.mjs";
+
+const SCENARIOS = {
+  "a signed-in browser sees a run and its proof": runs.proof,
+  "a changed byte of a journal is the first difference": runs.difference,
+  "lists are filtered by the address and cancelled together": runs.filters,
+  "a call with an unknown outcome is resolved in the inbox": runs.inbox,
+  "a page survives a killed sidecar": runs.restart,
+  "untrusted texts stay text": look.hostile,
+  "every page without barriers": look.barriers,
+  "a page below a path of a proxy": access.belowPath,
+  "each scope may do what its buttons say": access.scopes,
+  "pictures for the documentation": look.pictures,
+};
+
+let [browser, console] = [];
+before(async () => {
+  [browser, console] = [await launch(), await startConsole()];
+});
+after(async () => {
+  await browser?.close();
+  await console?.stop();
+});
+
+for (const [name, scenario] of Object.entries(SCENARIOS)) {
+  test(name, (t) => scenario(t, browser, console));
+}
