@@ -22,7 +22,7 @@ interface StepsProps {
 }
 
 export function Steps({ summary, timeline, written, chosen, onChoose, onChange }: StepsProps) {
-  const [selection, setSelection] = useState<Selection>({ is: "run" });
+  const [selection, setSelection] = useState<Selection>(chosen === 0 ? { is: "run" } : { is: "iteration", iteration: chosen });
   const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
   const { runId, children = 0, status } = summary;
   useEffect(() => {
@@ -33,7 +33,7 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
   const before = useRef(chosen);
   useEffect(() => {
     // The keys and the address choose iterations too.
-    if (before.current !== 0 && before.current !== chosen && !("iteration" in selection && selection.iteration === chosen)) {
+    if (before.current !== chosen && !("iteration" in selection && selection.iteration === chosen)) {
       setSelection({ is: "iteration", iteration: chosen });
     }
     before.current = chosen;
