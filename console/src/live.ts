@@ -66,6 +66,8 @@ export class Live {
   #timer: number | undefined;
   #hiddenTimer: number | undefined;
   #isHidden = false;
+  /** Whether the page of this interest was read at least once. */
+  #wasRead = false;
 
   constructor(host: LiveHost) {
     this.#host = host;
@@ -117,6 +119,7 @@ export class Live {
   #connect(interest: Interest | undefined): void {
     this.#interest = interest;
     this.#cursor = undefined;
+    this.#wasRead = false;
     this.#open();
   }
 
@@ -173,6 +176,10 @@ export class Live {
           void this.#read(interest, signal);
         } else if (state.state === "waiting") {
           this.#setAway(state.error, state.delayMs);
+          // A proxy without sockets still lets the page be read.
+          if (!this.#wasRead) {
+            void this.#read(interest, signal);
+          }
         }
       },
     };
@@ -217,6 +224,7 @@ export class Live {
 
   async #read(interest: Interest, signal: AbortSignal): Promise<void> {
     this.#isReading = true;
+    this.#wasRead = true;
     try {
       do {
         this.#mustReadAgain = false;

@@ -107,6 +107,18 @@ test("events wait while the page is read; with too many the page is read again",
   assert.ok((seen.items[0]?.length ?? 0) < MAX_HELD);
 });
 
+test("a page without a socket is read once", async (t) => {
+  const { seen, follow, socket, live } = connect(t);
+  follow();
+  for (let count = 1; count <= 3; count += 1) {
+    (await socket(count)).break();
+  }
+  await until("the page is read", () => seen.reads === 1);
+  assert.equal(live.state.value.kind, "away");
+  (await socket(4)).deliver(hello("0"));
+  await until("it is read again with a socket", () => seen.reads === 2);
+});
+
 test("a lost connection shows since when; the next one resumes after the last event and reads again", async (t) => {
   const { seen, follow, socket, live, pass } = connect(t);
   follow();
