@@ -10,8 +10,11 @@ const agent = (id, name, x, y, wires, more = {}) => ({
 });
 
 const model = (id, y, agent, replies) => ({
-  ...{ id, type: "scripted-model", name: `Model of ${agent}`, ...at("desk", 420, y), delayMs: 0, replies, wires: [[agent]] },
+  ...{ id, type: "scripted-model", name: `Model of ${agent}`, ...at("desk", 420, y), delayMs: 40, replies, wires: [[agent]] },
 });
+
+/** The price of an answer of the AI Agent's model. */
+const usage = { inputTokens: 210, outputTokens: 36, cost: 0.0042 };
 
 const call = (tool, input, confidence) => ({ action: "tool", tool, input, confidence });
 const final = (message, confidence = 0.9) => ({ action: "final", message, confidence });
@@ -33,8 +36,8 @@ export function nodes(post) {
     {
       ...{ id: "letters-model", type: "scripted-model", name: "Writer", ...at("desk", 420, 300), delayMs: 0, wires: [[]] },
       replies: [
-        { text: "I post it.", toolCalls: [{ name: "http_request", arguments: { url: `${post}/letter`, method: "POST", body: "Dear Ada" } }] },
-        "It is posted.",
+        { text: "I post it.", toolCalls: [{ name: "http_request", arguments: { url: `${post}/letter`, method: "POST", body: "Dear Ada" } }], usage },
+        { text: "It is posted.", toolCalls: [], usage },
       ],
     },
     {

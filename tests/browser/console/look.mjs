@@ -53,6 +53,8 @@ export async function hostile(t, browser, console) {
 
 export async function pictures(t, browser, console) {
   const run = await console.ask("sums", "What is 6 times 7, halved?");
+  const letter = await console.ask("letters", "Write to Ada");
+  await console.untilStatus(letter, "waiting");
   mkdirSync(PICTURES, { recursive: true });
   const { page, main, go, check } = await openPage(t, browser, console);
   for (const [name, hash] of [["home", "#/"], ["runs", "#/runs"], ["run", `#/runs/${run}`], ["flow", "#/flow"], ["usage", "#/usage"]]) {

@@ -15,8 +15,8 @@ export async function openPage(t, browser, console, { token, path = "", ...optio
   const [problems, foreign] = [[], []];
   page.on("pageerror", (error) => problems.push(error.stack ?? error.message));
   page.on("console", (message) => {
-    // A request that the server refuses is a problem of the page only if it says so.
-    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) {
+    // The browser itself reports refused requests and sockets; they are a problem of the page only if it says so.
+    if (message.type() === "error" && !/^(Failed to load resource|WebSocket connection to)/.test(message.text())) {
       problems.push(message.text());
     }
   });
