@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn skips_the_steps_that_need_node_without_it() {
         let steps = node_steps(&root(), NodeJs::Missing);
-        assert_eq!(steps.len(), 7);
+        assert_eq!(steps.len(), 8);
         assert!(steps.iter().all(|(_, outcome)| matches!(outcome, Outcome::Skipped(_))), "{steps:?}");
     }
 }
