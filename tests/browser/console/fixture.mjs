@@ -63,8 +63,9 @@ export async function startConsole() {
   const url = () => `http://${listen}`;
   /** A request with a token, not through the browser. */
   const request = async (method, path, body, by = token) => {
-    const headers = { authorization: `Bearer ${by}`, ...(body === undefined ? {} : { "content-type": "application/json" }) };
-    const response = await fetch(url() + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const authorization = `Bearer ${by}`;
+    const content = body === undefined ? { headers: { authorization } } : { headers: { authorization, "content-type": "application/json" }, body: JSON.stringify(body) };
+    const response = await fetch(url() + path, { method, ...content });
     const text = await response.text();
     return { status: response.status, json: text === "" ? undefined : JSON.parse(text) };
   };
