@@ -14,7 +14,8 @@ import { nodes } from "./flow.mjs";
 /** Prices, so that runs have a cost. */
 const CONFIG = '[prices."*"]\ninput = 1000\noutput = 10000\n';
 
-const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_|_API_KEY$/.test(name)));
+/** The tests' environment without what sets the sidecar up, except the folder of a console that is being written. */
+const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_(?!CONSOLE$)|_API_KEY$/.test(name)));
 
 /** A server that breaks every connection off, so that the outcome of a call is unknown. */
 async function brokenPost() {
