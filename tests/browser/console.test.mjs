@@ -4,8 +4,10 @@ import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
 import { startConsole } from "./console/fixture.mjs";
+import * as keyboard from "./console/keyboard.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
+import * as walk from "./console/walk.mjs";
 import { launch } from "./kit/chromium.mjs";
 
 const SCENARIOS = {
@@ -16,6 +18,14 @@ const SCENARIOS = {
   "a page survives a killed sidecar": runs.restart,
   "untrusted texts stay text": look.hostile,
   "every page without barriers": look.barriers,
+  "Tab reaches every control, and its focus is seen": walk.everyControl,
+  "controls are large enough to touch": walk.targets,
+  "lists by keyboard": keyboard.lists,
+  "a run by keyboard": keyboard.run,
+  "runs that wait, by keyboard": keyboard.waits,
+  "flows and checks by keyboard": keyboard.flow,
+  "usage, models and tools by keyboard": keyboard.rest,
+  "settings by keyboard, and letters that can be off": keyboard.settings,
   "a page below a path of a proxy": access.belowPath,
   "each scope may do what its buttons say": access.scopes,
   "pictures for the documentation": look.pictures,
