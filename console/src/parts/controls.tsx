@@ -213,7 +213,8 @@ export function Sheet({ label, isOpen, onClose, children }: SheetProps) {
     const sheet = box.current;
     sheet?.focus({ preventScroll: true });
     return () => {
-      if (sheet?.contains(document.activeElement) === true) {
+      // The browser drops the focus of what is removed.
+      if (document.activeElement === document.body || sheet?.contains(document.activeElement) === true) {
         before.focus();
       }
     };

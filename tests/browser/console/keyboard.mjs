@@ -13,6 +13,8 @@ async function download(page, press) {
   return { name: file.suggestedFilename(), text: await readFile(await file.path(), "utf8") };
 }
 
+const menuLink = (page, name) => page.getByRole("navigation").getByRole("link", { name, exact: true });
+
 const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
 
 export async function lists(t, browser, console) {
@@ -213,7 +215,7 @@ export async function flow(t, browser, console) {
   await main.getByRole("heading", { level: 1, name: "Sums" }).waitFor();
   await isFocused(main);
   // Check: paste, both profiles, the report, a file.
-  await activate(page.getByRole("link", { name: "Check" }));
+  await activate(menuLink(page, "Check"));
   await isFocused(main);
   await press("/");
   await isFocused(main.getByLabel("The flow as JSON"));
@@ -228,7 +230,7 @@ export async function flow(t, browser, console) {
   await isFocused(copy);
   const file = main.getByLabel("Choose a file");
   await tabTo(file);
-  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), press("Enter")]);
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), press(" ")]);
   await chooser.setFiles({ name: "flow.json", mimeType: "application/json", buffer: Buffer.from("[]") });
   await main.getByText("No errors.").waitFor();
   await check();
@@ -247,14 +249,14 @@ export async function rest(t, browser, console) {
   const csv = await download(page, () => press("Enter"));
   assert.match(csv.name, /^redflow-model-.*\.csv$/);
   // Models.
-  await activate(page.getByRole("link", { name: "Models" }));
+  await activate(menuLink(page, "Models"));
   const card = main.getByRole("article").first();
   const test = card.getByRole("button");
   await activate(test);
   await card.getByRole("status").getByText(/./).first().waitFor();
   await isFocused(test);
   // Tools.
-  await activate(page.getByRole("link", { name: "Tools" }));
+  await activate(menuLink(page, "Tools"));
   await main.locator("[data-entry]").first().waitFor();
   await press("/");
   await type("calcul");
@@ -287,8 +289,9 @@ export async function settings(t, browser, console) {
   await activate(letters, " ");
   const state = () => page.evaluate(() => [location.href, localStorage.getItem("redflow.shade"), document.querySelector("dialog") !== null, document.activeElement?.outerHTML.slice(0, 80)]);
   for (const name of ["Runs", "Tools"]) {
-    await activate(page.getByRole("link", { name, exact: true }));
+    await activate(menuLink(page, name));
     await main.locator("[data-entry]").first().waitFor();
+    await isFocused(main);
     const before = await state();
     for (const key of ["?", "/", "j", "k", "h", "[", "]", "1", "2", "3", "4", "g", "r", "g", "i"]) {
       await press(key);
@@ -299,7 +302,7 @@ export async function settings(t, browser, console) {
   await holdsFocus("aside");
   await press("Escape");
   await main.locator("aside").waitFor({ state: "detached" });
-  await activate(page.getByRole("link", { name: "Settings" }));
+  await activate(menuLink(page, "Settings"));
   await activate(letters, " ");
   await press("h");
   await eventually("h hides the words again", () => page.evaluate(() => localStorage.getItem("redflow.shade") === "on"));
@@ -320,6 +323,7 @@ export async function settings(t, browser, console) {
   await holdsFocus();
   const remove = main.getByRole("button", { name: "Remove the token by-keyboard" });
   await activate(remove);
+  await holdsFocus("dialog");
   await press("Escape");
   await isFocused(remove);
   await press("Enter");
@@ -329,6 +333,7 @@ export async function settings(t, browser, console) {
   const letIn = main.getByRole("button", { name: "Let a browser in" });
   await activate(letIn);
   await dialog.getByText(/sign-in\?code=/).waitFor();
+  await holdsFocus("dialog");
   await press("Escape");
   await isFocused(letIn);
   // Out and in again: the page is where it was.

@@ -13,7 +13,7 @@ import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, filterOf, mergeFirstPage, requestOf, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, filterOf, hasStatus, mergeFirstPage, requestOf, runEvents } from "./list.js";
 
 /** The rows of one request. */
 const PAGE_ROWS = 100;
@@ -90,12 +90,9 @@ function Runs({ query }: PageProps) {
       take: (items) => {
         const changed = applyEvents(shown.current ?? [], runEvents(items), filter);
         setRows(changed.rows);
-        if (changed.begun.length === 0) {
-          return;
-        }
-        if (isAtRest.current) {
+        if (isAtRest.current && (changed.begun.length > 0 || changed.rows.some((row) => !hasStatus(filter, row.status)))) {
           refreshSoon();
-        } else {
+        } else if (changed.begun.length > 0) {
           setFresh((old) => new Set([...old, ...changed.begun]));
         }
       },
