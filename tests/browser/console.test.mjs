@@ -7,6 +7,7 @@ import { startConsole } from "./console/fixture.mjs";
 import * as keyboard from "./console/keyboard.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
+import * as scopes from "./console/scopes.mjs";
 import * as walk from "./console/walk.mjs";
 import { launch } from "./kit/chromium.mjs";
 
@@ -27,7 +28,7 @@ const SCENARIOS = {
   "usage, models and tools by keyboard": keyboard.rest,
   "settings by keyboard, and letters that can be off": keyboard.settings,
   "a page below a path of a proxy": access.belowPath,
-  "each scope may do what its buttons say": access.scopes,
+  "each scope may do what its buttons say": scopes.scopes,
   "pictures for the documentation": look.pictures,
 };
 
