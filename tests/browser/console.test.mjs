@@ -8,6 +8,7 @@ import * as keyboard from "./console/keyboard.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
 import * as scopes from "./console/scopes.mjs";
+import * as sessions from "./console/sessions.mjs";
 import * as walk from "./console/walk.mjs";
 import { launch } from "./kit/chromium.mjs";
 
@@ -29,6 +30,11 @@ const SCENARIOS = {
   "settings by keyboard, and letters that can be off": keyboard.settings,
   "a page below a path of a proxy": access.belowPath,
   "each scope may do what its buttons say": scopes.scopes,
+  "an ended session: the sign-in, then the page where it was": sessions.ended,
+  "two tabs see what the other one does": sessions.twoTabs,
+  "a hidden tab is disconnected, and resumed where it was": sessions.hidden,
+  "a page whose console was updated says so": sessions.updated,
+  "forced colours and less motion": sessions.displays,
   "pictures for the documentation": look.pictures,
 };
 
