@@ -3,11 +3,11 @@
 const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex='0']";
 
 /** How long a part of the page has to set the focus by itself, as a dialog or a new page does. */
-export const PATIENCE_MS = 50;
+const PATIENCE_MS = 50;
 
-/** The first control in an element that can take the focus. */
-function firstControl(element: Element): HTMLElement | undefined {
-  return [...element.querySelectorAll<HTMLElement>(CONTROLS)].find((control) => !control.matches(":disabled") && control.getClientRects().length > 0);
+/** Whether an element can have the focus. */
+function isUsable(element: Element): boolean {
+  return element.isConnected && !element.matches(":disabled") && element.getClientRects().length > 0;
 }
 
 /** Gives the focus to the nearest place that still exists: a neighbour of the control that has gone, else the page. */
@@ -15,16 +15,24 @@ export function keepFocus(document: Document): void {
   let focused: Element | undefined;
   let ancestors: Element[] = [];
   let timer: number | undefined;
-  const isLost = (): boolean => focused !== undefined && (!focused.isConnected || focused.matches(":disabled")) && (document.activeElement === document.body || document.activeElement === focused);
   const restore = (): void => {
     timer = undefined;
-    if (!isLost()) {
+    if (focused === undefined || (document.activeElement !== document.body && document.activeElement !== focused)) {
+      return;
+    }
+    if (isUsable(focused)) {
+      // The user has left it.
+      focused = document.activeElement === focused ? focused : undefined;
       return;
     }
     const main = document.querySelector("main");
-    const inside = ancestors.filter((one) => one.isConnected && one !== main && main?.contains(one));
-    const target = inside.map(firstControl).find((control) => control !== undefined) ?? main;
-    target?.focus();
+    const near = ancestors.filter((one) => one !== main && main?.contains(one));
+    const controls = near.map((one) => [...one.querySelectorAll<HTMLElement>(CONTROLS)].find(isUsable));
+    const target = controls.find((control) => control !== undefined) ?? main;
+    target?.focus({ preventScroll: target === main });
+  };
+  const checkSoon = (): void => {
+    timer ??= window.setTimeout(restore, PATIENCE_MS);
   };
   document.addEventListener("focusin", ({ target }) => {
     focused = target as Element;
@@ -33,9 +41,6 @@ export function keepFocus(document: Document): void {
       ancestors.push(one);
     }
   });
-  new MutationObserver(() => {
-    if (timer === undefined && isLost()) {
-      timer = window.setTimeout(restore, PATIENCE_MS);
-    }
-  }).observe(document.body, { childList: true, subtree: true, attributeFilter: ["disabled"] });
+  document.addEventListener("focusout", checkSoon);
+  new MutationObserver(checkSoon).observe(document.body, { childList: true, subtree: true, attributeFilter: ["class", "disabled"] });
 }

@@ -23,6 +23,7 @@ const SCENARIOS = {
   "Tab reaches every control, and its focus is seen": walk.everyControl,
   "controls are large enough to touch": walk.targets,
   "lists by keyboard": keyboard.lists,
+  "narrow pages by keyboard": keyboard.sheets,
   "a run by keyboard": keyboard.run,
   "runs that wait, by keyboard": keyboard.waits,
   "flows and checks by keyboard": keyboard.flow,

@@ -84,6 +84,50 @@ export async function lists(t, browser, console) {
   await check();
 }
 
+export async function sheets(t, browser, console) {
+  const start = () => console.request("POST", "/api/runs", { node: "prose", payload: "One of many" });
+  const [first] = await Promise.all(Array.from({ length: 30 }, start));
+  await console.untilStatus(first.json.runs[0].runId, "failed");
+  const { page, main, tabTo, activate, press, holdsFocus, isFocused, check } = await openByKeyboard(t, browser, console, {
+    ...{ path: "#/runs", viewport: { width: 360, height: 400 } },
+  });
+  // A row that is scrolled out of sight keeps the focus, and the list stays where it is.
+  const rows = main.getByRole("table", { name: "Runs" });
+  await rows.getByRole("link").first().waitFor();
+  await press("j");
+  const link = rows.locator("[data-entry]:focus");
+  const href = await link.getAttribute("href");
+  const scrolled = () => rows.evaluate(({ scrollTop }) => scrollTop);
+  for (let pages = 0; pages < 4; pages += 1) {
+    const before = await scrolled();
+    await press("PageDown");
+    await eventually("the list is scrolled", async () => (await scrolled()) > before);
+  }
+  await page.waitForTimeout(200);
+  assert.equal(await link.getAttribute("href"), href);
+  assert.ok((await scrolled()) > 600, "the list stays");
+  // The menu.
+  await activate(page.getByRole("button", { name: "Menu" }));
+  await activate(menuLink(page, "Runs"));
+  await activate(menuLink(page, "Home"));
+  await isFocused(main);
+  assert.ok(!(await menuLink(page, "Home").isVisible()), "the menu is closed");
+  // The step is a sheet.
+  const id = await console.ask("sums", "On a phone");
+  await page.evaluate((id) => (location.hash = `#/runs/${id}`), id);
+  const tree = main.getByRole("tree");
+  const sheet = main.locator("aside");
+  await tabTo(tree);
+  for (const close of [() => press("Escape"), () => activate(sheet.getByRole("button", { name: "Close" }))]) {
+    await press("ArrowUp");
+    await sheet.getByRole("heading", { level: 2 }).waitFor();
+    await close();
+    await sheet.waitFor({ state: "hidden" });
+    await holdsFocus("main [role=tree]");
+  }
+  await check();
+}
+
 export async function run(t, browser, console) {
   const id = await console.ask("sums", "Steps by keyboard");
   const { page, main, tabTo, activate, press, holdsFocus, isFocused, check } = await openByKeyboard(t, browser, console, { path: `#/runs/${id}` });
