@@ -19,14 +19,16 @@ export async function openByKeyboard(t, browser, console, options = {}) {
   const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
   /** Describes the focused element. */
   const focus = () => page.evaluate(() => document.activeElement?.outerHTML.slice(0, 200));
-  /** Presses Tab until an element has the focus. */
+  /** Presses Tab, or Shift and Tab, until an element has the focus. */
   const tabTo = async (locator) => {
     await locator.waitFor({ state: "attached" });
+    const element = await locator.elementHandle();
+    const isBefore = await element.evaluate((one) => (one.compareDocumentPosition(document.activeElement) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0);
     for (let count = 0; count < MAX_TABS; count += 1) {
-      if (await isFocused(locator)) {
+      if (await element.evaluate((one) => one === document.activeElement)) {
         return;
       }
-      await page.keyboard.press("Tab");
+      await page.keyboard.press(isBefore ? "Shift+Tab" : "Tab");
     }
     throw new Error(`Tab does not reach ${locator}; the focus is at ${await focus()}`);
   };
