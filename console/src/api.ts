@@ -42,7 +42,7 @@ export class Api {
   /** `onSignedOut` is called when the session has ended, whatever was requested. */
   constructor(url: string, onSignedOut: () => void) {
     const fetch: TransportOptions["fetch"] = async (address, init) => {
-      const response = await globalThis.fetch(address, init as RequestInit);
+      const response = await globalThis.fetch(address, init);
       if (response.status === 401) {
         onSignedOut();
       }

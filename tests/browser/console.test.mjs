@@ -21,7 +21,7 @@ const SCENARIOS = {
   "untrusted texts stay text": look.hostile,
   "every page without barriers": look.barriers,
   "Tab reaches every control, and its focus is seen": walk.everyControl,
-  "controls are large enough to touch": walk.targets,
+  "controls of a narrow page are large enough to touch": walk.narrowTargets,
   "lists by keyboard": keyboard.lists,
   "narrow pages by keyboard": keyboard.sheets,
   "a run by keyboard": keyboard.run,

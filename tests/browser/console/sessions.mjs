@@ -23,13 +23,13 @@ export async function ended(t, browser, console) {
   /** What a page does when its token was removed. */
   const cases = [
     // It reads another page.
-    { path: "#/runs?status=completed", ready: "[data-entry]", act: (page) => page.getByRole("link", { name: "Tools" }).click(), then: [/#\/tools$/, "Tools"] },
+    { path: "#/runs?status=completed", ready: "[data-entry]", act: (page) => page.getByRole("link", { name: "Tools" }).click(), is: [/#\/tools$/, "Tools"] },
     // It acts.
-    { path: `#/runs/${run}?tab=journal`, ready: "details", act: (page) => page.getByRole("button", { name: "Replay" }).click(), then: [new RegExp(`#/runs/${run}\\?tab=journal$`), "Sums"] },
+    { path: `#/runs/${run}?tab=journal`, ready: "details", act: (page) => page.getByRole("button", { name: "Replay" }).click(), is: [new RegExp(`#/runs/${run}\\?tab=journal$`), "Sums"] },
     // It is loaded again.
-    { path: "#/usage?by=model", ready: ".plot", act: (page) => page.reload(), then: [/#\/usage\?by=model$/, "Usage"] },
+    { path: "#/usage?by=model", ready: ".plot", act: (page) => page.reload(), is: [/#\/usage\?by=model$/, "Usage"] },
   ];
-  for (const [index, { path, ready, act, then: [address, name] }] of cases.entries()) {
+  for (const [index, { path, ready, act, is: [address, name] }] of cases.entries()) {
     const token = await console.tokenWith(`removed-${index}`, "run");
     const { page, check } = await openPage(t, browser, console, { token, path });
     await page.getByRole("main").locator(ready).first().waitFor();
@@ -114,7 +114,8 @@ export async function hidden(t, browser, console) {
   await page.goto(`${console.url()}${await console.signInPath()}#/runs`);
   const links = page.getByRole("main").locator("[data-entry]");
   await links.first().waitFor();
-  const count = await links.count();
+  const count = async () => Number(await page.getByRole("table", { name: "Runs" }).getAttribute("aria-rowcount"));
+  const before = await count();
   const open = () => sockets.filter(({ isClosed }) => !isClosed);
   await eventually("one socket is open", () => open().length === 1);
   const last = await console.ask("sums", "Seen, so that there is a cursor");
@@ -127,7 +128,7 @@ export async function hidden(t, browser, console) {
   const meanwhile = await console.ask("sums", "While it is hidden");
   await setHidden(false);
   await page.locator(`a[href="#/runs/${meanwhile}"]`).waitFor();
-  assert.equal(await links.count(), count + 2, "nothing is missing or doubled");
+  assert.equal(await count(), before + 2, "nothing is missing or doubled");
   // Resumed at the cursor: the new socket brings what happened without one.
   await eventually("the missed event comes", () => open()[0]?.received.includes(meanwhile));
 }
