@@ -97,7 +97,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
             const isHere = own === (path[0] ?? "");
             return (
               <li key={page.feature}>
-                <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined}>
+                <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined} onClick={() => setMenuOpen(false)}>
                   {t(page.title)}
                   {page.feature === "inbox" && (waitingCount.value ?? 0) > 0 ? <Waiting count={waitingCount.value ?? 0} /> : null}
                 </a>
