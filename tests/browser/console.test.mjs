@@ -3,6 +3,7 @@
 import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
+import * as displays from "./console/displays.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as keyboard from "./console/keyboard.mjs";
 import * as look from "./console/look.mjs";
@@ -35,7 +36,7 @@ const SCENARIOS = {
   "two tabs see what the other one does": sessions.twoTabs,
   "a hidden tab is disconnected, and resumed where it was": sessions.hidden,
   "a page whose console was updated says so": sessions.updated,
-  "forced colours and less motion": sessions.displays,
+  "forced colours and less motion": displays.forcedColours,
   "pictures for the documentation": look.pictures,
 };
 

@@ -45,7 +45,7 @@ export function hasStatus({ status }: RunQuery, of: RunStatus): boolean {
 export function mayContain({ status, agent, instance, prefix, code }: RunQuery, { agent: by, runId }: RunEvent): boolean {
   return (
     code === undefined &&
-    (status === undefined || status.split(",").includes("running")) &&
+    hasStatus({ status }, "running") &&
     (agent === undefined || agent === by.nodeId) &&
     (instance === undefined || instance === by.instance) &&
     (prefix === undefined || runId.startsWith(prefix))
