@@ -3,6 +3,7 @@
 import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
+import * as controls from "./console/controls.mjs";
 import * as displays from "./console/displays.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as keyboard from "./console/keyboard.mjs";
@@ -10,7 +11,6 @@ import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
 import * as scopes from "./console/scopes.mjs";
 import * as sessions from "./console/sessions.mjs";
-import * as walk from "./console/walk.mjs";
 import { launch } from "./kit/chromium.mjs";
 
 const SCENARIOS = {
@@ -21,8 +21,8 @@ const SCENARIOS = {
   "a page survives a killed sidecar": runs.restart,
   "untrusted texts stay text": look.hostile,
   "every page without barriers": look.barriers,
-  "Tab reaches every control, and its focus is seen": walk.everyControl,
-  "controls of a narrow page are large enough to touch": walk.narrowTargets,
+  "Tab reaches every control, and its focus is seen": controls.everyControl,
+  "controls of a narrow page are large enough to touch": controls.narrowTargets,
   "lists by keyboard": keyboard.lists,
   "narrow pages by keyboard": keyboard.sheets,
   "a run by keyboard": keyboard.run,
