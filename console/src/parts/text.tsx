@@ -35,6 +35,11 @@ export function Name({ text, fallback }: { text: string; fallback?: string }) {
   return <bdi class="name">{shown}</bdi>;
 }
 
+/** A sentence with words of strangers, such as an error text. */
+export function Words({ text }: { text: string }) {
+  return <bdi>{showInvisible(cut(text, MAX_TEXT))}</bdi>;
+}
+
 /** Words of a person, a model or a tool. Hidden under the shade. `onFull` reads the whole of a text that the sidecar cut. */
 export function Quote({ text, label, onFull }: { text: CutText | string; label: string; onFull?: (() => void) | undefined }) {
   const [isWhole, setWhole] = useState(false);
@@ -69,6 +74,17 @@ export function Quote({ text, label, onFull }: { text: CutText | string; label: 
         </footer>
       )}
     </section>
+  );
+}
+
+/** The button that shows folded words. */
+export function Unfold({ onUnfold }: { onUnfold: () => void }) {
+  return (
+    <p>
+      <button type="button" onClick={onUnfold}>
+        {t("shade.show")}
+      </button>
+    </p>
   );
 }
 
