@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { EventsItem, RunEvent, RunEventKind, RunSummary } from "@redflow/bindings";
-import { MAX_ROWS, appendPage, applyEvent, applyEvents, filterOf, linesOf, requestOf, rowsBelow, runEvents } from "../src/pages/runs/list.js";
+import { MAX_ROWS, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "../src/pages/runs/list.js";
 
 const run = (id: number, more: Partial<RunSummary> = {}): RunSummary => ({
   runId: `r${String(id).padStart(6, "0")}`,
@@ -67,12 +67,13 @@ test("a new first page replaces its part of the list; nothing is doubled or lost
   assert.equal(rowsBelow(many.toReversed(), [run(MAX_ROWS), run(MAX_ROWS - 1)])?.length, MAX_ROWS - 2);
 });
 
-test("a run that is shown below its parent is not shown again", () => {
+test("a run can stand by itself and below its parent", () => {
   const rows = [run(3), run(2), run(1)];
   const child = { run: run(3), depth: 1 };
   assert.deepEqual(linesOf(rows, new Map()).length, 3);
   const lines = linesOf(rows, new Map([[run(1).runId, { runs: [child], next: run(3).runId }]]));
-  assert.deepEqual(lines, [{ run: run(2), depth: 0 }, { run: run(1), depth: 0 }, child, { moreOf: run(1).runId, next: run(3).runId }]);
+  assert.deepEqual(lines.slice(2), [{ run: run(1), depth: 0 }, child, { moreOf: run(1).runId, next: run(3).runId }]);
+  assert.equal(new Set(lines.map(keyOfLine)).size, 5);
 });
 
 test("takes only events of runs", () => {

@@ -4,6 +4,8 @@ import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
 import { startConsole } from "./console/fixture.mjs";
+import { startLarge } from "./console/large.mjs";
+import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
 import { launch } from "./kit/chromium.mjs";
@@ -11,7 +13,7 @@ import { launch } from "./kit/chromium.mjs";
 const SCENARIOS = {
   "a signed-in browser sees a run and its proof": runs.proof,
   "a changed byte of a journal is the first difference": runs.difference,
-  "lists are filtered by the address and cancelled together": runs.filters,
+  "one key filters a list; what is filtered is cancelled together": lists.quickFilters,
   "a call with an unknown outcome is resolved in the inbox": runs.inbox,
   "a page survives a killed sidecar": runs.restart,
   "untrusted texts stay text": look.hostile,
@@ -21,15 +23,27 @@ const SCENARIOS = {
   "pictures for the documentation": look.pictures,
 };
 
-let [browser, console] = [];
+/** With more runs, texts and nodes than a page shows at once. */
+const LARGE_SCENARIOS = {
+  "a list is read and drawn page by page": lists.pages,
+  "a search that stops says so and goes on": lists.searchedTo,
+  "new rows wait while a user reads": lists.newRows,
+  "child runs open in their place": lists.children,
+};
+
+let [browser, console, large] = [];
 before(async () => {
-  [browser, console] = [await launch(), await startConsole()];
+  [browser, console, large] = await Promise.all([launch(), startConsole(), startLarge()]);
 });
 after(async () => {
   await browser?.close();
   await console?.stop();
+  await large?.stop();
 });
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   test(name, (t) => scenario(t, browser, console));
+}
+for (const [name, scenario] of Object.entries(LARGE_SCENARIOS)) {
+  test(name, (t) => scenario(t, browser, large));
 }

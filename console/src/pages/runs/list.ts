@@ -108,15 +108,17 @@ export interface Opened {
 /** A run of the list, or the place after the descendants that were read. */
 export type Line = { run: RunSummary; depth: number } | { moreOf: RunId; next: RunId };
 
-/** The lines of the list. A run that is shown below its parent is not shown again. */
+/** The lines of the list. */
 export function linesOf(rows: readonly RunSummary[], opened: ReadonlyMap<RunId, Opened>): Line[] {
-  const below = new Set(rows.flatMap(({ runId }) => opened.get(runId)?.runs.map(({ run }) => run.runId) ?? []));
-  return rows
-    .filter(({ runId }) => !below.has(runId))
-    .flatMap((run): Line[] => {
-      const { runs = [], next } = opened.get(run.runId) ?? {};
-      return [{ run, depth: 0 }, ...runs, ...(next === undefined ? [] : [{ moreOf: run.runId, next }])];
-    });
+  return rows.flatMap((run): Line[] => {
+    const { runs = [], next } = opened.get(run.runId) ?? {};
+    return [{ run, depth: 0 }, ...runs, ...(next === undefined ? [] : [{ moreOf: run.runId, next }])];
+  });
+}
+
+/** The key of a line. A run can stand in the list by itself and below its parent. */
+export function keyOfLine(line: Line): string {
+  return "run" in line ? `${line.depth} ${line.run.runId}` : `more ${line.moreOf}`;
 }
 
 /** The run events among the items. */

@@ -14,7 +14,7 @@ import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, linesOf, requestOf, rowsBelow, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
 
 /** The rows of one request. */
@@ -173,7 +173,7 @@ function Runs({ query }: PageProps) {
           label={t("runs")}
           rows={lines}
           columns={columns({ opened, onToggle: toggleChildren, onMore: readChildren })}
-          keyOf={(line) => ("run" in line ? line.run.runId : `more ${line.moreOf}`)}
+          keyOf={keyOfLine}
           turn={turn}
           onEnd={() => (searchedTo === undefined ? void readNext() : undefined)}
           onRest={(rest) => {
