@@ -3,11 +3,13 @@
 import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
+import * as bounds from "./console/bounds.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import { startLarge } from "./console/large.mjs";
 import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
+import * as waterfall from "./console/waterfall.mjs";
 import { launch } from "./kit/chromium.mjs";
 
 const SCENARIOS = {
@@ -29,6 +31,13 @@ const LARGE_SCENARIOS = {
   "a search that stops says so and goes on": lists.searchedTo,
   "new rows wait while a user reads": lists.newRows,
   "child runs open in their place": lists.children,
+  "a waterfall always fits and reaches the end": waterfall.longRun,
+  "a journal is read page by page": waterfall.longJournal,
+  "a long text is cut and can be read whole": bounds.texts,
+  "a large answer of a model is shown, a larger one is refused": bounds.largeAnswer,
+  "a flow with too many nodes is a list": bounds.flows,
+  "tables and files of usage have the sums of the sidecar": bounds.sums,
+  "the first page says what it leaves out": bounds.home,
 };
 
 let [browser, console, large] = [];

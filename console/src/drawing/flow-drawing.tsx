@@ -23,12 +23,13 @@ interface FlowDrawingProps {
 export function FlowDrawing(props: FlowDrawingProps) {
   const { graph } = props;
   const isTooLarge = graph.nodes.length > MAX_DRAWN || graph.omitted > 0;
-  const [isList, setList] = useState(isTooLarge);
+  const [isListWanted, setListWanted] = useState(false);
+  const isList = isTooLarge || isListWanted;
   const [zoom, setZoom] = useState(2);
   return (
     <div class="flow-view">
       <div class="buttons" role="toolbar" aria-label={t("flow.view")}>
-        <button type="button" aria-pressed={isList} disabled={isTooLarge} onClick={() => setList(!isList)}>
+        <button type="button" aria-pressed={isList} disabled={isTooLarge} onClick={() => setListWanted(!isListWanted)}>
           {t("flow.list")}
         </button>
         {isList ? null : (

@@ -83,6 +83,8 @@ export async function startConsole(flowOf = nodes) {
     start,
     log: () => log,
     data,
+    /** The whole journal of a run. */
+    journal: async (run) => (await fetch(`${url()}/api/runs/${run}/journal`, { headers: { authorization: `Bearer ${token}` } })).text(),
     /** A new token with these scopes. */
     tokenWith: async (name, ...scopes) => (await request("POST", "/api/tokens", { name, scopes })).json.token,
     /** The path of a link that signs a browser in. */
