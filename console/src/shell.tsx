@@ -140,7 +140,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
 function Waiting({ count }: { count: number }) {
   return (
     <span class="count">
-      {count}
+      {count >= MOST_WAITING ? `${MOST_WAITING}+` : count}
       <span class="unseen"> {tOf("status", "waiting")}</span>
     </span>
   );
