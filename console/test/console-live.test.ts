@@ -24,6 +24,9 @@ function connect(t: { after: (act: () => void) => void }) {
       return ids;
     },
     clearTimeout: (timer) => void timers.delete(timer),
+    allTypes: [],
+    onItems: () => undefined,
+    onOpen: () => undefined,
     onSignedOut: () => (seen.signedOut += 1),
     onFailure: (error) => seen.failures.push(error),
   });
@@ -39,7 +42,7 @@ function connect(t: { after: (act: () => void) => void }) {
   let finishRead: (() => void) | undefined;
   const follow = (isHeld = false) => {
     const stop = live.follow({
-      types: ["run_started"],
+      types: ["memory_cleared"],
       read: async () => {
         seen.reads += 1;
         if (isHeld) {
@@ -74,7 +77,7 @@ test("reads after hello, then takes the events after its cursor, at most one del
   assert.equal(first.url, "ws://sidecar.test/mount/events");
   first.deliver(hello("7"));
   await until("the page is read", () => seen.reads === 1);
-  assert.deepEqual(first.sent, [{ type: "subscribe", after: "7", types: ["run_started"] }]);
+  assert.deepEqual(first.sent, [{ type: "subscribe", after: "7", types: ["memory_cleared"] }]);
   assert.equal(live.state.value.kind, "open");
   first.deliver(event("8"));
   first.deliver(event("9"));
