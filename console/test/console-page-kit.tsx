@@ -56,6 +56,9 @@ export const sidecar = (more: Record<string, unknown> = {}) =>
     return empty[key];
   });
 
+/** What the sidecar says of itself to each socket. */
+export const greeting = { version: "9.9.9" };
+
 /** Opens the console at an address, and greets its sockets. */
 export async function open(t: { after: (act: () => void) => void }, fragment: string): Promise<HTMLElement> {
   const root = document.body.appendChild(document.createElement("div"));
@@ -67,7 +70,7 @@ export async function open(t: { after: (act: () => void) => void }, fragment: st
   const greeter = setInterval(() => {
     for (const socket of FakeSocket.all) {
       if (socket.sent.length === 0 && !socket.isClosed) {
-        socket.deliver({ type: "hello", version: "9.9.9", cursor: "0" });
+        socket.deliver({ type: "hello", ...greeting, cursor: "0" });
       }
     }
   }, 5);
@@ -79,6 +82,7 @@ export async function open(t: { after: (act: () => void) => void }, fragment: st
     toasts.value = [];
     waiting.value.value = undefined;
     isUpdated.value = false;
+    greeting.version = "9.9.9";
   });
   render(<Shell />, root);
   await readSession();

@@ -52,7 +52,9 @@ export function useLive(options: Interest, keys: readonly unknown[]): LivePage {
       ...events,
       read: async (signal, hasMissed) => {
         await latest.current.read(signal, hasMissed);
-        readFailure.value = undefined;
+        if (!signal.aborted) {
+          readFailure.value = undefined;
+        }
       },
       take: (items) => latest.current.take(items),
     };
