@@ -18,7 +18,7 @@ import { Transport, pathSegment } from "../../bindings/src/http.js";
 import type { CallOptions, TransportOptions } from "../../bindings/src/http.js";
 
 /** The runs of one page of a tree. */
-const TREE_RUNS = 500;
+const TREE_RUNS = 50;
 
 /** Selects runs. All values are those of the address. */
 export interface RunQuery {
@@ -64,8 +64,8 @@ export class Api {
     return this.#transport.json({ ...options, path: "/api/runs", query: { ...query } });
   }
 
-  tree(id: RunId, after?: RunId): Promise<RunTree> {
-    return this.#transport.json({ path: `/api/runs/${pathSegment(id)}/tree`, query: { after, limit: TREE_RUNS } });
+  tree(id: RunId, after?: RunId, options?: CallOptions): Promise<RunTree> {
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/tree`, query: { after, limit: TREE_RUNS } });
   }
 
   stats(from: string, to: string, by: StatsBy, options?: CallOptions): Promise<Stats> {

@@ -55,18 +55,23 @@ test("texts of strangers stay text: no element, no link, no invisible mark", (t)
   assert.equal(showInvisible("a\r\n\tb\u200bc\u061c"), "a\n\tb⟨200B⟩c⟨061C⟩");
 });
 
-test("a long text is cut between characters, and shown whole on demand", async (t) => {
+test("a long text is shown part by part, and read whole on demand", async (t) => {
   assert.equal(cut("a😀b", 2), "a…");
   assert.equal(cut("a😀b", 3), "a😀…");
   assert.equal(cut("abc", 3), "abc");
   let asked = 0;
-  const root = draw(t, <Quote text={{ text: "x".repeat(MAX_TEXT + 5), bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
-  assert.equal(root.querySelector("pre")?.textContent?.length, MAX_TEXT + 1);
+  const root = draw(t, <Quote text={{ text: `${"x".repeat(MAX_TEXT - 1)}😀end`, bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
+  // No character is cut in two.
+  assert.equal(root.querySelector("pre")?.textContent, "x".repeat(MAX_TEXT - 1));
+  assert.match(root.textContent ?? "", /Characters 1 to 19,999 of 20,004\./);
   assert.match(root.textContent ?? "", /The whole text has 4\.2 MB/);
-  const [, whole, full] = root.querySelectorAll("button");
-  whole?.click();
+  const [, before, next, last, full] = root.querySelectorAll("button");
+  next?.click();
+  await until("the next part", () => root.querySelector("pre")?.textContent === "😀end");
+  assert.ok(next?.disabled && last?.disabled);
+  before?.click();
+  await until("the first part", () => root.querySelector("pre")?.textContent === "x".repeat(MAX_TEXT - 1));
   full?.click();
-  await until("the whole text", () => root.querySelector("pre")?.textContent?.length === MAX_TEXT + 5);
   assert.equal(asked, 1);
 });
 

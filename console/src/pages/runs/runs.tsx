@@ -1,8 +1,9 @@
 // The runs: filtered by the address, live, newest first.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunId, RunSummary, TreeRun } from "@redflow/bindings";
-import { api, now, say, sayFailure, waitingCount } from "../../app.js";
+import type { RunEvent, RunId, RunSummary } from "@redflow/bindings";
+import { api, now, say, sayFailure } from "../../app.js";
 import { addKeys } from "../../keys.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page, PageProps } from "../../page.js";
@@ -13,12 +14,15 @@ import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, filterOf, hasStatus, mergeFirstPage, requestOf, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
+import type { Line, Opened } from "./list.js";
 
 /** The rows of one request. */
 const PAGE_ROWS = 100;
 /** The least time between two reads of the first page while runs begin. */
 const REFRESH_MS = 1_000;
+/** The most new runs that are counted while the reader is not at the top. */
+const MAX_FRESH = 200;
 /** The most runs that one click cancels. */
 const MAX_CANCELLED = 1_000;
 /** The cancellations that are sent at the same time. */
@@ -35,106 +39,111 @@ const QUICK: readonly { key: string; name: string; status: string }[] = [
   { key: "4", name: "failed", status: "failed" },
 ];
 
-interface Line {
-  run: RunSummary;
-  depth: number;
+/** The rows that were read, and how to get more. */
+interface List {
+  rows: readonly RunSummary[];
+  next: RunId | undefined;
+  searchedTo: number | undefined;
 }
 
 function Runs({ query }: PageProps) {
   const filter = filterOf(query);
   const key = JSON.stringify(filter);
-  const [rows, setRows] = useState<readonly RunSummary[] | undefined>();
-  const [next, setNext] = useState<RunId | undefined>();
-  const [searchedTo, setSearchedTo] = useState<number | undefined>();
-  const [fresh, setFresh] = useState<ReadonlySet<string>>(new Set());
-  const [children, setChildren] = useState<ReadonlyMap<RunId, readonly TreeRun[]>>(new Map());
+  const [list, setList] = useState<List | undefined>();
+  const [fresh, setFresh] = useState(0);
+  const [opened, setOpened] = useState<ReadonlyMap<RunId, Opened>>(new Map());
   const [isCancelling, setCancelling] = useState(false);
-  const isAtRest = useRef(true);
-  const isReading = useRef(false);
-  const shown = useRef(rows);
-  shown.current = rows;
-
-  const readFirst = async (signal?: AbortSignal): Promise<void> => {
-    const page = await api.runs({ ...requestOf(filter, Date.now()), limit: PAGE_ROWS }, signal === undefined ? {} : { signal });
-    const known = shown.current ?? [];
-    const isOnly = known.length <= PAGE_ROWS;
-    setRows(mergeFirstPage(known, page.runs, page.next === undefined || isOnly));
-    if (isOnly) {
-      setNext(page.next);
-      setSearchedTo(page.searchedTo);
-    }
-    setFresh(new Set());
-  };
-
-  const timer = useRef<number | undefined>(undefined);
-  const refreshSoon = (): void => {
-    timer.current ??= window.setTimeout(() => {
-      timer.current = undefined;
-      readFirst().catch(sayFailure);
-    }, REFRESH_MS);
+  const [isAtRest, setAtRest] = useState(true);
+  const [turn, setTurn] = useState(0);
+  const atRest = useRef(true);
+  /** Whether rows may have come or gone since the list was read at rest. */
+  const isDue = useRef(false);
+  const latest = useRef(list);
+  const show = (changed: List | undefined): void => {
+    latest.current = changed;
+    setList(changed);
   };
 
   useEffect(() => {
-    setRows(undefined);
-    setChildren(new Map());
-    return () => {
-      window.clearTimeout(timer.current);
-      timer.current = undefined;
-    };
+    show(undefined);
+    setOpened(new Map());
+    setFresh(0);
   }, [key]);
 
-  useLive(
+  const { refresh, load } = useLive(
     {
       types: LIST_TYPES,
-      read: readFirst,
+      read: async (signal, hasMissed) => {
+        const known = latest.current?.rows ?? [];
+        const request = requestOf(filter, Date.now());
+        if (hasMissed || atRest.current || known.length === 0) {
+          // The reader is at the top. Older rows are read again when they come into sight.
+          const page = await api.runs({ ...request, limit: PAGE_ROWS }, { signal });
+          show({ rows: page.runs, next: page.next, searchedTo: page.searchedTo });
+          setOpened((old) => (hasMissed ? new Map() : old));
+          setFresh(0);
+          isDue.current = false;
+        } else {
+          const ids = new Set(known.map(({ runId }) => runId));
+          const page = await api.runs({ ...request, limit: MAX_FRESH }, { signal });
+          setFresh(page.runs.filter(({ runId }) => !ids.has(runId)).length);
+        }
+      },
       take: (items) => {
-        const changed = applyEvents(shown.current ?? [], runEvents(items), filter);
-        setRows(changed.rows);
-        if (isAtRest.current && (changed.begun.length > 0 || changed.rows.some((row) => !hasStatus(filter, row.status)))) {
-          refreshSoon();
-        } else if (changed.begun.length > 0) {
-          setFresh((old) => new Set([...old, ...changed.begun]));
+        const events = runEvents(items);
+        const { current } = latest;
+        if (current === undefined) {
+          return;
+        }
+        const { rows, isOutdated } = applyEvents(current.rows, events, requestOf(filter, Date.now()));
+        show({ ...current, rows });
+        setOpened((old) => applyToOpened(old, events));
+        if (isOutdated) {
+          isDue.current = true;
+          refresh(REFRESH_MS);
         }
       },
     },
     [key],
   );
 
-  const readNext = async (): Promise<void> => {
-    if (next === undefined || isReading.current || (rows?.length ?? 0) >= MAX_ROWS) {
-      return;
-    }
-    isReading.current = true;
-    try {
-      const page = await api.runs({ ...requestOf(filter, Date.now()), limit: PAGE_ROWS, before: next });
-      setRows((old) => appendPage(old ?? [], page.runs));
-      setNext(page.next);
-      setSearchedTo(page.searchedTo);
-    } catch (error) {
-      sayFailure(error);
-    } finally {
-      isReading.current = false;
+  const readNext = (): Promise<void> =>
+    load(async (signal) => {
+      const { current } = latest;
+      if (current?.next === undefined || current.rows.length >= MAX_ROWS) {
+        return;
+      }
+      const { runs, next, searchedTo } = await api.runs({ ...requestOf(filter, Date.now()), limit: PAGE_ROWS, before: current.next }, { signal });
+      show({ rows: appendPage(current.rows, runs), next, searchedTo });
+    });
+
+  const readChildren = (id: RunId, after?: RunId): Promise<void> =>
+    load(async (signal) => {
+      const { runs, next } = await api.tree(id, after, { signal });
+      setOpened((old) => new Map(old).set(id, { runs: [...(after === undefined ? [] : (old.get(id)?.runs ?? [])), ...runs], next }));
+    });
+  const toggleChildren = (id: RunId): void => {
+    if (opened.has(id)) {
+      setOpened((old) => new Map([...old].filter(([other]) => other !== id)));
+    } else {
+      void readChildren(id);
     }
   };
 
-  const toggleChildren = async (id: RunId): Promise<void> => {
-    const opened = new Map(children);
-    if (!opened.delete(id)) {
-      try {
-        opened.set(id, (await api.tree(id)).runs);
-      } catch (error) {
-        sayFailure(error);
-      }
+  /** Rows come by themselves only while the reader is at the top and points at none. */
+  const rest = (isResting: boolean): void => {
+    atRest.current = isResting;
+    setAtRest(isResting);
+    if (isResting && isDue.current) {
+      isDue.current = false;
+      refresh();
     }
-    setChildren(opened);
   };
 
   useEffect(() => addKeys(Object.fromEntries(QUICK.map(({ key: pressed, status }) => [pressed, () => replaceQuery({ ...query, status })]))), [query]);
 
-  const lines = (rows ?? []).flatMap((run): Line[] => [
-    { run, depth: 0 },
-    ...(children.get(run.runId) ?? []).map((child) => ({ run: child.run, depth: child.depth })),
-  ]);
+  const { rows, searchedTo } = list ?? {};
+  const lines = linesOf(rows ?? [], opened);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
   return (
     <>
@@ -145,9 +154,16 @@ function Runs({ query }: PageProps) {
         </Act>
       </div>
       <Filters query={query} />
-      {fresh.size > 0 ? (
-        <button type="button" class="fresh" onClick={() => void readFirst().catch(sayFailure)}>
-          {t("runs.fresh", { n: fresh.size })}
+      {fresh > 0 && !isAtRest ? (
+        <button
+          type="button"
+          class="fresh"
+          onClick={() => {
+            setTurn((old) => old + 1);
+            rest(true);
+          }}
+        >
+          {t("runs.fresh", { n: fresh < MAX_FRESH ? fresh : `${MAX_FRESH}+` })}
         </button>
       ) : null}
       {rows === undefined ? (
@@ -161,15 +177,11 @@ function Runs({ query }: PageProps) {
           class="runs"
           label={t("runs")}
           rows={lines}
-          columns={columns(toggleChildren, children)}
-          keyOf={({ run }) => run.runId}
+          columns={columns({ opened, onToggle: toggleChildren, onMore: readChildren })}
+          keyOf={keyOfLine}
+          turn={turn}
           onEnd={() => (searchedTo === undefined ? void readNext() : undefined)}
-          onRest={(rest) => {
-            isAtRest.current = rest;
-            if (rest && fresh.size > 0) {
-              refreshSoon();
-            }
-          }}
+          onRest={rest}
         />
       )}
       <p class="muted" role="status">
@@ -189,49 +201,80 @@ function Runs({ query }: PageProps) {
   );
 }
 
-function columns(onToggle: (id: RunId) => Promise<void>, opened: ReadonlyMap<RunId, unknown>): Column<Line>[] {
+/** The descendants that the list shows, after events. */
+function applyToOpened(opened: ReadonlyMap<RunId, Opened>, events: readonly RunEvent[]): ReadonlyMap<RunId, Opened> {
+  if (opened.size === 0) {
+    return opened;
+  }
+  const change = (run: RunSummary): RunSummary => events.filter(({ runId }) => runId === run.runId).reduce(applyEvent, run);
+  return new Map([...opened].map(([id, { runs, next }]) => [id, { runs: runs.map((child) => ({ ...child, run: change(child.run) })), next }]));
+}
+
+interface ColumnOptions {
+  opened: ReadonlyMap<RunId, Opened>;
+  onToggle: (id: RunId) => void;
+  /** Reads the descendants of a run after one of them. */
+  onMore: (id: RunId, after: RunId) => Promise<void>;
+}
+
+function columns({ opened, onToggle, onMore }: ColumnOptions): Column<Line>[] {
+  const ofRun = (view: (run: RunSummary) => ComponentChildren) => (line: Line) => ("run" in line ? view(line.run) : "");
   return [
-    { name: "status", title: t("run.status"), view: ({ run }) => <Badge status={run.status} isHung={run.hung} /> },
+    { name: "status", title: t("run.status"), view: ofRun((run) => <Badge status={run.status} isHung={run.hung} />) },
     {
       name: "agent",
       title: t("run.agent"),
-      view: ({ run, depth }) => (
-        <span class={`depth-${Math.min(depth, 4)}`}>
-          <a href={formatPlace(["runs", run.runId])} data-entry="" class="row-link">
-            <Name text={run.name} fallback={run.agent.nodeId} />
-          </a>
-          {(run.children ?? 0) > 0 && depth === 0 ? (
-            <button
-              type="button"
-              class="quiet small over"
-              aria-expanded={opened.has(run.runId)}
-              aria-label={t("runs.children", { n: run.children ?? 0 })}
-              onClick={() => void onToggle(run.runId)}
-            >
-              {opened.has(run.runId) ? "▾" : "▸"} {formatCount(run.children ?? 0)}
-            </button>
-          ) : null}
-        </span>
-      ),
+      view: (line) =>
+        "run" in line ? (
+          <AgentCell {...line} isOpen={opened.has(line.run.runId)} onToggle={onToggle} />
+        ) : (
+          <button type="button" class="quiet small over" data-entry="" onClick={() => void onMore(line.moreOf, line.next)}>
+            {t("runs.children.more")}
+          </button>
+        ),
     },
-    { name: "instance", title: "Node-RED", view: ({ run }) => <Name text={run.agent.instance} /> },
-    { name: "start", title: t("run.start"), view: ({ run }) => <Age at={run.startedAt} /> },
+    { name: "instance", title: "Node-RED", view: ofRun((run) => <Name text={run.agent.instance} />) },
+    { name: "start", title: t("run.start"), view: ofRun((run) => <Age at={run.startedAt} />) },
     {
       name: "duration",
       title: t("run.duration"),
       isNumber: true,
-      view: ({ run }) => (run.endedAt === undefined ? "" : formatDuration(run.endedAt - run.startedAt)),
+      view: ofRun((run) => (run.endedAt === undefined ? "" : formatDuration(run.endedAt - run.startedAt))),
     },
-    { name: "iterations", title: t("run.iterations"), isNumber: true, view: ({ run }) => run.tally?.iterations ?? "" },
+    { name: "iterations", title: t("run.iterations"), isNumber: true, view: ofRun((run) => run.tally?.iterations ?? "") },
     {
       name: "tokens",
       title: t("run.tokens"),
       isNumber: true,
-      view: ({ run }) => (run.tally === undefined ? "" : formatShort(run.tally.inputTokens + run.tally.outputTokens)),
+      view: ofRun((run) => (run.tally === undefined ? "" : formatShort(run.tally.inputTokens + run.tally.outputTokens))),
     },
-    { name: "cost", title: t("run.cost"), isNumber: true, view: ({ run }) => (run.tally?.cost === undefined ? "" : formatCost(run.tally.cost)) },
-    { name: "code", title: t("run.code"), view: ({ run }) => (run.code === undefined ? "" : <code>{run.code}</code>) },
+    { name: "cost", title: t("run.cost"), isNumber: true, view: ofRun((run) => (run.tally?.cost === undefined ? "" : formatCost(run.tally.cost))) },
+    { name: "code", title: t("run.code"), view: ofRun((run) => (run.code === undefined ? "" : <code>{run.code}</code>)) },
   ];
+}
+
+interface AgentCellProps {
+  run: RunSummary;
+  depth: number;
+  isOpen: boolean;
+  onToggle: (id: RunId) => void;
+}
+
+/** The agent of a run, and the number of runs that it has started. */
+function AgentCell({ run, depth, isOpen, onToggle }: AgentCellProps) {
+  const { runId, name, agent, children = 0 } = run;
+  return (
+    <span class={`depth-${Math.min(depth, 4)}`}>
+      <a href={formatPlace(["runs", runId])} data-entry="" class="row-link">
+        <Name text={name} fallback={agent.nodeId} />
+      </a>
+      {children > 0 && depth === 0 ? (
+        <button type="button" class="quiet small over" aria-expanded={isOpen} aria-label={t("runs.children", { n: children })} onClick={() => onToggle(runId)}>
+          {isOpen ? "▾" : "▸"} {formatCount(children)}
+        </button>
+      ) : null}
+    </span>
+  );
 }
 
 function Filters({ query }: { query: Readonly<Record<string, string>> }) {
@@ -304,6 +347,7 @@ function Filters({ query }: { query: Readonly<Record<string, string>> }) {
 /** Cancels all runs of the filter that have not ended, after the user has seen how many they are. */
 function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; onClose: () => void }) {
   const [ids, setIds] = useState<readonly RunId[] | undefined>();
+  const [hasMore, setMore] = useState(false);
   const [done, setDone] = useState<number | undefined>();
   const asked = filter.status?.split(",") ?? OPEN_STATUSES;
   const status = OPEN_STATUSES.filter((name) => asked.includes(name)).join(",");
@@ -316,6 +360,7 @@ function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; 
         found.push(...page.runs.map(({ runId }) => runId));
         before = "next" in page ? page.next : undefined;
       } while (before !== undefined && found.length < MAX_CANCELLED);
+      setMore(before !== undefined || found.length > MAX_CANCELLED);
       setIds(found.slice(0, MAX_CANCELLED));
     };
     collect().catch((error: unknown) => {
@@ -335,7 +380,6 @@ function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; 
     };
     await Promise.all(Array.from({ length: CANCELS_AT_ONCE }, work));
     say(t("runs.cancelled", { n: (ids?.length ?? 0) - failed, failed }));
-    waitingCount.value = undefined;
     onClose();
   };
   return (
@@ -345,6 +389,7 @@ function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; 
       ) : (
         <>
           <p>{t("runs.cancel.ask", { n: ids.length })}</p>
+          {hasMore ? <p>{t("runs.cancel.more", { n: ids.length })}</p> : null}
           {done === undefined ? null : <progress max={ids.length} value={done} aria-label={t("runs.cancel")} />}
           <div class="buttons">
             <button type="button" onClick={onClose}>
