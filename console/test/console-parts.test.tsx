@@ -3,16 +3,19 @@
 import { Refusal, answerWith, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { RedflowError } from "@redflow/bindings";
+import { type Diagnostic, RedflowError, showInvisible } from "@redflow/bindings";
 import { type ComponentChild, render } from "preact";
-import { letters, live, session, shade } from "../src/app.js";
+import { letters, live, say, session, shade, toasts } from "../src/app.js";
 import { isHelpOpen, pressKey } from "../src/keys.js";
+import { Plot } from "../src/drawing/plot.js";
 import { csvField, csvOf, daysBetween, seriesOf } from "../src/pages/usage/sums.js";
-import { readPayload } from "../src/parts/ask.js";
+import { AskBox, readPayload } from "../src/parts/ask.js";
 import { Act, Dialog } from "../src/parts/controls.js";
-import { Problem } from "../src/parts/problem.js";
+import { Diagnostics } from "../src/parts/diagnostics.js";
+import { Coded, Problem } from "../src/parts/problem.js";
 import { ROW_HEIGHT, Rows, rowsInSight } from "../src/parts/rows.js";
-import { MAX_TEXT, Name, Quote, cut, showInvisible } from "../src/parts/text.js";
+import { Toasts } from "../src/shell.js";
+import { MAX_NAME, MAX_TEXT, Name, Quote, showText } from "../src/parts/text.js";
 
 /** Draws in a new place of the page. */
 function draw(t: { after: (act: () => void) => void }, content: ComponentChild): HTMLElement {
@@ -53,12 +56,40 @@ test("texts of strangers stay text: no element, no link, no invisible mark", (t)
   assert.match(root.textContent ?? "", /<img src=x onerror="alert\(1\)">/);
   assert.match(root.textContent ?? "", /⟨202E⟩gnp\.exe⟨0000⟩/);
   assert.equal(showInvisible("a\r\n\tb\u200bc\u061c"), "a\n\tb⟨200B⟩c⟨061C⟩");
+  const marks = ["\u00ad", "\u034f", "\u2028", "\u3164", "\u{e0041}", "\ufeff"];
+  assert.deepEqual(marks.map(showInvisible), ["⟨00AD⟩", "⟨034F⟩", "⟨2028⟩", "⟨3164⟩", "⟨E0041⟩", "⟨FEFF⟩"]);
+  assert.equal(showInvisible("é 漢字 😀 ﷽ 1\u202f000"), "é 漢字 😀 ﷽ 1\u202f000");
+});
+
+/** Marks that may stand nowhere in the page as they are. */
+const RAW_MARKS = /[\u202e\u{e0041}]/u;
+const SPOOF = "pay\u202e001\u{e0041}";
+
+test("no place shows a mark of direction as it is: fallbacks, messages, options, titles, labels and toasts", async (t) => {
+  t.after(() => (toasts.value = []));
+  const diagnostic = { code: "X", severity: "error", message: SPOOF, help: SPOOF, node: { id: SPOOF, type: "t", name: "" } } as unknown as Diagnostic;
+  const places: Record<string, ComponentChild> = {
+    fallback: <Name text="" fallback={SPOOF} />,
+    problem: <Problem error={new RedflowError({ code: "INTERNAL", message: SPOOF })} />,
+    coded: <Coded code="X" message={SPOOF} help={SPOOF} />,
+    diagnostics: <Diagnostics diagnostics={[diagnostic]} />,
+    label: <AskBox node="n" name={SPOOF} />,
+    title: <Plot label="Cost" days={["2026-03-01"]} series={[{ name: SPOOF, values: new Map([["2026-03-01", 2]]), total: 2 }]} format={String} />,
+  };
+  for (const [name, place] of Object.entries(places)) {
+    const root = draw(t, place);
+    assert.doesNotMatch(root.outerHTML, RAW_MARKS, name);
+    assert.match(root.textContent ?? "", /pay⟨202E⟩001⟨E0041⟩/, name);
+  }
+  const long = draw(t, <Name text="" fallback={"x".repeat(500)} />);
+  assert.equal(long.textContent?.length, MAX_NAME + 1);
+  say(SPOOF);
+  const toast = draw(t, <Toasts />);
+  assert.equal(toast.textContent, "pay⟨202E⟩001⟨E0041⟩");
 });
 
 test("a long text is cut between characters, and shown whole on demand", async (t) => {
-  assert.equal(cut("a😀b", 2), "a…");
-  assert.equal(cut("a😀b", 3), "a😀…");
-  assert.equal(cut("abc", 3), "abc");
+  assert.deepEqual([showText("a😀b", 2), showText("a😀b", 3), showText("abc", 3)], ["a…", "a😀…", "abc"]);
   let asked = 0;
   const root = draw(t, <Quote text={{ text: "x".repeat(MAX_TEXT + 5), bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
   assert.equal(root.querySelector("pre")?.textContent?.length, MAX_TEXT + 1);

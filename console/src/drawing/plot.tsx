@@ -3,7 +3,7 @@
 import { max } from "d3-array";
 import { stack } from "d3-shape";
 import { useState } from "preact/hooks";
-import { Name } from "../parts/text.js";
+import { Name, showName } from "../parts/text.js";
 import { t } from "../words.js";
 import type { Series } from "../pages/usage/sums.js";
 
@@ -78,7 +78,7 @@ export function Plot({ label, days, series, format, isSmall }: PlotProps) {
                 {layer.map(([from, to], place) =>
                   to > from ? (
                     <rect key={place} x={left + place * step + step * 0.12} width={step * 0.76} y={y(to)} height={Math.max(0.5, y(from) - y(to))}>
-                      <title>{`${days[place] ?? ""} ${shown[index]?.name ?? ""}: ${format(to - from)}`}</title>
+                      <title>{`${days[place] ?? ""} ${showName(shown[index]?.name ?? "")}: ${format(to - from)}`}</title>
                     </rect>
                   ) : null,
                 )}

@@ -3,7 +3,7 @@
 import type { Diagnostic } from "@redflow/bindings";
 import { t, tOf } from "../words.js";
 import { Mend } from "./problem.js";
-import { Name } from "./text.js";
+import { Message, Name } from "./text.js";
 
 /** The most problems that are shown. */
 const MAX_SHOWN = 200;
@@ -22,10 +22,10 @@ export function Diagnostics({ diagnostics, omitted }: { diagnostics: readonly Di
                   <Name text={one.node.name} fallback={one.node.id} />:{" "}
                 </>
               )}
-              <bdi>{one.message}</bdi>
+              <Message text={one.message} />
             </p>
             <p>
-              <bdi>{one.help}</bdi>
+              <Message text={one.help} />
             </p>
             <Mend code={one.code} />
           </li>

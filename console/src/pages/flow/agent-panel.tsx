@@ -7,7 +7,7 @@ import { Age, Badge, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Quote, writeValue } from "../../parts/text.js";
+import { Message, Name, Quote, showName, writeValue } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCount, t, tOf } from "../../words.js";
 
@@ -26,7 +26,7 @@ export function AgentPanel({ node, graph, instance, onClose }: PanelProps) {
   const names = new Map(graph.nodes.map((one) => [one.id, one.name || one.id]));
   const bound = graph.wires.filter(({ from, to }) => from === node.id || to === node.id);
   return (
-    <Sheet label={node.name || node.id} onClose={onClose}>
+    <Sheet label={showName(node.name, node.id)} onClose={onClose}>
       <h2>
         <Name text={node.name} fallback={node.id} />
       </h2>
@@ -81,7 +81,7 @@ function Agent({ id, name, instance }: { id: string; name: string; instance: str
               {count === undefined ? null : <small>{t("tool.calls", { n: formatCount(count.calls), failed: formatCount(count.failed) })}</small>}
             </summary>
             <p>
-              <bdi>{tool.description}</bdi>
+              <Message text={tool.description} />
             </p>
             {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Quote text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
           </details>

@@ -1,12 +1,12 @@
 // The first difference of a replay: the line between its neighbours, and what was recorded against what was replayed.
 
 import { diffWordsWithSpace } from "diff";
-import type { Difference } from "@redflow/bindings";
+import { type Difference, cutText, showInvisible } from "@redflow/bindings";
 import { api, shade } from "../../app.js";
 import { Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, cut, showInvisible } from "../../parts/text.js";
+import { Message, showText } from "../../parts/text.js";
 import { t } from "../../words.js";
 
 /** The most characters that are compared. */
@@ -21,7 +21,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
   return (
     <div class="difference">
       <p>
-        <strong>{t("proof.line", { n: line })}</strong> <Name text={message} />
+        <strong>{t("proof.line", { n: line })}</strong> <Message text={message} />
       </p>
       {shade.value ? <p class="muted">{t("shade.hidden")}</p> : (
         <>
@@ -32,7 +32,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
               {page.value.lines.map((text, index) => (
                 <li key={index} value={from + index} aria-current={from + index === line ? "true" : undefined}>
                   <code>
-                    <bdi>{showInvisible(cut(text, MAX_LINE))}</bdi>
+                    <bdi>{showText(text, MAX_LINE)}</bdi>
                   </code>
                 </li>
               ))}
@@ -45,7 +45,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
 }
 
 function Compared({ recorded, replayed }: { recorded: string; replayed: string }) {
-  const parts = diffWordsWithSpace(cut(recorded, MAX_COMPARED), cut(replayed, MAX_COMPARED));
+  const parts = diffWordsWithSpace(cutText(recorded, MAX_COMPARED), cutText(replayed, MAX_COMPARED));
   return (
     <dl class="compared">
       <dt>{t("proof.recorded")}</dt>

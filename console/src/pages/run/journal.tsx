@@ -5,7 +5,7 @@ import { api, shade } from "../../app.js";
 import { Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { cut, showInvisible } from "../../parts/text.js";
+import { showText } from "../../parts/text.js";
 import { t } from "../../words.js";
 
 /** The lines of one page. */
@@ -73,14 +73,14 @@ function JournalLine({ line }: { line: string }) {
   return (
     <details onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
       <summary data-entry="">
-        <strong>{kind}</strong> {shade.value ? null : <code><bdi>{showInvisible(cut(line, MAX_LINE))}</bdi></code>}
+        <strong>{kind}</strong> {shade.value ? null : <code><bdi>{showText(line, MAX_LINE)}</bdi></code>}
       </summary>
       {isOpen ? (
         shade.value ? (
           <p class="muted">{t("shade.hidden")}</p>
         ) : (
           <pre tabIndex={0} aria-label={kind}>
-            <bdi>{showInvisible(cut(indent(line), MAX_OPENED))}</bdi>
+            <bdi>{showText(indent(line), MAX_OPENED)}</bdi>
           </pre>
         )
       ) : null}

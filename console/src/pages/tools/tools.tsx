@@ -8,7 +8,7 @@ import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Quote, writeValue } from "../../parts/text.js";
+import { Message, Name, Quote, showName, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 import { dayOf } from "../usage/sums.js";
@@ -137,17 +137,17 @@ function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
   const calls = useLoad((signal) => api.client.toolCalls(tool.id, { limit: LAST_CALLS, signal }), [tool.id]);
   const { network, files, process, secrets } = tool.permissions;
   return (
-    <Sheet label={tool.name} onClose={onClose}>
+    <Sheet label={showName(tool.name)} onClose={onClose}>
       <h2>
         <Name text={tool.name} />
       </h2>
       {tool.reason === undefined ? null : (
         <p class="problem">
-          <bdi>{tool.reason}</bdi>
+          <Message text={tool.reason} />
         </p>
       )}
       <p>
-        <bdi>{tool.description}</bdi>
+        <Message text={tool.description} />
       </p>
       <dl class="facts">
         <Fact name={t("tool.provider")}>
