@@ -18,7 +18,7 @@ import { Transport, pathSegment } from "../../bindings/src/http.js";
 import type { CallOptions } from "../../bindings/src/http.js";
 
 /** The runs of one page of a tree. */
-const TREE_RUNS = 500;
+const TREE_RUNS = 50;
 
 /** Selects runs. All values are those of the address. */
 export interface RunQuery {

@@ -7,7 +7,7 @@ import type { Page } from "./page.js";
 import { PAGES } from "./pages.js";
 import { Dialog, Reading } from "./parts/controls.js";
 import { Problem } from "./parts/problem.js";
-import { Message, Name } from "./parts/text.js";
+import { Name, Words } from "./parts/text.js";
 import { formatPlace, matchRoute, place } from "./router.js";
 import { SignIn } from "./sign-in.js";
 import { formatClock, t, tOf } from "./words.js";
@@ -136,7 +136,7 @@ export function Toasts() {
     <div class="toasts" role="status" aria-live="polite">
       {toasts.value.map(({ id, text }) => (
         <p key={id} class="toast">
-          <Message text={text} />
+          <Words text={text} />
         </p>
       ))}
     </div>
@@ -146,7 +146,7 @@ export function Toasts() {
 function Waiting({ count }: { count: number }) {
   return (
     <span class="count">
-      {count}
+      {count >= MOST_WAITING ? `${MOST_WAITING}+` : count}
       <span class="unseen"> {tOf("status", "waiting")}</span>
     </span>
   );

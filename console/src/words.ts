@@ -73,6 +73,11 @@ export function formatCost(value: number): string {
   return format(value, value < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 2 });
 }
 
+/** A cost with all its digits. Sums are kept in millionths. */
+export function formatExactCost(value: number): string {
+  return format(value, { maximumFractionDigits: 6 });
+}
+
 /** A share from 0 to 1. */
 export function formatShare(value: number): string {
   return format(value, { minimumFractionDigits: 2, maximumFractionDigits: 2 });

@@ -81,7 +81,7 @@ test("a flow that is too large is a list, and says so", (t) => {
   assert.match(root.textContent ?? "", /The flow has 2,001 nodes/);
 });
 
-test("a plot stacks every value; keys beyond the colours become one; the table has the same numbers", async (t) => {
+test("a plot stacks every value; keys beyond the colours become one; the table has all of them", async (t) => {
   const days = ["2026-01-01", "2026-01-02"];
   const series = Array.from({ length: 12 }, (_, index) => ({ name: index === 11 ? "" : `k${index}`, values: new Map([["2026-01-01", index + 1]]), total: index + 1 }));
   const shown = groupSeries(series, "others");
@@ -90,10 +90,11 @@ test("a plot stacks every value; keys beyond the colours become one; the table h
   assert.equal(layColumns(days, shown).at(-1)?.[0]?.[1], 78);
   const root = document.body.appendChild(document.createElement("div"));
   t.after(() => (render(null, root), root.remove()));
-  render(<Plot label="Runs" days={days} series={series} format={String} />, root);
+  render(<Plot label="Runs" days={days} series={series} format={String} formatExactly={(value) => value.toFixed(1)} />, root);
   assert.equal(root.querySelectorAll(".plot-box rect").length, COLOURS);
   assert.equal(root.querySelector("svg")?.getAttribute("aria-label"), "Runs: 78 in 2 days. The button Table shows each value.");
   root.querySelector<HTMLElement>("button")?.click();
-  await until("the table", () => root.querySelectorAll("tbody td").length === COLOURS);
-  assert.deepEqual([...root.querySelectorAll("tbody td")].slice(0, 3).map((cell) => cell.textContent), ["1", "2", "3"]);
+  await until("the table", () => root.querySelectorAll("tbody td").length === series.length);
+  assert.deepEqual([...root.querySelectorAll("tbody td")].slice(0, 3).map((cell) => cell.textContent), ["1.0", "2.0", "3.0"]);
+  assert.equal(root.querySelector("thead th:last-child")?.textContent, "others");
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { EventsItem, RunEvent, RunEventKind, RunSummary } from "@redflow/bindings";
-import { MAX_ROWS, appendPage, applyEvent, applyEvents, filterOf, mergeFirstPage, requestOf, runEvents } from "../src/pages/runs/list.js";
+import { MAX_ROWS, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "../src/pages/runs/list.js";
 
 const run = (id: number, more: Partial<RunSummary> = {}): RunSummary => ({
   runId: `r${String(id).padStart(6, "0")}`,
@@ -56,12 +56,24 @@ test("events change the rows in place; runs that begin are counted if the filter
 test("a new first page replaces its part of the list; nothing is doubled or lost", () => {
   const rows = [5, 4, 3, 2, 1].map((id) => run(id));
   const page = [run(7), run(6), run(4, { status: "failed" }), run(3)];
-  assert.deepEqual(mergeFirstPage(rows, page, false).map(({ runId }) => runId), [7, 6, 4, 3, 2, 1].map((id) => run(id).runId));
-  assert.equal(mergeFirstPage(rows, page, true).length, 4);
-  assert.equal(mergeFirstPage(rows, [], false).length, 0);
+  assert.deepEqual(rowsBelow(rows, page)?.map(({ startedAt }) => startedAt), [2, 1]);
+  assert.equal(rowsBelow(rows, []), undefined);
+  assert.equal(rowsBelow([], page), undefined);
+  // Runs 7 and 6 may be in neither.
+  assert.equal(rowsBelow(rows, [run(9), run(8)]), undefined);
   assert.deepEqual(appendPage([run(3), run(2)], [run(2), run(1)]).map(({ startedAt }) => startedAt), [3, 2, 1]);
   const many = Array.from({ length: MAX_ROWS }, (_, index) => run(index));
   assert.equal(appendPage(many, [run(999_999)]).length, MAX_ROWS);
+  assert.equal(rowsBelow(many.toReversed(), [run(MAX_ROWS), run(MAX_ROWS - 1)])?.length, MAX_ROWS - 2);
+});
+
+test("a run can stand by itself and below its parent", () => {
+  const rows = [run(3), run(2), run(1)];
+  const child = { run: run(3), depth: 1 };
+  assert.deepEqual(linesOf(rows, new Map()).length, 3);
+  const lines = linesOf(rows, new Map([[run(1).runId, { runs: [child], next: run(3).runId }]]));
+  assert.deepEqual(lines.slice(2), [{ run: run(1), depth: 0 }, child, { moreOf: run(1).runId, next: run(3).runId }]);
+  assert.equal(new Set(lines.map(keyOfLine)).size, 5);
 });
 
 test("takes only events of runs", () => {

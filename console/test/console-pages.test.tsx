@@ -188,6 +188,10 @@ test("a running run is drawn as it goes on, with the text that the model writes"
   const socket = FakeSocket.all.at(-1);
   socket?.deliver({ type: "delta", delta: { runId: RUN, iteration: 1, attempt: 1, text: "I am " } });
   socket?.deliver({ type: "delta", delta: { runId: RUN, iteration: 1, attempt: 1, text: "writing" } });
+  const unfold = (): HTMLElement | undefined => [...root.querySelectorAll<HTMLElement>("button")].find((button) => button.textContent === "Show what was said");
+  await until("the button", () => unfold() !== undefined);
+  assert.ok(!text(root).includes("I am"), "the words are folded until someone asks");
+  unfold()?.click();
   await until("the text", () => text(root).includes("I am writing"));
   const [, , answered, finished] = events(STEPS);
   socket?.deliver({ type: "event", cursor: "1", event: { kind: "run", event: answered } });
@@ -209,7 +213,7 @@ test("a replay that differs shows the line between its neighbours", async (t) =>
   await until("the run", () => text(root).includes("Repeats every decision"));
   [...root.querySelectorAll<HTMLElement>("button")].find((button) => button.textContent === "Replay")?.click();
   await until("the lines", () => root.querySelectorAll(".difference li").length === 3);
-  assert.equal(root.querySelector(".difference li[aria-current]")?.textContent, "line four");
+  assert.equal(root.querySelector(".difference li[aria-current]")?.textContent?.trim(), "line four");
   assert.deepEqual([root.querySelector("del")?.textContent, root.querySelector("ins")?.textContent], ["aaa", "bbb"]);
   assert.ok(requests.includes(`GET /api/runs/${RUN}/journal?from=3&lines=3`));
 });

@@ -74,7 +74,7 @@ test("no place shows a mark of direction as it is: fallbacks, messages, options,
     coded: <Coded code="X" message={SPOOF} help={SPOOF} />,
     diagnostics: <Diagnostics diagnostics={[diagnostic]} />,
     label: <AskBox node="n" name={SPOOF} />,
-    title: <Plot label="Cost" days={["2026-03-01"]} series={[{ name: SPOOF, values: new Map([["2026-03-01", 2]]), total: 2 }]} format={String} />,
+    title: <Plot label="Cost" days={["2026-03-01"]} series={[{ name: SPOOF, values: new Map([["2026-03-01", 2]]), total: 2 }]} format={String} formatExactly={String} />,
   };
   for (const [name, place] of Object.entries(places)) {
     const root = draw(t, place);
@@ -88,16 +88,21 @@ test("no place shows a mark of direction as it is: fallbacks, messages, options,
   assert.equal(toast.textContent, "pay⟨202E⟩001⟨E0041⟩");
 });
 
-test("a long text is cut between characters, and shown whole on demand", async (t) => {
+test("a long text is shown part by part, and read whole on demand", async (t) => {
   assert.deepEqual([showText("a😀b", 2), showText("a😀b", 3), showText("abc", 3)], ["a…", "a😀…", "abc"]);
   let asked = 0;
-  const root = draw(t, <Quote text={{ text: "x".repeat(MAX_TEXT + 5), bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
-  assert.equal(root.querySelector("pre")?.textContent?.length, MAX_TEXT + 1);
+  const root = draw(t, <Quote text={{ text: `${"x".repeat(MAX_TEXT - 1)}😀end`, bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
+  // No character is cut in two.
+  assert.equal(root.querySelector("pre")?.textContent, "x".repeat(MAX_TEXT - 1));
+  assert.match(root.textContent ?? "", /Characters 1 to 19,999 of 20,004\./);
   assert.match(root.textContent ?? "", /The whole text has 4\.2 MB/);
-  const [, whole, full] = root.querySelectorAll("button");
-  whole?.click();
+  const [, before, next, last, full] = root.querySelectorAll("button");
+  next?.click();
+  await until("the next part", () => root.querySelector("pre")?.textContent === "😀end");
+  assert.ok(next?.disabled && last?.disabled);
+  before?.click();
+  await until("the first part", () => root.querySelector("pre")?.textContent === "x".repeat(MAX_TEXT - 1));
   full?.click();
-  await until("the whole text", () => root.querySelector("pre")?.textContent?.length === MAX_TEXT + 5);
   assert.equal(asked, 1);
 });
 

@@ -3,15 +3,19 @@
 import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
+import * as bounds from "./console/bounds.mjs";
 import { startConsole } from "./console/fixture.mjs";
+import { startLarge } from "./console/large.mjs";
+import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
+import * as waterfall from "./console/waterfall.mjs";
 import { launch } from "./kit/chromium.mjs";
 
 const SCENARIOS = {
   "a signed-in browser sees a run and its proof": runs.proof,
   "a changed byte of a journal is the first difference": runs.difference,
-  "lists are filtered by the address and cancelled together": runs.filters,
+  "one key filters a list; what is filtered is cancelled together": lists.quickFilters,
   "a call with an unknown outcome is resolved in the inbox": runs.inbox,
   "a page survives a killed sidecar": runs.restart,
   "untrusted texts stay text": look.hostile,
@@ -21,15 +25,34 @@ const SCENARIOS = {
   "pictures for the documentation": look.pictures,
 };
 
-let [browser, console] = [];
+/** With more runs, texts and nodes than a page shows at once. */
+const LARGE_SCENARIOS = {
+  "a list is read and drawn page by page": lists.pages,
+  "a search that stops says so and goes on": lists.searchedTo,
+  "new rows wait while a user reads": lists.newRows,
+  "child runs open in their place": lists.children,
+  "a waterfall always fits and reaches the end": waterfall.longRun,
+  "a journal is read page by page": waterfall.longJournal,
+  "a long text is cut and can be read whole": bounds.texts,
+  "a large answer of a model is shown, a larger one is refused": bounds.largeAnswer,
+  "a flow with too many nodes is a list": bounds.flows,
+  "tables and files of usage have the sums of the sidecar": bounds.sums,
+  "the first page says what it leaves out": bounds.home,
+};
+
+let [browser, console, large] = [];
 before(async () => {
-  [browser, console] = [await launch(), await startConsole()];
+  [browser, console, large] = await Promise.all([launch(), startConsole(), startLarge()]);
 });
 after(async () => {
   await browser?.close();
   await console?.stop();
+  await large?.stop();
 });
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   test(name, (t) => scenario(t, browser, console));
+}
+for (const [name, scenario] of Object.entries(LARGE_SCENARIOS)) {
+  test(name, (t) => scenario(t, browser, large));
 }

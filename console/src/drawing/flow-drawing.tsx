@@ -8,6 +8,8 @@ import { MAX_DRAWN, labelOf, layFlow, outputsOf } from "./flow-layout.js";
 import type { PlacedNode } from "./flow-layout.js";
 
 const KINDS = ["data", "model", "tool", "tool_chain", "memory", "reply"] as const;
+/** The rows that a list shows at first, and that each click adds. */
+const LIST_ROWS = 100;
 const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2] as const;
 
 interface FlowDrawingProps {
@@ -21,12 +23,13 @@ interface FlowDrawingProps {
 export function FlowDrawing(props: FlowDrawingProps) {
   const { graph } = props;
   const isTooLarge = graph.nodes.length > MAX_DRAWN || graph.omitted > 0;
-  const [isList, setList] = useState(isTooLarge);
+  const [isListWanted, setListWanted] = useState(false);
+  const isList = isTooLarge || isListWanted;
   const [zoom, setZoom] = useState(2);
   return (
     <div class="flow-view">
       <div class="buttons" role="toolbar" aria-label={t("flow.view")}>
-        <button type="button" aria-pressed={isList} disabled={isTooLarge} onClick={() => setList(!isList)}>
+        <button type="button" aria-pressed={isList} disabled={isTooLarge} onClick={() => setListWanted(!isListWanted)}>
           {t("flow.list")}
         </button>
         {isList ? null : (
@@ -40,8 +43,9 @@ export function FlowDrawing(props: FlowDrawingProps) {
           </>
         )}
       </div>
-      {graph.omittedParts > 0 ? <p class="muted">{t("more", { n: graph.omittedParts })}</p> : null}
+      {graph.omittedParts > 0 ? <p class="muted">{t("flow.omitted", { n: graph.omittedParts })}</p> : null}
       {isTooLarge ? <p class="muted">{t("flow.tooLarge", { n: graph.nodes.length + graph.omitted, most: MAX_DRAWN })}</p> : null}
+      {graph.omitted > 0 ? <p class="muted">{t("flow.omitted.nodes", { n: graph.omitted })}</p> : null}
       {isList ? <FlowList {...props} /> : <Drawing {...props} zoom={ZOOMS[zoom] ?? 1} />}
     </div>
   );
@@ -142,7 +146,11 @@ function DrawnNode({ placed, status, isChosen, onChoose }: DrawnNodeProps) {
 
 /** The nodes and wires of a flow as a table. */
 function FlowList({ graph, statuses, chosen, onChoose }: FlowDrawingProps) {
+  const [shown, setShown] = useState(LIST_ROWS);
   const names = new Map(graph.nodes.map((node) => [node.id, node.name || node.id]));
+  const at = graph.nodes.findIndex(({ id }) => id === chosen);
+  // The chosen node is always among the rows.
+  const last = Math.max(shown, at + 1);
   return (
     <div class="table-box" tabIndex={0} role="group" aria-label={t("flow.list")}>
       <table>
@@ -157,7 +165,7 @@ function FlowList({ graph, statuses, chosen, onChoose }: FlowDrawingProps) {
           </tr>
         </thead>
         <tbody>
-          {graph.nodes.map((node) => {
+          {graph.nodes.slice(0, last).map((node) => {
             const wires = graph.wires.filter(({ from }) => from === node.id);
             const problems = graph.diagnostics.filter((one) => one.node?.id === node.id);
             const status = statuses?.get(node.id);
@@ -191,6 +199,14 @@ function FlowList({ graph, statuses, chosen, onChoose }: FlowDrawingProps) {
           })}
         </tbody>
       </table>
+      {graph.nodes.length > last ? (
+        <p>
+          {t("flow.shown", { n: last, all: graph.nodes.length })}{" "}
+          <button type="button" data-entry="" onClick={() => setShown(last + LIST_ROWS)}>
+            {t("flow.more")}
+          </button>
+        </p>
+      ) : null}
     </div>
   );
 }

@@ -14,7 +14,10 @@ interface PlotProps {
   label: string;
   days: readonly string[];
   series: readonly Series[];
+  /** Writes a value of the plot. */
   format: (value: number) => string;
+  /** Writes a value of the table, which is not rounded. */
+  formatExactly: (value: number) => string;
   isSmall?: boolean;
 }
 
@@ -42,7 +45,7 @@ export function layColumns(days: readonly string[], series: readonly Series[]) {
     .value((day, index) => series[index]?.values.get(day) ?? 0)(days);
 }
 
-export function Plot({ label, days, series, format, isSmall }: PlotProps) {
+export function Plot({ label, days, series, format, formatExactly, isSmall }: PlotProps) {
   const [isTable, setTable] = useState(false);
   const shown = groupSeries(series, t("usage.other"));
   const layers = layColumns(days, shown);
@@ -61,7 +64,7 @@ export function Plot({ label, days, series, format, isSmall }: PlotProps) {
         </button>
       </figcaption>
       {isTable ? (
-        <PlotTable label={label} days={days} series={shown} format={format} />
+        <PlotTable label={label} days={days} series={series} format={formatExactly} />
       ) : (
         <div class="plot-box" tabIndex={0} role="group" aria-label={label}>
           <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={t("plot.summary", { label, total: format(total), days: days.length })}>
@@ -108,7 +111,8 @@ export function Plot({ label, days, series, format, isSmall }: PlotProps) {
   );
 }
 
-function PlotTable({ label, days, series, format }: Omit<PlotProps, "isSmall">) {
+/** All values, also those of keys that the plot draws as one. */
+function PlotTable({ label, days, series, format }: Pick<PlotProps, "label" | "days" | "series" | "format">) {
   const filled = days.filter((day) => series.some(({ values }) => (values.get(day) ?? 0) > 0));
   return (
     <div class="table-box" tabIndex={0} role="group" aria-label={label}>
@@ -119,7 +123,7 @@ function PlotTable({ label, days, series, format }: Omit<PlotProps, "isSmall">) 
             <th scope="col">{t("usage.day")}</th>
             {series.map(({ name }, index) => (
               <th key={index} scope="col" class="number">
-                <Name text={name} />
+                <Name text={name} fallback={t("usage.other")} />
               </th>
             ))}
           </tr>

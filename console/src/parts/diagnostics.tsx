@@ -3,7 +3,7 @@
 import type { Diagnostic } from "@redflow/bindings";
 import { t, tOf } from "../words.js";
 import { Mend } from "./problem.js";
-import { Message, Name } from "./text.js";
+import { Name, Words } from "./text.js";
 
 /** The most problems that are shown. */
 const MAX_SHOWN = 200;
@@ -22,16 +22,16 @@ export function Diagnostics({ diagnostics, omitted }: { diagnostics: readonly Di
                   <Name text={one.node.name} fallback={one.node.id} />:{" "}
                 </>
               )}
-              <Message text={one.message} />
+              <Words text={one.message} />
             </p>
             <p>
-              <Message text={one.help} />
+              <Words text={one.help} />
             </p>
             <Mend code={one.code} />
           </li>
         ))}
       </ul>
-      {left > 0 ? <p class="muted">{t("more", { n: left })}</p> : null}
+      {left > 0 ? <p class="muted">{t("diagnostics.more", { n: left })}</p> : null}
     </>
   );
 }

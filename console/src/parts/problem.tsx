@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { RedflowError } from "@redflow/bindings";
 import { api, isAway } from "../app.js";
 import { t } from "../words.js";
-import { Advice, Message } from "./text.js";
+import { Advice, Words } from "./text.js";
 
 /** The pages of codes that were read. There are about a hundred codes. */
 const advice = new Map<string, Promise<string>>();
@@ -58,7 +58,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
   return (
     <div class="problem" role="alert">
       <p>
-        {problem === undefined ? null : <code>{problem.code}</code>} <Message text={problem?.message ?? String(error)} />
+        {problem === undefined ? null : <code>{problem.code}</code>} <Words text={problem?.message ?? String(error)} />
       </p>
       {problem === undefined ? null : <Mend code={problem.code} />}
       {onRetry === undefined ? null : (
@@ -75,9 +75,9 @@ export function Coded({ code, message, help }: { code: string; message: string; 
   return (
     <div class="problem">
       <p>
-        <code>{code}</code> <Message text={message} />
+        <code>{code}</code> <Words text={message} />
       </p>
-      {help === undefined ? null : <p><Message text={help} /></p>}
+      {help === undefined ? null : <p><Words text={help} /></p>}
       <Mend code={code} />
     </div>
   );

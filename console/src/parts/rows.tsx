@@ -35,6 +35,8 @@ interface RowsProps<Row> {
   keyOf: (row: Row) => string;
   /** The class of the table, which sets the widths of the columns. */
   class: string;
+  /** The view goes back to the top when it changes. */
+  turn?: number;
   /** Called when the last row comes into sight. */
   onEnd?: () => void;
   /** Whether the reader is at the top and points at no row. */
@@ -42,7 +44,7 @@ interface RowsProps<Row> {
 }
 
 export function Rows<Row>(props: RowsProps<Row>) {
-  const { label, rows, columns, keyOf, onEnd, onRest } = props;
+  const { label, rows, columns, keyOf, turn, onEnd, onRest } = props;
   const box = useRef<HTMLDivElement>(null);
   const [scrolled, setScrolled] = useState(0);
   const [height, setHeight] = useState(800);
@@ -58,6 +60,7 @@ export function Rows<Row>(props: RowsProps<Row>) {
     window.addEventListener("resize", measure);
     return () => window.removeEventListener("resize", measure);
   }, []);
+  useEffect(() => box.current?.scrollTo(0, 0), [turn]);
   const { from, to } = rowsInSight(rows.length, scrolled, height);
   useEffect(() => {
     if (rows.length > 0 && to === rows.length) {

@@ -8,7 +8,7 @@ import { CopyButton } from "./controls.js";
 
 /** The most characters of a name in a row. */
 export const MAX_NAME = 120;
-/** The most characters of a text that is shown at once. */
+/** The most characters of a text that are shown at once. A browser needs minutes to lay out some millions. */
 export const MAX_TEXT = 20_000;
 
 /** The beginning of a text of strangers, as a reader may see it. */
@@ -21,21 +21,28 @@ export function showName(text: string, fallback = ""): string {
   return showText(text || fallback, MAX_NAME).replace(/\s+/g, " ");
 }
 
+/** A place near `index` between two characters of a text. */
+function boundary(text: string, index: number): number {
+  return /[\udc00-\udfff]/.test(text[index] ?? "") ? index - 1 : index;
+}
+
 /** A name of a stranger. */
 export function Name({ text, fallback }: { text: string; fallback?: string }) {
   return <bdi class="name">{showName(text, fallback)}</bdi>;
 }
 
-/** A sentence with words of strangers in it, such as the message of an error. */
-export function Message({ text }: { text: string }) {
+/** A sentence with words of strangers, such as an error text. */
+export function Words({ text }: { text: string }) {
   return <bdi>{showText(text)}</bdi>;
 }
 
 /** Words of a person, a model or a tool. Hidden under the shade. `onFull` reads the whole of a text that the sidecar cut. */
 export function Quote({ text, label, onFull }: { text: CutText | string; label: string; onFull?: (() => void) | undefined }) {
-  const [isWhole, setWhole] = useState(false);
+  const [part, setPart] = useState(0);
   const { text: words, bytes } = typeof text === "string" ? { text, bytes: undefined } : text;
-  const isLong = words.length > MAX_TEXT;
+  const last = Math.floor(Math.max(0, words.length - 1) / MAX_TEXT);
+  const shown = Math.min(part, last);
+  const [from, to] = [boundary(words, shown * MAX_TEXT), boundary(words, Math.min(words.length, (shown + 1) * MAX_TEXT))];
   return (
     <section class="said" aria-label={label}>
       <header>
@@ -46,15 +53,24 @@ export function Quote({ text, label, onFull }: { text: CutText | string; label: 
         <p class="muted">{t("shade.hidden")}</p>
       ) : (
         <pre dir="auto" tabIndex={0} aria-label={label}>
-          <bdi>{showText(words, isWhole ? Infinity : MAX_TEXT)}</bdi>
+          <bdi>{showInvisible(words.slice(from, to))}</bdi>
         </pre>
       )}
       {shade.value ? null : (
         <footer>
-          {isLong && !isWhole ? (
-            <button type="button" class="quiet" onClick={() => setWhole(true)}>
-              {t("text.whole", { n: words.length })}
-            </button>
+          {last > 0 ? (
+            <>
+              <span class="muted">{t("text.part", { from: from + 1, to, all: words.length })}</span>
+              <button type="button" class="quiet" disabled={shown === 0} onClick={() => setPart(shown - 1)}>
+                {t("text.before")}
+              </button>
+              <button type="button" class="quiet" disabled={shown === last} onClick={() => setPart(shown + 1)}>
+                {t("text.next")}
+              </button>
+              <button type="button" class="quiet" disabled={shown === last} onClick={() => setPart(last)}>
+                {t("text.last")}
+              </button>
+            </>
           ) : null}
           {bytes === undefined ? null : <span class="muted">{t("text.cut", { bytes: formatBytes(bytes) })}</span>}
           {bytes !== undefined && onFull !== undefined ? (
@@ -65,6 +81,17 @@ export function Quote({ text, label, onFull }: { text: CutText | string; label: 
         </footer>
       )}
     </section>
+  );
+}
+
+/** The button that shows folded words. */
+export function Unfold({ onUnfold }: { onUnfold: () => void }) {
+  return (
+    <p>
+      <button type="button" onClick={onUnfold}>
+        {t("shade.show")}
+      </button>
+    </p>
   );
 }
 

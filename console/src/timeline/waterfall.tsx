@@ -135,7 +135,7 @@ function Tree({ rows, timeline, clock, layout, scale, toggle }: TreeProps): VNod
   const { words } = useEnvironment();
   const view = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
-  const [height, rowPx] = useSizes(view);
+  const [height, rowPx] = useSizes(view, rows.length);
   const chosen = Math.max(0, rows.findIndex(({ selection }) => isSameSelection(selection, layout.chosen)));
   const first = Math.max(0, Math.floor(top / rowPx) - OVERSCAN);
   const shown = rows.slice(first, Math.ceil((top + height) / rowPx) + OVERSCAN);
@@ -190,13 +190,13 @@ function Tree({ rows, timeline, clock, layout, scale, toggle }: TreeProps): VNod
   );
 }
 
-/** The height of the view and that of a row. */
-function useSizes(view: { current: HTMLDivElement | null }): [number, number] {
+/** The height of the view and that of a row. The view grows with its rows, up to a limit. */
+function useSizes(view: { current: HTMLDivElement | null }, rows: number): [number, number] {
   const [height, setHeight] = useState(UNMEASURED_PX);
   const [rowPx] = useState(() => (globalThis.matchMedia?.("(pointer: coarse), (max-width: 600px)").matches ? TOUCH_ROW_PX : ROW_PX));
+  const measure = (): void => setHeight(view.current?.clientHeight || UNMEASURED_PX);
+  useLayoutEffect(measure, [rows]);
   useEffect(() => {
-    const measure = (): void => setHeight(view.current?.clientHeight || UNMEASURED_PX);
-    measure();
     globalThis.addEventListener?.("resize", measure);
     return () => globalThis.removeEventListener?.("resize", measure);
   }, []);

@@ -25,12 +25,12 @@ async function brokenPost() {
   return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
 }
 
-/** Starts a sidecar with the flow. */
-export async function startConsole() {
+/** Starts a sidecar. `flowOf` gives its flow for the address of a server that breaks connections off. */
+export async function startConsole(flowOf = nodes) {
   const post = await brokenPost();
   const folder = mkdtempSync(join(tmpdir(), "redflow-console-"));
   const [data, flows, config] = [join(folder, "data"), join(folder, "flows.json"), join(folder, "redflow.toml")];
-  writeFileSync(flows, JSON.stringify(nodes(post.url)));
+  writeFileSync(flows, JSON.stringify(flowOf(post.url)));
   writeFileSync(config, CONFIG);
   let [child, listen, log] = [null, "127.0.0.1:0", ""];
   const start = async () => {
@@ -70,21 +70,26 @@ export async function startConsole() {
     const text = await response.text();
     return { status: response.status, json: text === "" ? undefined : JSON.parse(text) };
   };
+  /** The ids of runs, newest first, as the sidecar lists them. */
+  const allIds = async (query = "") => (await request("GET", `/api/runs?limit=1000${query}`)).json.runs.map(({ runId }) => runId);
   const ask = async (node, payload) => (await request("POST", "/api/runs", { node, payload, wait: node !== "letters" })).json.runs[0].runId;
   return {
     url,
     token,
     request,
     ask,
+    allIds,
     kill,
     start,
     log: () => log,
     data,
+    /** The whole journal of a run. */
+    journal: async (run) => (await fetch(`${url()}/api/runs/${run}/journal`, { headers: { authorization: `Bearer ${token}` } })).text(),
     /** A new token with these scopes. */
     tokenWith: async (name, ...scopes) => (await request("POST", "/api/tokens", { name, scopes })).json.token,
     /** The path of a link that signs a browser in. */
     signInPath: async () => (await request("POST", "/api/sign-in-codes")).json.path,
-    /** Changes the first byte of a text in the store, while no sidecar runs. */
+    /** Changes the first byte of a text, wherever the store has it, while no sidecar runs. */
     changeByte: async (text) => {
       // After a clean end, all is in this file.
       const exited = once(child, "exit");
@@ -92,11 +97,14 @@ export async function startConsole() {
       await exited;
       const file = join(data, "redflow.db");
       const bytes = readFileSync(file);
-      const place = bytes.indexOf(text);
+      let place = bytes.indexOf(text);
       if (place < 0) {
         throw new Error(`${text} is not in the file`);
       }
-      bytes[place] += 1;
+      // The journal has it, and so may pages that the store no longer uses.
+      for (; place >= 0; place = bytes.indexOf(text, place + 1)) {
+        bytes[place] += 1;
+      }
       writeFileSync(file, bytes);
       await start();
     },

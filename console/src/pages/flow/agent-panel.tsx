@@ -7,7 +7,7 @@ import { Age, Badge, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Message, Name, Quote, showName, writeValue } from "../../parts/text.js";
+import { Name, Quote, Words, showName, writeValue } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCount, t, tOf } from "../../words.js";
 
@@ -81,7 +81,7 @@ function Agent({ id, name, instance }: { id: string; name: string; instance: str
               {count === undefined ? null : <small>{t("tool.calls", { n: formatCount(count.calls), failed: formatCount(count.failed) })}</small>}
             </summary>
             <p>
-              <Message text={tool.description} />
+              <Words text={tool.description} />
             </p>
             {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Quote text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
           </details>

@@ -12,7 +12,7 @@ import { useLive } from "../../parts/load.js";
 import { Coded } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
-import { formatCost, formatCount, formatShort, t } from "../../words.js";
+import { formatCost, formatCount, formatExactCost, formatShort, t } from "../../words.js";
 import { applyEvents, runEvents } from "../runs/list.js";
 import { dayOf, daysBetween, seriesOf } from "../usage/sums.js";
 
@@ -169,7 +169,7 @@ function Agents({ agents }: { agents: readonly Agent[] }) {
           </li>
         ))}
       </ul>
-      {agents.length > MAX_AGENTS ? <p class="muted">{t("more", { n: agents.length - MAX_AGENTS })}</p> : null}
+      {agents.length > MAX_AGENTS ? <p><a href="#/flow">{t("more", { n: agents.length - MAX_AGENTS })}</a></p> : null}
     </>
   );
 }
@@ -191,6 +191,7 @@ function Spend({ stats }: { stats: Stats | undefined }) {
         days={daysBetween(stats.from, stats.to)}
         series={series}
         format={hasCost ? formatCost : formatShort}
+        formatExactly={hasCost ? formatExactCost : formatCount}
         isSmall
       />
       <p>

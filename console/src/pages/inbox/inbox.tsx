@@ -25,7 +25,9 @@ function Inbox() {
     const page = await api.runs({ status: "waiting", limit: MAX_RUNS }, signal === undefined ? {} : { signal });
     setRuns(page.runs);
     setMore(page.next !== undefined);
-    waitingCount.value = page.runs.length;
+    if (page.next === undefined) {
+      waitingCount.value = page.runs.length;
+    }
   };
   useLive(
     {

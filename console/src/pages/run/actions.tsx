@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { RunSummary } from "@redflow/bindings";
-import { api, copy, say, sayFailure } from "../../app.js";
+import { api, copy, say, sayFailure, shade } from "../../app.js";
 import { Act, Dialog } from "../../parts/controls.js";
 import { AskBox } from "../../parts/ask.js";
 import { useLoad } from "../../parts/load.js";
@@ -85,7 +85,7 @@ function AskAgain({ summary, onClose }: { summary: RunSummary; onClose: () => vo
   const isRead = page.value !== undefined || page.error !== undefined;
   return (
     <Dialog title={t("run.again")} onClose={onClose}>
-      {isRead ? <AskBox node={summary.agent.nodeId} name={summary.name} payload={payloadOf(page.value?.lines[0])} /> : null}
+      {isRead ? <AskBox node={summary.agent.nodeId} name={summary.name} payload={shade.value ? "" : payloadOf(page.value?.lines[0])} /> : null}
     </Dialog>
   );
 }

@@ -6,13 +6,12 @@ import { api, shade } from "../../app.js";
 import { Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Message, showText } from "../../parts/text.js";
+import { Words } from "../../parts/text.js";
 import { t } from "../../words.js";
+import { JournalLine } from "./journal.js";
 
 /** The most characters that are compared. */
 const MAX_COMPARED = 4_000;
-/** The most characters of a line of the journal. */
-const MAX_LINE = 600;
 
 export function FirstDifference({ id, difference }: { id: string; difference: Difference }) {
   const { line, message, recorded, replayed } = difference;
@@ -21,7 +20,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
   return (
     <div class="difference">
       <p>
-        <strong>{t("proof.line", { n: line })}</strong> <Message text={message} />
+        <strong>{t("proof.line", { n: line })}</strong> <Words text={message} />
       </p>
       {shade.value ? <p class="muted">{t("shade.hidden")}</p> : (
         <>
@@ -31,9 +30,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
             <ol class="journal" start={page.value.from}>
               {page.value.lines.map((text, index) => (
                 <li key={index} value={from + index} aria-current={from + index === line ? "true" : undefined}>
-                  <code>
-                    <bdi>{showText(text, MAX_LINE)}</bdi>
-                  </code>
+                  <JournalLine line={text} isUnfolded />
                 </li>
               ))}
             </ol>

@@ -4,16 +4,14 @@ import { useState } from "preact/hooks";
 import { api, shade } from "../../app.js";
 import { Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
-import { Problem } from "../../parts/problem.js";
-import { showText } from "../../parts/text.js";
-import { t } from "../../words.js";
+import { Coded, Problem } from "../../parts/problem.js";
+import { Quote, showText } from "../../parts/text.js";
+import { formatBytes, t } from "../../words.js";
 
 /** The lines of one page. */
 const PAGE_LINES = 50;
 /** The most characters of a line before it is opened. */
 const MAX_LINE = 160;
-/** The most characters of an opened line. */
-const MAX_OPENED = 20_000;
 
 /** The kind of a record, such as `fact model_answered`. */
 export function describeRecord(line: string): string {
@@ -34,7 +32,7 @@ function indent(line: string): string {
   }
 }
 
-export function Journal({ id }: { id: string }) {
+export function Journal({ id, isUnfolded }: { id: string; isUnfolded: boolean }) {
   const [from, setFrom] = useState(1);
   const { value, error, again } = useLoad((signal) => api.client.journalPage(id, { from, lines: PAGE_LINES, signal }), [id, from]);
   if (error !== undefined && value === undefined) {
@@ -51,10 +49,16 @@ export function Journal({ id }: { id: string }) {
       <ol class="journal" start={value.from}>
         {value.lines.map((line, index) => (
           <li key={value.from + index} value={value.from + index}>
-            <JournalLine line={line} />
+            <JournalLine line={line} isUnfolded={isUnfolded} />
           </li>
         ))}
       </ol>
+      {value.cut === undefined ? null : (
+        <p>
+          {t("journal.cut", { bytes: formatBytes(value.cut) })} <a href={api.address(id, "journal")}>{t("run.journal")}</a>
+        </p>
+      )}
+      {value.problem === undefined ? null : <Coded code={value.problem.code} message={value.problem.message} />}
       <div class="buttons">
         <button type="button" disabled={from <= 1} onClick={() => setFrom(Math.max(1, from - PAGE_LINES))}>
           {t("journal.before")}
@@ -67,23 +71,16 @@ export function Journal({ id }: { id: string }) {
   );
 }
 
-function JournalLine({ line }: { line: string }) {
+/** A line of a journal, which opens in place. */
+export function JournalLine({ line, isUnfolded }: { line: string; isUnfolded: boolean }) {
   const [isOpen, setOpen] = useState(false);
   const kind = describeRecord(line);
   return (
     <details onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
       <summary data-entry="">
-        <strong>{kind}</strong> {shade.value ? null : <code><bdi>{showText(line, MAX_LINE)}</bdi></code>}
+        <strong>{kind}</strong> {shade.value || !isUnfolded ? null : <code><bdi>{showText(line, MAX_LINE)}</bdi></code>}
       </summary>
-      {isOpen ? (
-        shade.value ? (
-          <p class="muted">{t("shade.hidden")}</p>
-        ) : (
-          <pre tabIndex={0} aria-label={kind}>
-            <bdi>{showText(indent(line), MAX_OPENED)}</bdi>
-          </pre>
-        )
-      ) : null}
+      {isOpen && isUnfolded ? <Quote text={indent(line)} label={kind || t("run.journal")} /> : null}
     </details>
   );
 }

@@ -51,6 +51,7 @@ export function Plan({ id }: { id: string }) {
           <code>{digest}</code>
         </Fact>
       </dl>
+      {plan === undefined ? <p class="muted">{t("plan.none")}</p> : null}
       {nodes.map(({ role, entry }, index) =>
         entry === undefined ? null : (
           <details key={index} class="card">

@@ -3,13 +3,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { EventsItem, RunDetail, RunSummary, RunTimeline } from "@redflow/bindings";
 import { applyEvents, emptyTimeline } from "@redflow/bindings";
-import { api, readFailure } from "../../app.js";
+import { api, readFailure, shade } from "../../app.js";
 import { addKeys } from "../../keys.js";
 import type { Page, PageProps } from "../../page.js";
 import { Reading, Tabs } from "../../parts/controls.js";
 import { useLive } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
-import { Name } from "../../parts/text.js";
+import { Name, Unfold } from "../../parts/text.js";
 import { replaceQuery } from "../../router.js";
 import { t } from "../../words.js";
 import { applyEvent, runEvents } from "../runs/list.js";
@@ -67,12 +67,14 @@ function Run({ params, query }: PageProps) {
   const [written, setWritten] = useState<Written | undefined>();
   const [timeline, setTimeline] = useState<RunTimeline>(emptyTimeline());
   const [isSheetOpen, setSheetOpen] = useState(false);
+  const [wasAsked, setAsked] = useState(false);
   const fold = useRef<RunTimeline>(emptyTimeline());
   useEffect(() => {
     fold.current = emptyTimeline();
     setDetail(undefined);
     setSummary(undefined);
     setWritten(undefined);
+    setAsked(false);
     setTimeline(fold.current);
   }, [id]);
 
@@ -128,6 +130,8 @@ function Run({ params, query }: PageProps) {
     );
   }
   const error = timeline.end?.error;
+  // The words of an agent without debug stay folded until the user asks for them.
+  const isUnfolded = timeline.debug || wasAsked;
   return (
     <>
       <p class="crumbs">
@@ -142,7 +146,7 @@ function Run({ params, query }: PageProps) {
       <Head summary={summary} timeline={timeline} />
       {detail.problem === undefined ? null : <Coded code={detail.problem.code} message={detail.problem.message} />}
       {detail.difference === undefined ? null : <Problem error={detail.difference.message} />}
-      {error === undefined ? null : <Coded code={error.code} message={error.message} />}
+      {error === undefined ? null : <Coded code={error.code} message={shade.value ? t("shade.hidden") : error.message} />}
       <Tabs
         label={t("run")}
         tabs={TABS.map((name) => ({ name, title: t(`run.tab.${name}`) }))}
@@ -151,13 +155,25 @@ function Run({ params, query }: PageProps) {
       >
         {tab === "steps" ? (
           <div class="two">
-            <Steps summary={summary} timeline={timeline} written={written} chosen={step} onChoose={choose} onChange={setSummary} />
-            {last === 0 ? null : <Step key={`${id} ${step}`} {...{ summary, timeline, written }} iteration={step} isOpen={isSheetOpen} onClose={() => setSheetOpen(false)} />}
+            <Steps summary={summary} timeline={timeline} written={isUnfolded ? written : undefined} chosen={step} onChoose={choose} onChange={setSummary} />
+            {last === 0 ? null : (
+              <Step
+                key={`${id} ${step}`}
+                {...{ summary, timeline, written, isUnfolded }}
+                onUnfold={() => setAsked(true)}
+                iteration={step}
+                isOpen={isSheetOpen}
+                onClose={() => setSheetOpen(false)}
+              />
+            )}
           </div>
         ) : tab === "result" ? (
-          <Result detail={detail} />
+          isUnfolded ? <Result detail={detail} /> : <Unfold onUnfold={() => setAsked(true)} />
         ) : tab === "journal" ? (
-          <Journal id={id} />
+          <>
+            {isUnfolded ? null : <Unfold onUnfold={() => setAsked(true)} />}
+            <Journal id={id} isUnfolded={isUnfolded} />
+          </>
         ) : (
           <Plan id={id} />
         )}

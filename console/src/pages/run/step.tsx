@@ -6,7 +6,7 @@ import { api, shade } from "../../app.js";
 import { Fact, Reading, Sheet } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Mend, Problem } from "../../parts/problem.js";
-import { Name, Quote } from "../../parts/text.js";
+import { Name, Quote, Unfold } from "../../parts/text.js";
 import { formatCost, formatCount, formatDuration, formatShare, t, tOf } from "../../words.js";
 import type { Written } from "./run.js";
 
@@ -15,28 +15,29 @@ interface StepProps {
   iteration: number;
   timeline: RunTimeline;
   written: Written | undefined;
+  /** Whether the words are shown. */
+  isUnfolded: boolean;
+  onUnfold: () => void;
   /** Whether a narrow page shows it. */
   isOpen: boolean;
   onClose: () => void;
 }
 
-export function Step({ summary, iteration, timeline, written, isOpen, onClose }: StepProps) {
+export function Step({ summary, iteration, timeline, written, isUnfolded, onUnfold, isOpen, onClose }: StepProps) {
   const [isFull, setFull] = useState(false);
-  const [isShown, setShown] = useState(false);
   const step = timeline.steps.find((one) => one.iteration === iteration);
   // What the sidecar has to tell changes with the answer, each result, and the end.
   const returned = step?.tools.filter(({ returnedAt }) => returnedAt !== undefined).length ?? 0;
   const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
   const { value, error, again } = useLoad((signal) => api.client.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
   useEffect(() => setFull(false), [iteration]);
-  const isUnfolded = timeline.debug || isShown;
   const writes = written?.iteration === iteration && step?.model?.open === true ? written.text : undefined;
   return (
     <Sheet label={t("step", { iteration })} isOpen={isOpen} onClose={onClose}>
       <h2>{t("step", { iteration })}</h2>
       {error === undefined ? null : <Problem error={error} onRetry={again} />}
-      {writes === undefined || shade.value ? null : <Quote text={writes} label={t("step.writes")} />}
-      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isUnfolded} onFull={() => setFull(true)} onShow={() => setShown(true)} />}
+      {writes === undefined || shade.value || !isUnfolded ? null : <Quote text={writes} label={t("step.writes")} />}
+      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isUnfolded} onFull={() => setFull(true)} onUnfold={onUnfold} />}
     </Sheet>
   );
 }
@@ -45,10 +46,10 @@ interface DetailProps {
   value: IterationDetail;
   isOpen: boolean;
   onFull: () => void;
-  onShow: () => void;
+  onUnfold: () => void;
 }
 
-function Detail({ value, isOpen, onFull, onShow }: DetailProps) {
+function Detail({ value, isOpen, onFull, onUnfold }: DetailProps) {
   const { model, durationMs, confidence, usage, requestId, fellOver = [], calls, prompt, answer, output } = value;
   return (
     <>
@@ -84,11 +85,7 @@ function Detail({ value, isOpen, onFull, onShow }: DetailProps) {
           {answer === undefined ? null : <Quote text={answer} label={t("step.answer")} onFull={onFull} />}
         </>
       ) : (
-        <p>
-          <button type="button" onClick={onShow}>
-            {t("shade.show")}
-          </button>
-        </p>
+        <Unfold onUnfold={onUnfold} />
       )}
       {calls.map((call) => (
         <Call key={call.callId} call={call} isOpen={isOpen} onFull={onFull} />

@@ -1,7 +1,7 @@
 // The steps of a run: the shared timeline as a waterfall, the questions of a run that waits, and its confidence.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
+import type { RunId, RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { confidences } from "@redflow/bindings";
 import { api, sayFailure, shade } from "../../app.js";
 import { environment } from "../../parts/environment.js";
@@ -24,10 +24,20 @@ interface StepsProps {
 export function Steps({ summary, timeline, written, chosen, onChoose, onChange }: StepsProps) {
   const [selection, setSelection] = useState<Selection>(chosen === 0 ? { is: "run" } : { is: "iteration", iteration: chosen });
   const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
+  const [nextChild, setNextChild] = useState<RunId | undefined>();
   const { runId, children = 0, status } = summary;
+  const readChildren = async (after?: RunId): Promise<void> => {
+    try {
+      const { runs, next } = await api.tree(runId, after);
+      setChildRuns((old) => [...(after === undefined ? [] : old), ...runs]);
+      setNextChild(next);
+    } catch (error) {
+      sayFailure(error);
+    }
+  };
   useEffect(() => {
     if (children > 0) {
-      api.tree(runId).then(({ runs }) => setChildRuns(runs), sayFailure);
+      void readChildren();
     }
   }, [runId, children, status]);
   const before = useRef(chosen);
@@ -61,6 +71,14 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
           onOpenRun: (run) => go(["runs", run.runId]),
         }}
       />
+      {nextChild === undefined ? null : (
+        <p>
+          {t("run.children.shown", { n: childRuns.length })}{" "}
+          <button type="button" onClick={() => void readChildren(nextChild)}>
+            {t("runs.children.more")}
+          </button>
+        </p>
+      )}
       {confidences(timeline).length > 1 ? (
         <EnvironmentProvider value={environment}>
           <div class="confidence">

@@ -1,6 +1,6 @@
 // The list of runs as data: its filter in the address, and how pages and events change its rows.
 
-import type { EventsItem, RunEvent, RunStatus, RunSummary } from "@redflow/bindings";
+import type { EventsItem, RunEvent, RunId, RunStatus, RunSummary, TreeRun } from "@redflow/bindings";
 import type { RunQuery } from "../../api.js";
 
 /** The most rows that a list holds. */
@@ -47,15 +47,18 @@ export function mayContain({ status, agent, instance, prefix, code }: RunQuery, 
   );
 }
 
-/** The rows after a new first page: it replaces its part of the list, older rows stay. */
-export function mergeFirstPage(rows: readonly RunSummary[], page: readonly RunSummary[], isLast: boolean): RunSummary[] {
-  const last = page.at(-1);
-  if (last === undefined || isLast) {
-    return [...page];
+/**
+ * The rows that stay below a new first page: the older ones. Undefined if there are none, or if runs between the page and the rows
+ * are in neither, so that the list begins anew.
+ */
+export function rowsBelow(rows: readonly RunSummary[], page: readonly RunSummary[]): RunSummary[] | undefined {
+  const [newest, last] = [rows[0], page.at(-1)];
+  if (newest === undefined || last === undefined || isOlder(newest, last)) {
+    return undefined;
   }
   const inPage = new Set(page.map(({ runId }) => runId));
   const older = rows.filter((row) => !inPage.has(row.runId) && isOlder(row, last));
-  return [...page, ...older].slice(0, MAX_ROWS);
+  return older.length === 0 ? undefined : older.slice(0, MAX_ROWS - page.length);
 }
 
 function isOlder(row: RunSummary, than: RunSummary): boolean {
@@ -93,6 +96,29 @@ export function applyEvent(run: RunSummary, { at, event }: RunEvent): RunSummary
     default:
       return run;
   }
+}
+
+/** The descendants of a run that the list shows, and how to get more of them. */
+export interface Opened {
+  runs: readonly TreeRun[];
+  /** The last run, if more follow. */
+  next: RunId | undefined;
+}
+
+/** A run of the list, or the place after the descendants that were read. */
+export type Line = { run: RunSummary; depth: number } | { moreOf: RunId; next: RunId };
+
+/** The lines of the list. */
+export function linesOf(rows: readonly RunSummary[], opened: ReadonlyMap<RunId, Opened>): Line[] {
+  return rows.flatMap((run): Line[] => {
+    const { runs = [], next } = opened.get(run.runId) ?? {};
+    return [{ run, depth: 0 }, ...runs, ...(next === undefined ? [] : [{ moreOf: run.runId, next }])];
+  });
+}
+
+/** The key of a line. A run can stand in the list by itself and below its parent. */
+export function keyOfLine(line: Line): string {
+  return "run" in line ? `${line.depth} ${line.run.runId}` : `more ${line.moreOf}`;
 }
 
 /** The run events among the items. */

@@ -1,7 +1,8 @@
 // The runs: filtered by the address, live, newest first.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunId, RunSummary, TreeRun } from "@redflow/bindings";
+import type { RunEvent, RunId, RunSummary } from "@redflow/bindings";
 import { api, now, say, sayFailure, waitingCount } from "../../app.js";
 import { addKeys } from "../../keys.js";
 import { LIST_TYPES } from "../../live.js";
@@ -13,7 +14,8 @@ import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, filterOf, mergeFirstPage, requestOf, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "./list.js";
+import type { Line, Opened } from "./list.js";
 
 /** The rows of one request. */
 const PAGE_ROWS = 100;
@@ -35,11 +37,6 @@ const QUICK: readonly { key: string; name: string; status: string }[] = [
   { key: "4", name: "failed", status: "failed" },
 ];
 
-interface Line {
-  run: RunSummary;
-  depth: number;
-}
-
 function Runs({ query }: PageProps) {
   const filter = filterOf(query);
   const key = JSON.stringify(filter);
@@ -47,36 +44,45 @@ function Runs({ query }: PageProps) {
   const [next, setNext] = useState<RunId | undefined>();
   const [searchedTo, setSearchedTo] = useState<number | undefined>();
   const [fresh, setFresh] = useState<ReadonlySet<string>>(new Set());
-  const [children, setChildren] = useState<ReadonlyMap<RunId, readonly TreeRun[]>>(new Map());
+  const [opened, setOpened] = useState<ReadonlyMap<RunId, Opened>>(new Map());
   const [isCancelling, setCancelling] = useState(false);
-  const isAtRest = useRef(true);
+  const [isAtRest, setAtRest] = useState(true);
+  const [turn, setTurn] = useState(0);
+  const atRest = useRef(isAtRest);
+  atRest.current = isAtRest;
   const isReading = useRef(false);
   const shown = useRef(rows);
   shown.current = rows;
 
   const readFirst = async (signal?: AbortSignal): Promise<void> => {
     const page = await api.runs({ ...requestOf(filter, Date.now()), limit: PAGE_ROWS }, signal === undefined ? {} : { signal });
-    const known = shown.current ?? [];
-    const isOnly = known.length <= PAGE_ROWS;
-    setRows(mergeFirstPage(known, page.runs, page.next === undefined || isOnly));
-    if (isOnly) {
+    const older = page.next === undefined ? undefined : rowsBelow(shown.current ?? [], page.runs);
+    setRows([...page.runs, ...(older ?? [])]);
+    if (older === undefined) {
       setNext(page.next);
       setSearchedTo(page.searchedTo);
     }
     setFresh(new Set());
+  };
+  const showFresh = async (): Promise<void> => {
+    await readFirst();
+    setTurn((old) => old + 1);
   };
 
   const timer = useRef<number | undefined>(undefined);
   const refreshSoon = (): void => {
     timer.current ??= window.setTimeout(() => {
       timer.current = undefined;
-      readFirst().catch(sayFailure);
+      if (atRest.current) {
+        readFirst().catch(sayFailure);
+      }
     }, REFRESH_MS);
   };
 
   useEffect(() => {
     setRows(undefined);
-    setChildren(new Map());
+    setOpened(new Map());
+    setFresh(new Set());
     return () => {
       window.clearTimeout(timer.current);
       timer.current = undefined;
@@ -88,15 +94,16 @@ function Runs({ query }: PageProps) {
       types: LIST_TYPES,
       read: readFirst,
       take: (items) => {
-        const changed = applyEvents(shown.current ?? [], runEvents(items), filter);
+        const events = runEvents(items);
+        const changed = applyEvents(shown.current ?? [], events, filter);
         setRows(changed.rows);
+        setOpened((old) => applyToOpened(old, events));
         if (changed.begun.length === 0) {
           return;
         }
-        if (isAtRest.current) {
+        setFresh((old) => new Set([...old, ...changed.begun]));
+        if (atRest.current) {
           refreshSoon();
-        } else {
-          setFresh((old) => new Set([...old, ...changed.begun]));
         }
       },
     },
@@ -120,24 +127,25 @@ function Runs({ query }: PageProps) {
     }
   };
 
-  const toggleChildren = async (id: RunId): Promise<void> => {
-    const opened = new Map(children);
-    if (!opened.delete(id)) {
-      try {
-        opened.set(id, (await api.tree(id)).runs);
-      } catch (error) {
-        sayFailure(error);
-      }
+  const readChildren = async (id: RunId, after?: RunId): Promise<void> => {
+    try {
+      const { runs, next: more } = await api.tree(id, after);
+      setOpened((old) => new Map(old).set(id, { runs: [...(after === undefined ? [] : (old.get(id)?.runs ?? [])), ...runs], next: more }));
+    } catch (error) {
+      sayFailure(error);
     }
-    setChildren(opened);
+  };
+  const toggleChildren = (id: RunId): void => {
+    if (opened.has(id)) {
+      setOpened(new Map([...opened].filter(([other]) => other !== id)));
+    } else {
+      void readChildren(id);
+    }
   };
 
   useEffect(() => addKeys(Object.fromEntries(QUICK.map(({ key: pressed, status }) => [pressed, () => replaceQuery({ ...query, status })]))), [query]);
 
-  const lines = (rows ?? []).flatMap((run): Line[] => [
-    { run, depth: 0 },
-    ...(children.get(run.runId) ?? []).map((child) => ({ run: child.run, depth: child.depth })),
-  ]);
+  const lines = linesOf(rows ?? [], opened);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
   return (
     <>
@@ -148,8 +156,8 @@ function Runs({ query }: PageProps) {
         </Act>
       </div>
       <Filters query={query} />
-      {fresh.size > 0 ? (
-        <button type="button" class="fresh" onClick={() => void readFirst().catch(sayFailure)}>
+      {fresh.size > 0 && !isAtRest ? (
+        <button type="button" class="fresh" onClick={() => void showFresh().catch(sayFailure)}>
           {t("runs.fresh", { n: fresh.size })}
         </button>
       ) : null}
@@ -164,11 +172,12 @@ function Runs({ query }: PageProps) {
           class="runs"
           label={t("runs")}
           rows={lines}
-          columns={columns(toggleChildren, children)}
-          keyOf={({ run }) => run.runId}
+          columns={columns({ opened, onToggle: toggleChildren, onMore: readChildren })}
+          keyOf={keyOfLine}
+          turn={turn}
           onEnd={() => (searchedTo === undefined ? void readNext() : undefined)}
           onRest={(rest) => {
-            isAtRest.current = rest;
+            setAtRest(rest);
             if (rest && fresh.size > 0) {
               refreshSoon();
             }
@@ -192,49 +201,80 @@ function Runs({ query }: PageProps) {
   );
 }
 
-function columns(onToggle: (id: RunId) => Promise<void>, opened: ReadonlyMap<RunId, unknown>): Column<Line>[] {
+/** The descendants that the list shows, after events. */
+function applyToOpened(opened: ReadonlyMap<RunId, Opened>, events: readonly RunEvent[]): ReadonlyMap<RunId, Opened> {
+  if (opened.size === 0) {
+    return opened;
+  }
+  const change = (run: RunSummary): RunSummary => events.filter(({ runId }) => runId === run.runId).reduce(applyEvent, run);
+  return new Map([...opened].map(([id, { runs, next }]) => [id, { runs: runs.map((child) => ({ ...child, run: change(child.run) })), next }]));
+}
+
+interface ColumnOptions {
+  opened: ReadonlyMap<RunId, Opened>;
+  onToggle: (id: RunId) => void;
+  /** Reads the descendants of a run after one of them. */
+  onMore: (id: RunId, after: RunId) => Promise<void>;
+}
+
+function columns({ opened, onToggle, onMore }: ColumnOptions): Column<Line>[] {
+  const ofRun = (view: (run: RunSummary) => ComponentChildren) => (line: Line) => ("run" in line ? view(line.run) : "");
   return [
-    { name: "status", title: t("run.status"), view: ({ run }) => <Badge status={run.status} isHung={run.hung} /> },
+    { name: "status", title: t("run.status"), view: ofRun((run) => <Badge status={run.status} isHung={run.hung} />) },
     {
       name: "agent",
       title: t("run.agent"),
-      view: ({ run, depth }) => (
-        <span class={`depth-${Math.min(depth, 4)}`}>
-          <a href={formatPlace(["runs", run.runId])} data-entry="" class="row-link">
-            <Name text={run.name} fallback={run.agent.nodeId} />
-          </a>
-          {(run.children ?? 0) > 0 && depth === 0 ? (
-            <button
-              type="button"
-              class="quiet small over"
-              aria-expanded={opened.has(run.runId)}
-              aria-label={t("runs.children", { n: run.children ?? 0 })}
-              onClick={() => void onToggle(run.runId)}
-            >
-              {opened.has(run.runId) ? "▾" : "▸"} {formatCount(run.children ?? 0)}
-            </button>
-          ) : null}
-        </span>
-      ),
+      view: (line) =>
+        "run" in line ? (
+          <AgentCell {...line} isOpen={opened.has(line.run.runId)} onToggle={onToggle} />
+        ) : (
+          <button type="button" class="quiet small over" data-entry="" onClick={() => void onMore(line.moreOf, line.next)}>
+            {t("runs.children.more")}
+          </button>
+        ),
     },
-    { name: "instance", title: "Node-RED", view: ({ run }) => <Name text={run.agent.instance} /> },
-    { name: "start", title: t("run.start"), view: ({ run }) => <Age at={run.startedAt} /> },
+    { name: "instance", title: "Node-RED", view: ofRun((run) => <Name text={run.agent.instance} />) },
+    { name: "start", title: t("run.start"), view: ofRun((run) => <Age at={run.startedAt} />) },
     {
       name: "duration",
       title: t("run.duration"),
       isNumber: true,
-      view: ({ run }) => (run.endedAt === undefined ? "" : formatDuration(run.endedAt - run.startedAt)),
+      view: ofRun((run) => (run.endedAt === undefined ? "" : formatDuration(run.endedAt - run.startedAt))),
     },
-    { name: "iterations", title: t("run.iterations"), isNumber: true, view: ({ run }) => run.tally?.iterations ?? "" },
+    { name: "iterations", title: t("run.iterations"), isNumber: true, view: ofRun((run) => run.tally?.iterations ?? "") },
     {
       name: "tokens",
       title: t("run.tokens"),
       isNumber: true,
-      view: ({ run }) => (run.tally === undefined ? "" : formatShort(run.tally.inputTokens + run.tally.outputTokens)),
+      view: ofRun((run) => (run.tally === undefined ? "" : formatShort(run.tally.inputTokens + run.tally.outputTokens))),
     },
-    { name: "cost", title: t("run.cost"), isNumber: true, view: ({ run }) => (run.tally?.cost === undefined ? "" : formatCost(run.tally.cost)) },
-    { name: "code", title: t("run.code"), view: ({ run }) => (run.code === undefined ? "" : <code>{run.code}</code>) },
+    { name: "cost", title: t("run.cost"), isNumber: true, view: ofRun((run) => (run.tally?.cost === undefined ? "" : formatCost(run.tally.cost))) },
+    { name: "code", title: t("run.code"), view: ofRun((run) => (run.code === undefined ? "" : <code>{run.code}</code>)) },
   ];
+}
+
+interface AgentCellProps {
+  run: RunSummary;
+  depth: number;
+  isOpen: boolean;
+  onToggle: (id: RunId) => void;
+}
+
+/** The agent of a run, and the number of runs that it has started. */
+function AgentCell({ run, depth, isOpen, onToggle }: AgentCellProps) {
+  const { runId, name, agent, children = 0 } = run;
+  return (
+    <span class={`depth-${Math.min(depth, 4)}`}>
+      <a href={formatPlace(["runs", runId])} data-entry="" class="row-link">
+        <Name text={name} fallback={agent.nodeId} />
+      </a>
+      {children > 0 && depth === 0 ? (
+        <button type="button" class="quiet small over" aria-expanded={isOpen} aria-label={t("runs.children", { n: children })} onClick={() => onToggle(runId)}>
+          {isOpen ? "▾" : "▸"} {formatCount(children)}
+        </button>
+      ) : null}
+    </span>
+  );
 }
 
 function Filters({ query }: { query: Readonly<Record<string, string>> }) {
@@ -307,6 +347,7 @@ function Filters({ query }: { query: Readonly<Record<string, string>> }) {
 /** Cancels all runs of the filter that have not ended, after the user has seen how many they are. */
 function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; onClose: () => void }) {
   const [ids, setIds] = useState<readonly RunId[] | undefined>();
+  const [hasMore, setMore] = useState(false);
   const [done, setDone] = useState<number | undefined>();
   const asked = filter.status?.split(",") ?? OPEN_STATUSES;
   const status = OPEN_STATUSES.filter((name) => asked.includes(name)).join(",");
@@ -319,6 +360,7 @@ function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; 
         found.push(...page.runs.map(({ runId }) => runId));
         before = "next" in page ? page.next : undefined;
       } while (before !== undefined && found.length < MAX_CANCELLED);
+      setMore(before !== undefined || found.length > MAX_CANCELLED);
       setIds(found.slice(0, MAX_CANCELLED));
     };
     collect().catch((error: unknown) => {
@@ -348,6 +390,7 @@ function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; 
       ) : (
         <>
           <p>{t("runs.cancel.ask", { n: ids.length })}</p>
+          {hasMore ? <p>{t("runs.cancel.more", { n: ids.length })}</p> : null}
           {done === undefined ? null : <progress max={ids.length} value={done} aria-label={t("runs.cancel")} />}
           <div class="buttons">
             <button type="button" onClick={onClose}>

@@ -8,7 +8,7 @@ import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Message, Name, Quote, showName, writeValue } from "../../parts/text.js";
+import { Name, Quote, Words, showName, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 import { dayOf } from "../usage/sums.js";
@@ -143,11 +143,11 @@ function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
       </h2>
       {tool.reason === undefined ? null : (
         <p class="problem">
-          <Message text={tool.reason} />
+          <Words text={tool.reason} />
         </p>
       )}
       <p>
-        <Message text={tool.description} />
+        <Words text={tool.description} />
       </p>
       <dl class="facts">
         <Fact name={t("tool.provider")}>

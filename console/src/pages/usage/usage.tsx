@@ -10,7 +10,7 @@ import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
-import { formatCost, formatCount, formatShort, formatTime, t, tOf } from "../../words.js";
+import { formatCost, formatCount, formatExactCost, formatShort, formatTime, t, tOf } from "../../words.js";
 import { csvOf, dayOf, daysBetween, seriesOf } from "./sums.js";
 import type { Measure } from "./sums.js";
 
@@ -80,7 +80,13 @@ function Sums({ stats }: { stats: Stats }) {
   return (
     <div class="plots">
       {plots.map(({ measure, series }) => (
-        <Plot key={measure} label={t(`usage.${measure}`)} days={days} series={series} format={measure === "cost" ? formatCost : measure === "tokens" || measure === "cached" ? formatShort : formatCount} />
+        <Plot
+          key={measure}
+          label={t(`usage.${measure}`)}
+          {...{ days, series }}
+          format={measure === "cost" ? formatCost : measure === "tokens" || measure === "cached" ? formatShort : formatCount}
+          formatExactly={measure === "cost" ? formatExactCost : formatCount}
+        />
       ))}
     </div>
   );
