@@ -15,7 +15,7 @@ import type {
   TokenRequest,
 } from "@redflow/bindings";
 import { Transport, pathSegment } from "../../bindings/src/http.js";
-import type { CallOptions } from "../../bindings/src/http.js";
+import type { CallOptions, TransportOptions } from "../../bindings/src/http.js";
 
 /** The runs of one page of a tree. */
 const TREE_RUNS = 50;
@@ -39,9 +39,17 @@ export class Api {
   readonly client: RedflowClient;
   readonly #transport: Transport;
 
-  constructor(url: string) {
-    this.client = new RedflowClient({ url });
-    this.#transport = new Transport({ url });
+  /** `onSignedOut` is called when the session has ended, whatever was requested. */
+  constructor(url: string, onSignedOut: () => void) {
+    const fetch: TransportOptions["fetch"] = async (address, init) => {
+      const response = await globalThis.fetch(address, init);
+      if (response.status === 401) {
+        onSignedOut();
+      }
+      return response;
+    };
+    this.client = new RedflowClient({ url, fetch });
+    this.#transport = new Transport({ url, fetch });
   }
 
   session(options?: CallOptions): Promise<Session> {

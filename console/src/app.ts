@@ -18,10 +18,14 @@ const TOAST_MS = 8_000;
 /** The most remarks at once. */
 const MAX_TOASTS = 4;
 
-export const api = new Api(".");
-
 /** Who is signed in. Undefined before that is known; null if no user is. */
 export const session = signal<Session | null | undefined>(undefined);
+const endSession = (): void => {
+  session.value = null;
+};
+
+export const api = new Api(".", endSession);
+
 /** Why the session cannot be read. */
 export const sessionError = signal<unknown>(undefined);
 /** The current time, for ages. */
@@ -47,9 +51,7 @@ export const live = new Live({
   now: () => Date.now(),
   setTimeout: (call, ms) => window.setTimeout(call, ms),
   clearTimeout: (timer) => window.clearTimeout(timer),
-  onSignedOut: () => {
-    session.value = null;
-  },
+  onSignedOut: endSession,
   onFailure: (error) => {
     readFailure.value = error;
   },
@@ -77,7 +79,6 @@ export function say(text: string): void {
 /** Shows a failure of an action for a while. An ended session shows the sign-in instead. */
 export function sayFailure(error: unknown): void {
   if (error instanceof RedflowError && error.code === "UNAUTHORIZED") {
-    session.value = null;
     return;
   }
   say(error instanceof RedflowError ? `${error.code}: ${error.message}` : String(error));
@@ -89,12 +90,7 @@ export async function readSession(): Promise<void> {
     session.value = await api.session();
     sessionError.value = undefined;
   } catch (error) {
-    if (error instanceof RedflowError && error.code === "UNAUTHORIZED") {
-      session.value = null;
-      sessionError.value = undefined;
-    } else {
-      sessionError.value = error;
-    }
+    sessionError.value = session.value === null ? undefined : error;
   }
 }
 

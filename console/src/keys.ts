@@ -41,12 +41,11 @@ export function startKeys(document: Document): void {
 export function pressKey(event: KeyboardEvent, document: Document): boolean {
   const target = event.target as HTMLElement | null;
   const isWithin = (selector: string): boolean => (target?.closest?.(selector) ?? null) !== null;
-  const isTyping = isWithin("input, textarea, select, [contenteditable]");
-  if (event.key === "Escape" && isTyping && !isWithin("dialog")) {
-    target?.blur();
-    return true;
-  }
+  const isTyping = isWithin("input:not([type=checkbox], [type=radio], [type=file]), textarea, select, [contenteditable]");
   const isInDialog = document.querySelector("dialog[open]") !== null;
+  if (event.key === "Escape" && !isInDialog) {
+    return isTyping ? leaveField(target) : closeSheet(document);
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping || isInDialog || !letters.value) {
     return false;
   }
@@ -84,6 +83,20 @@ export function pressKey(event: KeyboardEvent, document: Document): boolean {
       return act !== undefined;
     }
   }
+}
+
+/** Moves the focus from a field to what contains it. */
+function leaveField(field: HTMLElement | null): boolean {
+  field?.blur();
+  field?.closest<HTMLElement>("[tabindex='-1']")?.focus({ preventScroll: true });
+  return true;
+}
+
+/** Closes what is shown beside a list, or above it. */
+function closeSheet(document: Document): boolean {
+  const button = [...document.querySelectorAll<HTMLElement>(".sheet-close")].find((one) => one.getClientRects().length > 0);
+  button?.click();
+  return button !== undefined;
 }
 
 /** Moves the focus to the next or the previous entry of the list on the page. */

@@ -1,6 +1,6 @@
 // The sign-in. The address stays, so the page appears as soon as the session is there.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, session } from "./app.js";
 import { Problem } from "./parts/problem.js";
 import { t } from "./words.js";
@@ -9,7 +9,12 @@ export function SignIn() {
   const [token, setToken] = useState("");
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const send = async (): Promise<void> => {
+    if (isBusy) {
+      return;
+    }
     setBusy(true);
     try {
       session.value = await api.signIn(token.trim());
@@ -30,13 +35,14 @@ export function SignIn() {
         <label for="token">{t("signIn.token")}</label>
         <input
           id="token"
+          ref={field}
           type="password"
           autocomplete="current-password"
           required
           value={token}
           onInput={(event: Event) => setToken((event.currentTarget as HTMLInputElement).value)}
         />
-        <button type="submit" class="primary" disabled={isBusy || token.trim() === ""} aria-busy={isBusy}>
+        <button type="submit" class="primary" disabled={token.trim() === ""} aria-busy={isBusy}>
           {t("signIn")}
         </button>
       </form>

@@ -5,10 +5,14 @@ import { after, before, test } from "node:test";
 import * as access from "./console/access.mjs";
 import * as bounds from "./console/bounds.mjs";
 import { startConsole } from "./console/fixture.mjs";
+import * as keyboard from "./console/keyboard.mjs";
 import { startLarge } from "./console/large.mjs";
 import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
+import * as scopes from "./console/scopes.mjs";
+import * as sessions from "./console/sessions.mjs";
+import * as walk from "./console/walk.mjs";
 import * as waterfall from "./console/waterfall.mjs";
 import { launch } from "./kit/chromium.mjs";
 
@@ -20,8 +24,22 @@ const SCENARIOS = {
   "a page survives a killed sidecar": runs.restart,
   "untrusted texts stay text": look.hostile,
   "every page without barriers": look.barriers,
+  "Tab reaches every control, and its focus is seen": walk.everyControl,
+  "controls of a narrow page are large enough to touch": walk.narrowTargets,
+  "lists by keyboard": keyboard.lists,
+  "narrow pages by keyboard": keyboard.sheets,
+  "a run by keyboard": keyboard.run,
+  "runs that wait, by keyboard": keyboard.waits,
+  "flows and checks by keyboard": keyboard.flow,
+  "usage, models and tools by keyboard": keyboard.rest,
+  "settings by keyboard, and letters that can be off": keyboard.settings,
   "a page below a path of a proxy": access.belowPath,
-  "each scope may do what its buttons say": access.scopes,
+  "each scope may do what its buttons say": scopes.scopes,
+  "an ended session: the sign-in, then the page where it was": sessions.ended,
+  "two tabs see what the other one does": sessions.twoTabs,
+  "a hidden tab is disconnected, and resumed where it was": sessions.hidden,
+  "a page whose console was updated says so": sessions.updated,
+  "forced colours and less motion": sessions.displays,
   "pictures for the documentation": look.pictures,
 };
 

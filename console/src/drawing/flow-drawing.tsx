@@ -111,21 +111,11 @@ function DrawnNode({ placed, status, isChosen, onChoose }: DrawnNodeProps) {
   const { node, x, y, width, height, label, problems } = placed;
   const isWrong = problems.some(({ severity }) => severity === "error");
   const name = [tOf("role", node.role), labelOf(node), ...(status === undefined ? [] : [tOf("status", status)]), ...(isWrong ? [t("flow.wrong")] : [])].join(", ");
-  const choose = (): void => onChoose?.(node);
   return (
     <g
       class={`node role-${node.role}${node.disabled === true ? " disabled" : ""}${isChosen ? " chosen" : ""}${isWrong ? " wrong" : ""}`}
-      role="button"
-      tabIndex={0}
       aria-label={showText(name)}
-      aria-pressed={isChosen}
-      onClick={choose}
-      onKeyDown={(event: KeyboardEvent) => {
-        if (event.key === "Enter" || event.key === " ") {
-          event.preventDefault();
-          choose();
-        }
-      }}
+      {...(onChoose === undefined ? { role: "img" } : buttonProps(isChosen, () => onChoose(node)))}
     >
       <rect x={x} y={y} width={width} height={height} rx="5" />
       <text x={x + 14} y={y + height / 2 + 4}>
@@ -142,6 +132,22 @@ function DrawnNode({ placed, status, isChosen, onChoose }: DrawnNodeProps) {
       ) : null}
     </g>
   );
+}
+
+/** What makes a part of a drawing a button. Names of attributes in SVG have no capitals. */
+function buttonProps(isPressed: boolean, press: () => void) {
+  return {
+    role: "button" as const,
+    tabindex: 0,
+    "aria-pressed": isPressed,
+    onClick: press,
+    onKeyDown: (event: KeyboardEvent) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        press();
+      }
+    },
+  };
 }
 
 /** The nodes and wires of a flow as a table. */
@@ -172,9 +178,13 @@ function FlowList({ graph, statuses, chosen, onChoose }: FlowDrawingProps) {
             return (
               <tr key={node.id} aria-current={node.id === chosen ? "true" : undefined}>
                 <th scope="row">
-                  <button type="button" class="quiet" data-entry="" onClick={() => onChoose?.(node)}>
+                  {onChoose === undefined ? (
                     <Name text={node.name} fallback={node.id} />
-                  </button>
+                  ) : (
+                    <button type="button" class="quiet" data-entry="" aria-pressed={node.id === chosen} onClick={() => onChoose(node)}>
+                      <Name text={node.name} fallback={node.id} />
+                    </button>
+                  )}
                   {status === undefined ? null : <span class={`badge status-${status}`}>{tOf("status", status)}</span>}
                 </th>
                 <td>

@@ -18,7 +18,8 @@ interface ActProps {
   children: ComponentChildren;
 }
 
-/** A button for an action. It is off while the sidecar is away, and names the scope that the session lacks. */
+/** A button for an action. It is off while the sidecar is away, and names the scope that the session lacks. While it is busy it
+ * keeps the focus and does nothing. */
 export function Act({ scope, onClick, kind, type = "button", isBusy, isOff, label, children }: ActProps) {
   const hint = useId();
   const isForbidden = scope !== undefined && !allows(scope);
@@ -28,12 +29,19 @@ export function Act({ scope, onClick, kind, type = "button", isBusy, isOff, labe
       <button
         type={type}
         class={kind}
-        disabled={reason !== undefined || isBusy === true || isOff === true}
+        disabled={reason !== undefined || isOff === true}
+        aria-disabled={isBusy === true ? "true" : undefined}
         aria-busy={isBusy === true}
         aria-label={label}
         aria-describedby={reason === undefined ? undefined : hint}
         title={reason}
-        onClick={onClick}
+        onClick={(event: Event) => {
+          if (isBusy === true) {
+            event.preventDefault();
+          } else {
+            onClick?.();
+          }
+        }}
       >
         {children}
       </button>
@@ -187,16 +195,32 @@ export function Tabs<Name extends string>({ label, tabs, chosen, onChoose, child
 
 interface SheetProps {
   label: string;
-  /** Whether a narrow page shows it. A wide page always does. */
+  /** Whether a narrow page shows it. A wide page always does. Without this, it appears when something is chosen and takes the
+   * focus until it is closed. */
   isOpen?: boolean;
   onClose: () => void;
   children: ComponentChildren;
 }
 
 /** What is chosen, beside the list; on a narrow page a sheet above it. */
-export function Sheet({ label, isOpen = true, onClose, children }: SheetProps) {
+export function Sheet({ label, isOpen, onClose, children }: SheetProps) {
+  const box = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    if (isOpen !== undefined || !(before instanceof HTMLElement || before instanceof SVGElement) || before === document.body) {
+      return undefined;
+    }
+    const sheet = box.current;
+    sheet?.focus({ preventScroll: true });
+    return () => {
+      // The browser drops the focus of what is removed.
+      if (document.activeElement === document.body || sheet?.contains(document.activeElement) === true) {
+        before.focus();
+      }
+    };
+  }, []);
   return (
-    <aside class={`sheet${isOpen ? "" : " closed"}`} aria-label={label}>
+    <aside class={`sheet${isOpen === false ? " closed" : ""}`} aria-label={label} ref={box} tabIndex={-1}>
       <button type="button" class="quiet sheet-close" aria-label={t("close")} onClick={onClose}>
         ×
       </button>

@@ -1,12 +1,15 @@
 // The questions of a run that waits, each with its form.
 
+import { useEffect, useRef } from "preact/hooks";
 import type { RunSummary } from "@redflow/bindings";
-import { allows, api, isAway, say } from "../app.js";
+import { allows, api, isAway, say, sayFailure } from "../app.js";
 import { ResolveForm } from "../timeline/index.js";
 import { t } from "../words.js";
 import { environment } from "./environment.js";
 
 export function Resolve({ run, onDone }: { run: RunSummary; onDone: (run: RunSummary) => void }) {
+  const isGone = useRef(false);
+  useEffect(() => () => void (isGone.current = true), []);
   const questions = run.questions ?? (run.waiting === undefined ? [] : [run.waiting]);
   const forbidden = allows("run") ? (isAway() ? t("act.away") : undefined) : t("act.scope", { scope: "run" });
   return (
@@ -18,9 +21,17 @@ export function Resolve({ run, onDone }: { run: RunSummary; onDone: (run: RunSum
           call={call}
           forbidden={forbidden}
           resolve={async (request) => {
-            const changed = await api.client.resolve(run.runId, request);
-            say(t("inbox.resolved"));
-            onDone(changed);
+            try {
+              const changed = await api.client.resolve(run.runId, request);
+              say(t("inbox.resolved"));
+              onDone(changed);
+            } catch (error) {
+              // Another user was faster, and the form is no longer there to show the refusal.
+              if (isGone.current) {
+                sayFailure(error);
+              }
+              throw error;
+            }
           }}
         />
       ))}

@@ -48,6 +48,8 @@ export function Rows<Row>(props: RowsProps<Row>) {
   const box = useRef<HTMLDivElement>(null);
   const [scrolled, setScrolled] = useState(0);
   const [height, setHeight] = useState(800);
+  /** The row with the focus. It stays also out of sight, so that the focus does. */
+  const [focused, setFocused] = useState<string | undefined>();
   const isPointed = useRef(false);
   const report = (): void => onRest?.(!isPointed.current && (box.current?.scrollTop ?? 0) < ROW_HEIGHT);
   const point = (isThere: boolean): void => {
@@ -62,6 +64,12 @@ export function Rows<Row>(props: RowsProps<Row>) {
   }, []);
   useEffect(() => box.current?.scrollTo(0, 0), [turn]);
   const { from, to } = rowsInSight(rows.length, scrolled, height);
+  const drawn = rows.slice(from, to).map((row, index) => ({ row, index: from + index }));
+  const kept = focused === undefined ? -1 : rows.findIndex((row) => keyOf(row) === focused);
+  const keptRow = rows[kept];
+  if (keptRow !== undefined && (kept < from || kept >= to)) {
+    drawn.splice(kept < from ? 0 : drawn.length, 0, { row: keptRow, index: kept });
+  }
   useEffect(() => {
     if (rows.length > 0 && to === rows.length) {
       onEnd?.();
@@ -91,13 +99,15 @@ export function Rows<Row>(props: RowsProps<Row>) {
         </div>
       </div>
       <div role="rowgroup" class="rows-body" style={{ height: `${rows.length * ROW_HEIGHT}px` }}>
-        {rows.slice(from, to).map((row, index) => (
+        {drawn.map(({ row, index }) => (
           <div
             key={keyOf(row)}
             role="row"
             class="row"
-            aria-rowindex={from + index + 2}
-            style={{ transform: `translateY(${(from + index) * ROW_HEIGHT}px)` }}
+            aria-rowindex={index + 2}
+            style={{ transform: `translateY(${index * ROW_HEIGHT}px)` }}
+            onFocusIn={() => setFocused(keyOf(row))}
+            onFocusOut={() => setFocused(undefined)}
           >
             {columns.map(({ name, isNumber, view }) => (
               <div key={name} role="cell" class={`cell-${name}${isNumber ? " number" : ""}`}>

@@ -1,31 +1,8 @@
-// Who may do what, and a console that is mounted below a path.
+// A console that is mounted below a path.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request as send } from "node:http";
-
-import { openPage } from "./page.mjs";
-
-export async function scopes(t, browser, console) {
-  const run = await console.ask("letters", "Write to Bob");
-  await console.untilStatus(run, "waiting");
-  const reader = await console.tokenWith("reader", "read");
-  const { main, go, check } = await openPage(t, browser, console, { token: reader, path: `#/runs/${run}` });
-  await main.getByRole("heading", { level: 1, name: "Letters" }).waitFor();
-  const cancel = main.getByRole("button", { name: "Cancel this run" });
-  assert.ok(await cancel.isDisabled(), "a reader cannot cancel");
-  assert.match((await cancel.getAttribute("title")) ?? (await main.innerText()), /run/);
-  assert.equal((await console.request("POST", `/api/runs/${run}/cancel`, {}, reader)).status, 403);
-  await go("#/settings");
-  assert.equal((await console.request("GET", "/api/tokens", undefined, reader)).status, 403);
-  check();
-  const runner = await console.tokenWith("runner", "run");
-  const own = await openPage(t, browser, console, { token: runner, path: `#/runs/${run}` });
-  await own.main.getByRole("button", { name: "Cancel this run" }).click();
-  await own.page.getByRole("dialog").getByRole("button", { name: "Yes, end it" }).click();
-  await console.untilStatus(run, "failed");
-  own.check();
-}
 
 /** A proxy that removes a path. */
 async function proxyBelow(t, path, target) {

@@ -36,6 +36,11 @@ export function requestOf({ period, ...query }: RunQuery & { period?: string }, 
   return hours === undefined ? query : { ...query, since: String(now - hours * HOUR_MS) };
 }
 
+/** Whether a filter asks for runs of this status. */
+export function hasStatus({ status }: RunQuery, of: RunStatus): boolean {
+  return status === undefined || status.split(",").includes(of);
+}
+
 /** Whether a run that just began can be in the list. The sidecar knows the rest. */
 export function mayContain({ status, agent, instance, prefix, code }: RunQuery, { agent: by, runId }: RunEvent): boolean {
   return (

@@ -14,7 +14,7 @@ import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, hasStatus, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
 
 /** The rows of one request. */
@@ -98,11 +98,10 @@ function Runs({ query }: PageProps) {
         const changed = applyEvents(shown.current ?? [], events, filter);
         setRows(changed.rows);
         setOpened((old) => applyToOpened(old, events));
-        if (changed.begun.length === 0) {
-          return;
+        if (changed.begun.length > 0) {
+          setFresh((old) => new Set([...old, ...changed.begun]));
         }
-        setFresh((old) => new Set([...old, ...changed.begun]));
-        if (atRest.current) {
+        if (atRest.current && (changed.begun.length > 0 || changed.rows.some((row) => !hasStatus(filter, row.status)))) {
           refreshSoon();
         }
       },

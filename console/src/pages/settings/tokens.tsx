@@ -9,6 +9,8 @@ import { Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatClock, t } from "../../words.js";
 
+/** The token of the data directory. `redflow token --rotate` replaces it. */
+const MAIN = "main";
 const SCOPES: readonly Scope[] = ["read", "run", "deploy", "admin"];
 
 export function Tokens() {
@@ -60,16 +62,20 @@ export function Tokens() {
                 </th>
                 <td>{scopes.join(", ")}</td>
                 <td>
-                  <Act scope="admin" kind="danger" label={t("token.remove.of", { name })} onClick={() => setRemoved(name)}>
-                    {t("token.remove")}
-                  </Act>
+                  {name === MAIN ? (
+                    <code>redflow token --rotate</code>
+                  ) : (
+                    <Act scope="admin" kind="danger" label={t("token.remove.of", { name })} onClick={() => setRemoved(name)}>
+                      {t("token.remove")}
+                    </Act>
+                  )}
                 </td>
               </tr>
             ))}
           </tbody>
         </table>
       )}
-      {isAllowed ? <MakeToken onMade={again} /> : null}
+      <MakeToken onMade={again} />
       {removed === undefined ? null : (
         <Dialog title={t("token.remove.of", { name: removed })} onClose={() => setRemoved(undefined)}>
           <p>{t("token.remove.ask")}</p>
