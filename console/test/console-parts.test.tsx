@@ -3,10 +3,11 @@
 import { Refusal, answerWith, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { type Diagnostic, RedflowError, showInvisible } from "@redflow/bindings";
+import { type Diagnostic, RedflowError, type RunSummary, showInvisible } from "@redflow/bindings";
 import { type ComponentChild, render } from "preact";
 import { letters, live, say, session, shade, toasts } from "../src/app.js";
 import { isHelpOpen, pressKey } from "../src/keys.js";
+import { AskAgain } from "../src/pages/run/actions.js";
 import { Plot } from "../src/drawing/plot.js";
 import { csvField, csvOf, daysBetween, seriesOf } from "../src/pages/usage/sums.js";
 import { AskBox, readPayload } from "../src/parts/ask.js";
@@ -198,6 +199,45 @@ test("a payload is JSON if it is an object or a list, else text", () => {
   assert.deepEqual(readPayload('{"a": 1}'), { a: 1 });
   assert.deepEqual(readPayload("[1]"), [1]);
   assert.deepEqual([readPayload("42"), readPayload("{no json"), readPayload("6 * 7?")], ["42", "{no json", "6 * 7?"]);
+});
+
+test("ask again sends the same payload, hides it under the shade, and asks no agent of a Node-RED", async (t) => {
+  t.after(() => {
+    session.value = undefined;
+    shade.value = false;
+  });
+  session.value = { name: "n", scopes: ["read", "run"], features: [], version: "1" };
+  const summary = (instance: string) => ({ runId: "r", name: "A", agent: { instance, nodeId: "n" } }) as unknown as RunSummary;
+  const asked: unknown[] = [];
+  const again = async (payload: unknown, change?: string): Promise<HTMLElement> => {
+    const line = JSON.stringify({ record: { fact: { message: { payload } } } });
+    answerWith((method, _path, body) => (method === "POST" ? (asked.push((body as { payload: unknown }).payload), { runs: [] }) : { from: 3, lines: [line], total: 9 }));
+    const root = draw(t, <AskAgain summary={summary("local")} onClose={() => undefined} />);
+    await until("the box", () => root.querySelector("form") !== null);
+    const area = root.querySelector("textarea");
+    if (change !== undefined && area !== null) {
+      area.value = change;
+      area.dispatchEvent(new window.Event("input", { bubbles: true }));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const count = asked.length;
+    root.querySelector("form")?.dispatchEvent(new window.Event("submit", { bubbles: true, cancelable: true }));
+    await until("asked", () => asked.length > count);
+    return root;
+  };
+  for (const payload of [42, true, "42", '{"a":1}', { a: [1] }]) {
+    await again(payload);
+  }
+  await again(42, "43");
+  assert.deepEqual(asked, [42, true, "42", '{"a":1}', { a: [1] }, "43"]);
+  shade.value = true;
+  const hidden = await again("a secret plan");
+  assert.equal(asked.at(-1), "a secret plan");
+  assert.equal(hidden.querySelector("textarea"), null);
+  assert.match(hidden.textContent ?? "", /Hidden/);
+  const other = draw(t, <AskAgain summary={summary("hall")} onClose={() => undefined} />);
+  assert.match(other.textContent ?? "", /gets its messages in Node-RED/);
+  assert.equal(other.querySelector("form"), null);
 });
 
 test("sums: every day, cached tokens apart, and a CSV file without formulas", () => {

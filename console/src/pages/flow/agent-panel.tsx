@@ -2,7 +2,7 @@
 
 import type { FlowGraph, GraphNode } from "@redflow/bindings";
 import { api } from "../../app.js";
-import { AskBox } from "../../parts/ask.js";
+import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { Age, Badge, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLoad } from "../../parts/load.js";
@@ -52,7 +52,7 @@ export function AgentPanel({ node, graph, instance, onClose }: PanelProps) {
 
 function Agent({ id, name, instance }: { id: string; name: string; instance: string | undefined }) {
   const state = useLoad((signal) => api.client.agentState(id, { instance, signal }), [id, instance]);
-  const runs = useLoad((signal) => api.runs({ agent: id, instance: instance ?? "local", limit: LAST_RUNS }, { signal }), [id, instance]);
+  const runs = useLoad((signal) => api.runs({ agent: id, instance: instance ?? OWN_INSTANCE, limit: LAST_RUNS }, { signal }), [id, instance]);
   return (
     <>
       {instance === undefined ? <AskBox node={id} name={name} /> : <p class="muted">{t("agent.elsewhere")}</p>}

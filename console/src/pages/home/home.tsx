@@ -7,7 +7,7 @@ import { LIST_TYPES } from "../../live.js";
 import type { Page } from "../../page.js";
 import { Plot } from "../../drawing/plot.js";
 import { Age, Badge, Empty, Reading } from "../../parts/controls.js";
-import { AskBox } from "../../parts/ask.js";
+import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { useLive } from "../../parts/load.js";
 import { Coded } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
@@ -53,7 +53,7 @@ async function readHome(signal: AbortSignal): Promise<HomeData> {
     // Without sums the rest of the page is still of use.
     api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "agent", { signal }).catch(() => undefined),
   ]);
-  const own = flows.flows.flatMap((tab) => tab.agents.map((state): Agent => ({ state, instance: "local", tab: tab.id })));
+  const own = flows.flows.flatMap((tab) => tab.agents.map((state): Agent => ({ state, instance: OWN_INSTANCE, tab: tab.id })));
   const others = instances.instances.flatMap(({ instance, agents }) => agents.map((state): Agent => ({ state, instance, tab: undefined })));
   waitingCount.value = waiting.runs.length;
   return { newest: newest.runs, waiting: waiting.runs.length, failed: failed.runs.length, agents: [...own, ...others], stats };
@@ -157,11 +157,11 @@ function Agents({ agents }: { agents: readonly Agent[] }) {
                 .map((problem, index) => (
                   <Coded key={index} code={problem.code} message={problem.message} help={problem.help} />
                 ))}
-              {ready && instance === "local" ? <AskBox node={node.id} name={node.name || node.id} /> : null}
-              {instance === "local" ? null : <p class="muted">{t("agent.elsewhere")}</p>}
+              {ready && instance === OWN_INSTANCE ? <AskBox node={node.id} name={node.name || node.id} /> : null}
+              {instance === OWN_INSTANCE ? null : <p class="muted">{t("agent.elsewhere")}</p>}
               <p>
                 <a href={formatPlace(["runs"], { agent: node.id })}>{t("agent.runs")}</a>{" "}
-                <a href={formatPlace(tab === undefined ? ["flow"] : ["flow", tab], { node: node.id, instance: instance === "local" ? undefined : instance })}>
+                <a href={formatPlace(tab === undefined ? ["flow"] : ["flow", tab], { node: node.id, instance: instance === OWN_INSTANCE ? undefined : instance })}>
                   {t("agent.flow")}
                 </a>
               </p>
