@@ -1,7 +1,7 @@
 // Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
 // draws nothing. The result does not depend on the order of the events or on repeated ones.
 
-import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, Usage } from "./types.js";
+import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, ToolCode, Usage } from "./types.js";
 
 /** The most characters of a text that a timeline keeps. */
 export const MAX_TEXT_CHARS = 2_000;
@@ -51,6 +51,8 @@ export interface ToolStep {
   returnedAt?: number;
   success?: boolean;
   error?: string;
+  /** The code of the error, if the sidecar knows one. */
+  code?: ToolCode;
   durationMs?: number;
   /** The reason why the outcome is unknown; absent when it is known. */
   waiting?: { at: number; reason: string };
@@ -389,6 +391,7 @@ function applyCallEvent(step: StepState, seq: number, at: number, event: Extract
     shown.returnedAt = at;
     shown.success = event.success;
     shown.durationMs = event.durationMs;
+    setIfDefined(shown, "code", event.code);
     setIfDefined(shown, "error", event.error === undefined ? undefined : cutText(event.error));
   } else if (seq > call.waitingSeq) {
     call.waitingSeq = seq;

@@ -7,7 +7,7 @@ import type { Page } from "../../page.js";
 import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
-import { Name, Quote, showName, writeValue } from "../../parts/text.js";
+import { Name, Quote, writeValue } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 
@@ -97,7 +97,7 @@ function Model({ model, settings }: { model: ModelNode; settings: readonly Confi
   const asked = typeof config["model"] === "string" ? config["model"] : "";
   const prices = pricesOf(settings, asked);
   return (
-    <article class="card" aria-label={showName(name, id)}>
+    <article class="card" aria-label={name || id}>
       <h2>
         <Name text={name} fallback={id} />
       </h2>

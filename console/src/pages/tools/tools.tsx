@@ -165,7 +165,7 @@ function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
         <Fact name={t("tool.process")}>{process ? t("yes") : t("no")}</Fact>
         {secrets.length === 0 ? null : (
           <Fact name={t("tool.secrets")}>
-            <Name text={secrets.join(", ")} />
+            <Words text={secrets.join(", ")} />
           </Fact>
         )}
         <Fact name={t("tool.digest")}>
