@@ -1,6 +1,6 @@
 // The shared parts: rows in sight, texts of strangers, actions and problems.
 
-import { Refusal, answerWith, until } from "./console-kit.js";
+import { Refusal, answerWith, draw, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { type Diagnostic, RedflowError, type RunSummary, showInvisible } from "@redflow/bindings";
@@ -17,17 +17,6 @@ import { Coded, Problem } from "../src/parts/problem.js";
 import { ROW_HEIGHT, Rows, rowsInSight } from "../src/parts/rows.js";
 import { Toasts } from "../src/shell.js";
 import { MAX_NAME, MAX_TEXT, Name, Quote, showText } from "../src/parts/text.js";
-
-/** Draws in a new place of the page. */
-function draw(t: { after: (act: () => void) => void }, content: ComponentChild): HTMLElement {
-  const root = document.body.appendChild(document.createElement("div"));
-  t.after(() => {
-    render(null, root);
-    root.remove();
-  });
-  render(content, root);
-  return root;
-}
 
 const HOSTILE = `<img src=x onerror="alert(1)"><script>alert(2)</script>\u202Egnp.exe\u0000 [click](javascript:alert(3)) https://evil.test`;
 

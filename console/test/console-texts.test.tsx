@@ -1,0 +1,46 @@
+// What a page says of a run: sentences are whole, advice is that of the error, and numbers are true.
+
+import { answerWith, draw, requests, until } from "./console-kit.js";
+import assert from "node:assert/strict";
+import test from "node:test";
+import { RedflowError, type RunEventKind, type RunSummary, applyEvents, emptyTimeline } from "@redflow/bindings";
+import { session } from "../src/app.js";
+import { FirstDifference } from "../src/pages/run/difference.js";
+import { Step } from "../src/pages/run/step.js";
+import { page as settings } from "../src/pages/settings/settings.js";
+import { Problem } from "../src/parts/problem.js";
+
+const LONG = `${"a long sentence ".repeat(20)}END`;
+const agent = { instance: "local", nodeId: "n" };
+const timelineOf = (...kinds: RunEventKind[]) => applyEvents(emptyTimeline(), kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: index, agent, event })));
+
+test("sentences and values are shown whole: errors, differences, settings", async (t) => {
+  t.after(() => (session.value = undefined));
+  answerWith((_, path) => (path === "/api/config" ? { settings: [{ key: "k", value: LONG, isSet: true }] } : { from: 1, lines: [], total: 0, instances: [], tokens: [] }));
+  session.value = { name: "n", scopes: ["admin"], features: [], version: "1" };
+  for (const place of [
+    <Problem error={new RedflowError({ code: "INTERNAL", message: LONG })} />,
+    <FirstDifference id="r" difference={{ line: 2, what: "effect", message: LONG }} />,
+    <settings.view params={{}} query={{}} />,
+  ]) {
+    const root = draw(t, place);
+    await until("the end of the sentence", () => (root.textContent ?? "").includes("sentence END"));
+  }
+});
+
+test("a failed call shows the code of its error, and the advice for it", async (t) => {
+  answerWith((_, path) =>
+    path.startsWith("/api/codes/") ? { code: "X", set: "s", summary: "s" } : { iteration: 1, prompt: { text: "" }, calls: [{ callId: "c", tool: "post", input: { text: "" }, success: false }] },
+  );
+  const summary = { runId: "r" } as RunSummary;
+  const failed = (more: object) => timelineOf({ type: "tool_returned", iteration: 1, tool: "post", callId: "c", success: false, error: "late", durationMs: 1, ...more });
+  for (const [more, code] of [[{ code: "TOOL_TIMEOUT" }, "TOOL_TIMEOUT"], [{}, "TOOL_ERROR"]] as const) {
+    const root = draw(t, <Step {...{ summary, timeline: failed(more) }} iteration={1} written={undefined} isUnfolded onUnfold={() => undefined} isOpen onClose={() => undefined} />);
+    await until("the call", () => root.querySelector("article code")?.textContent === code);
+    const details = root.querySelector("details");
+    assert.ok(details);
+    details.open = true;
+    details.dispatchEvent(new window.Event("toggle"));
+    await until("the advice", () => requests.includes(`GET /api/codes/${code}`));
+  }
+});
