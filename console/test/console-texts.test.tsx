@@ -1,11 +1,13 @@
 // What a page says of a run: sentences are whole, advice is that of the error, and numbers are true.
 
-import { answerWith, draw, requests, until } from "./console-kit.js";
+import { Refusal, answerWith, draw, requests, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { RedflowError, type RunEventKind, type RunSummary, applyEvents, emptyTimeline } from "@redflow/bindings";
 import { session } from "../src/app.js";
 import { FirstDifference } from "../src/pages/run/difference.js";
+import { Journal } from "../src/pages/run/journal.js";
+import { Plan } from "../src/pages/run/plan.js";
 import { Step } from "../src/pages/run/step.js";
 import { page as settings } from "../src/pages/settings/settings.js";
 import { Problem } from "../src/parts/problem.js";
@@ -26,6 +28,19 @@ test("sentences and values are shown whole: errors, differences, settings", asyn
     const root = draw(t, place);
     await until("the end of the sentence", () => (root.textContent ?? "").includes("sentence END"));
   }
+});
+
+test("a journal that cannot be read on says so, with the page before it; a damaged plan has no empty digest", async (t) => {
+  answerWith((_, path) => (path.includes("from=2") ? new Refusal(500, "STORE_DAMAGED", "no line 2") : { from: 1, lines: ['{"record":{"kind":"header"}}'], total: 2, next: 2 }));
+  const root = draw(t, <Journal id="r" isUnfolded />);
+  await until("the page", () => root.querySelectorAll("li").length === 1);
+  root.querySelectorAll<HTMLElement>(".buttons button")[1]?.click();
+  await until("the problem", () => root.querySelector("[role=alert]")?.textContent?.includes("no line 2") === true);
+  assert.equal(root.querySelectorAll("li").length, 1);
+  answerWith(() => ({ from: 1, lines: ["{damaged"], total: 1, problem: { code: "JOURNAL_DAMAGED", message: "line 1 is damaged" } }));
+  const plan = draw(t, <Plan id="r" />);
+  await until("its problem", () => (plan.textContent ?? "").includes("line 1 is damaged"));
+  assert.doesNotMatch(plan.textContent ?? "", /digest/i);
 });
 
 test("a failed call shows the code of its error, and the advice for it", async (t) => {

@@ -35,14 +35,13 @@ function indent(line: string): string {
 export function Journal({ id, isUnfolded }: { id: string; isUnfolded: boolean }) {
   const [from, setFrom] = useState(1);
   const { value, error, again } = useLoad((signal) => api.client.journalPage(id, { from, lines: PAGE_LINES, signal }), [id, from]);
-  if (error !== undefined && value === undefined) {
-    return <Problem error={error} onRetry={again} />;
-  }
+  const problem = error === undefined ? null : <Problem error={error} onRetry={again} />;
   if (value === undefined) {
-    return <Reading />;
+    return problem ?? <Reading />;
   }
   return (
     <>
+      {problem}
       <p class="muted">
         {t("journal.lines", { from: value.from, to: value.from + value.lines.length - 1, total: value.total })} {t("run.journal.help")}
       </p>
