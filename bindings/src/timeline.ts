@@ -469,6 +469,11 @@ export function showInvisible(text: string): string {
   return text.replace(INVISIBLE, (mark) => (mark === "\r" ? "" : `⟨${(mark.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`));
 }
 
+/** The end of a long text, without half a character at its start. */
+export function endOfText(text: string, maxChars: number): string {
+  return text.length <= maxChars ? text : text.slice(-maxChars).replace(/^[\uDC00-\uDFFF]/, "");
+}
+
 /** Cuts a long text and adds "…", without half a character at its end. */
 export function cutText(text: string, maxChars: number = MAX_TEXT_CHARS): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "")}…`;

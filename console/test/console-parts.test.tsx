@@ -234,11 +234,11 @@ test("sums: every day, cached tokens apart, and a CSV file without formulas", ()
   assert.equal(daysBetween("2000-01-01", "2026-01-01").length, 400);
   assert.deepEqual(daysBetween("x", "y"), []);
   const row = { day: "2026-03-01", key: 0, runs: 2, failed: 1, calls: 3, inputTokens: 100, outputTokens: 10, cachedTokens: 40, ms: 5 };
-  const stats = { from: "2026-03-01", to: "2026-03-02", by: "agent" as const, keys: [{ key: "=cmd()", name: "A" }, { key: "" }], rows: [row, { ...row, key: 1, cost: 0.5 }] };
+  const stats = { from: "2026-03-01", to: "2026-03-02", by: "agent" as const, keys: [{ key: "=cmd()", instance: "hall", name: "A" }, { key: "" }], rows: [row, { ...row, key: 1, cost: 0.5 }] };
   assert.deepEqual(seriesOf(stats, "tokens").map(({ name, total }) => [name, total]), [["A", 70], ["", 70]]);
   assert.deepEqual(seriesOf(stats, "cached").map(({ total }) => total), [40, 40]);
   assert.deepEqual(seriesOf(stats, "cost").map(({ name }) => name), [""]);
-  assert.equal(csvOf(stats).split("\r\n")[1], "2026-03-01,'=cmd(),2,1,3,100,10,40,,5");
+  assert.equal(csvOf(stats).split("\r\n")[1], "2026-03-01,'=cmd(),2,1,3,100,10,40,,5,hall");
   assert.match(csvOf(stats).split("\r\n")[2] ?? "", /^2026-03-01,other,/);
   assert.deepEqual([csvField('a"b,c'), csvField(-1), csvField("-1")], ['"a""b,c"', "-1", "'-1"]);
 });

@@ -3,11 +3,13 @@
 import { Refusal, answerWith, draw, requests, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { RedflowError, type RunEventKind, type RunSummary, applyEvents, emptyTimeline } from "@redflow/bindings";
+import { type EventsItem, RedflowError, type RunEventKind, type RunSummary, applyEvents, emptyTimeline } from "@redflow/bindings";
 import { session } from "../src/app.js";
+import { Plot } from "../src/drawing/plot.js";
 import { FirstDifference } from "../src/pages/run/difference.js";
 import { Journal } from "../src/pages/run/journal.js";
 import { Plan } from "../src/pages/run/plan.js";
+import { addDeltas } from "../src/pages/run/run.js";
 import { Step } from "../src/pages/run/step.js";
 import { page as settings } from "../src/pages/settings/settings.js";
 import { Problem } from "../src/parts/problem.js";
@@ -41,6 +43,23 @@ test("a journal that cannot be read on says so, with the page before it; a damag
   const plan = draw(t, <Plan id="r" />);
   await until("its problem", () => (plan.textContent ?? "").includes("line 1 is damaged"));
   assert.doesNotMatch(plan.textContent ?? "", /digest/i);
+});
+
+test("the levels of a plot are whole numbers if its values are", (t) => {
+  for (const [value, levels] of [[1, ["0", "1", "2"]], [3, ["0", "2", "4"]], [0.5, ["0", "0.25", "0.5"]]] as const) {
+    const root = draw(t, <Plot label="Runs" days={["2026-03-01"]} series={[{ name: "A", values: new Map([["2026-03-01", value]]), total: value }]} format={String} formatExactly={String} />);
+    assert.deepEqual([...root.querySelectorAll(".plot-level text")].map(({ textContent }) => textContent), levels);
+  }
+});
+
+test("a long text that a model writes keeps its end, between characters, and says that it is cut", () => {
+  const delta = (text: string, iteration = 1): EventsItem => ({ type: "delta", delta: { runId: "r", iteration, attempt: 1, text } });
+  const short = addDeltas(undefined, [delta("a"), delta("b")]);
+  assert.deepEqual(short, { iteration: 1, attempt: 1, text: "ab", isCut: false });
+  const long = addDeltas(short, [delta(`😀${"x".repeat(63_999)}`)]);
+  assert.deepEqual([long?.text.length, long?.text[0], long?.isCut], [63_999, "x", true]);
+  assert.equal(addDeltas(long, [delta("y")])?.isCut, true);
+  assert.equal(addDeltas(long, [delta("y", 2)])?.isCut, false);
 });
 
 test("a failed call shows the code of its error, and the advice for it", async (t) => {

@@ -49,7 +49,9 @@ export function Plot({ label, days, series, format, formatExactly, isSmall }: Pl
   const [isTable, setTable] = useState(false);
   const shown = groupSeries(series, t("usage.other"));
   const layers = layColumns(days, shown);
-  const top = max(layers.at(-1) ?? [], ([, end]) => end) || 1;
+  const highest = max(layers.at(-1) ?? [], ([, end]) => end) || 1;
+  // Half of a whole number is whole too, so that no level is rounded.
+  const top = Number.isInteger(highest) ? highest + (highest % 2) : highest;
   const [width, height] = [Math.max(300, days.length * 12), isSmall ? 110 : 220];
   const [left, bottom] = [52, 20];
   const step = (width - left) / Math.max(1, days.length);

@@ -32,7 +32,7 @@ export function Step({ summary, iteration, timeline, written, isUnfolded, onUnfo
   const { value, error, again } = useLoad((signal) => api.client.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
   useEffect(() => setFull(false), [iteration]);
   const codes = new Map(step?.tools.flatMap(({ callId, code }) => (code === undefined ? [] : [[callId, code]])));
-  const writes = written?.iteration === iteration && step?.model?.open === true ? written.text : undefined;
+  const writes = written?.iteration === iteration && step?.model?.open === true ? `${written.isCut ? "…" : ""}${written.text}` : undefined;
   return (
     <Sheet label={t("step", { iteration })} isOpen={isOpen} onClose={onClose}>
       <h2>{t("step", { iteration })}</h2>
