@@ -9,7 +9,7 @@ import { Plot } from "../../drawing/plot.js";
 import { Age, Badge, Empty, Reading } from "../../parts/controls.js";
 import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { useLive } from "../../parts/load.js";
-import { Coded } from "../../parts/problem.js";
+import { Coded, Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCost, formatCount, formatExactCost, formatShort, t } from "../../words.js";
@@ -34,12 +34,15 @@ interface Agent {
   tab: string | undefined;
 }
 
+/** The sums, or why they cannot be read. */
+type Spending = Stats | { error: unknown };
+
 interface HomeData {
   newest: readonly RunSummary[];
   waiting: number;
   failed: number;
   agents: readonly Agent[];
-  stats: Stats | undefined;
+  stats: Spending;
 }
 
 async function readHome(signal: AbortSignal): Promise<HomeData> {
@@ -51,7 +54,7 @@ async function readHome(signal: AbortSignal): Promise<HomeData> {
     api.client.flows({ signal }),
     api.client.instances({ signal }),
     // Without sums the rest of the page is still of use.
-    api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "agent", { signal }).catch(() => undefined),
+    api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "agent", { signal }).catch((error: unknown) => ({ error })),
   ]);
   const own = flows.flows.flatMap((tab) => tab.agents.map((state): Agent => ({ state, instance: OWN_INSTANCE, tab: tab.id })));
   const others = instances.instances.flatMap(({ instance, agents }) => agents.map((state): Agent => ({ state, instance, tab: undefined })));
@@ -174,8 +177,11 @@ function Agents({ agents }: { agents: readonly Agent[] }) {
   );
 }
 
-function Spend({ stats }: { stats: Stats | undefined }) {
-  if (stats === undefined || stats.rows.length === 0) {
+function Spend({ stats }: { stats: Spending }) {
+  if ("error" in stats) {
+    return <Problem error={stats.error} />;
+  }
+  if (stats.rows.length === 0) {
     return (
       <Empty title={t("usage.empty")}>
         <p>{t("usage.empty.how")}</p>

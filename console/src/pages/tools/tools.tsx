@@ -53,6 +53,14 @@ function Tools({ query }: PageProps) {
     [],
   );
   const counts = countsOf(stats.value);
+  const countOf = ({ id, name }: ToolEntry): string => {
+    const count = counts.get(id) ?? counts.get(name);
+    if (count !== undefined) {
+      return t("tool.calls", { n: count.calls, failed: count.failed });
+    }
+    // The sums name the tools with the most calls; the calls of all others are one sum.
+    return stats.value === undefined ? "" : counts.has("") ? t("usage.other") : "0";
+  };
   const words = (query["q"] ?? "").toLowerCase();
   const found = list?.tools.filter(({ id, name, description }) => `${id} ${name} ${description}`.toLowerCase().includes(words)) ?? [];
   const chosen = list?.tools.find((tool) => keyOf(tool) === query["tool"]);
@@ -65,6 +73,7 @@ function Tools({ query }: PageProps) {
           <input type="search" data-filter="" value={query["q"] ?? ""} onInput={(event: Event) => replaceQuery({ ...query, q: (event.currentTarget as HTMLInputElement).value })} />
         </label>
       </form>
+      {stats.error === undefined ? null : <Problem error={stats.error} onRetry={stats.again} />}
       {list === undefined ? (
         <Reading />
       ) : list.tools.length === 0 ? (
@@ -89,7 +98,7 @@ function Tools({ query }: PageProps) {
               </thead>
               <tbody>
                 {found.slice(0, MAX_TOOLS).map((tool) => (
-                  <ToolRow key={keyOf(tool)} tool={tool} count={counts.get(tool.id) ?? counts.get(tool.name)} isChosen={tool === chosen} query={query} />
+                  <ToolRow key={keyOf(tool)} tool={tool} count={countOf(tool)} isChosen={tool === chosen} query={query} />
                 ))}
               </tbody>
             </table>
@@ -106,7 +115,8 @@ function Tools({ query }: PageProps) {
 
 interface ToolRowProps {
   tool: ToolEntry;
-  count: { calls: number; failed: number } | undefined;
+  /** Its calls, in words. */
+  count: string;
   isChosen: boolean;
   query: Readonly<Record<string, string>>;
 }
@@ -128,7 +138,7 @@ function ToolRow({ tool, count, isChosen, query }: ToolRowProps) {
       </td>
       <td>{tool.effect === undefined ? t("effect.perCall") : tOf("effect", tool.effect)}</td>
       <td>{tOf("tool.from", tool.origin)}</td>
-      <td class="number">{count === undefined ? "0" : t("tool.calls", { n: formatCount(count.calls), failed: formatCount(count.failed) })}</td>
+      <td class="number">{count}</td>
     </tr>
   );
 }
