@@ -4,13 +4,15 @@ import { Refusal, answerWith, draw, requests, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { type EventsItem, RedflowError, type RunEventKind, type RunSummary, applyEvents, emptyTimeline } from "@redflow/bindings";
-import { session } from "../src/app.js";
+import { render } from "preact";
+import { session, toasts } from "../src/app.js";
 import { Plot } from "../src/drawing/plot.js";
 import { FirstDifference } from "../src/pages/run/difference.js";
 import { Journal } from "../src/pages/run/journal.js";
 import { Plan } from "../src/pages/run/plan.js";
 import { addDeltas } from "../src/pages/run/run.js";
 import { Step } from "../src/pages/run/step.js";
+import { CancelAll } from "../src/pages/runs/cancel-all.js";
 import { page as settings } from "../src/pages/settings/settings.js";
 import { Problem } from "../src/parts/problem.js";
 
@@ -60,6 +62,31 @@ test("a long text that a model writes keeps its end, between characters, and say
   assert.deepEqual([long?.text.length, long?.text[0], long?.isCut], [63_999, "x", true]);
   assert.equal(addDeltas(long, [delta("y")])?.isCut, true);
   assert.equal(addDeltas(long, [delta("y", 2)])?.isCut, false);
+});
+
+test("a bulk cancel says that more runs match, and stops when its dialog is closed", async (t) => {
+  t.after(() => {
+    session.value = undefined;
+    toasts.value = [];
+  });
+  session.value = { name: "n", scopes: ["run"], features: [], version: "1" };
+  let count = 0;
+  answerWith((method, path) => {
+    const from = Number(new URLSearchParams(path.split("?")[1]).get("before") ?? 0);
+    count += method === "POST" ? 1 : 0;
+    if (count === 8) {
+      root.querySelector<HTMLElement>(".buttons button")?.click();
+    }
+    return method === "POST" ? {} : { runs: Array.from({ length: 200 }, (_, index) => ({ runId: `${from + index + 1}` })), next: `${from + 200}` };
+  });
+  const root: HTMLElement = draw(t, <CancelAll filter={{}} onClose={() => render(null, root)} />);
+  await until("the question", () => (root.textContent ?? "").includes("have not ended: 1,000+. "));
+  assert.match(root.textContent ?? "", /More runs match/);
+  root.querySelector<HTMLElement>("button.danger")?.click();
+  await until("the sum", () => toasts.value.length === 1);
+  const [n = 0, failed = 0] = [...(toasts.value[0]?.text.matchAll(/[\d,]+/g) ?? [])].map(([digits]) => Number(digits.replace(",", "")));
+  assert.ok(count < 20, `${count} were sent`);
+  assert.deepEqual([n, n + failed], [count, 1_000]);
 });
 
 test("a failed call shows the code of its error, and the advice for it", async (t) => {
