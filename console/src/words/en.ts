@@ -248,6 +248,7 @@ export const EN = {
   "runs.cancel": "Cancel what is filtered",
   "runs.cancel.ask": "Runs of this filter that have not ended: {n}. End them now? Calls that were made are not undone.",
   "runs.cancel.more": "More runs match. This ends the newest {n}; repeat it for the others.",
+  "runs.cancel.stop": "Stop",
   "runs.cancel.yes": "Yes, end {n}",
   "runs.cancelled": "Cancelled: {n}. Not cancelled: {failed}.",
   "schema.honoured": "followed",

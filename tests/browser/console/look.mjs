@@ -46,6 +46,7 @@ export async function hostile(t, browser, console) {
   await main.getByRole("button", { name: "Show what was said" }).click();
   await main.getByText("onerror=").first().waitFor();
   assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.doesNotMatch(await page.evaluate(() => document.documentElement.outerHTML), /\u202E/);
   assert.equal(await main.locator("img").count(), 0);
   assert.equal(await main.locator('a[href^="javascript"]').count(), 0);
   check();

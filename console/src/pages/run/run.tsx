@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { EventsItem, RunDetail, RunSummary, RunTimeline } from "@redflow/bindings";
-import { applyEvents, emptyTimeline } from "@redflow/bindings";
+import { applyEvents, emptyTimeline, endOfText } from "@redflow/bindings";
 import { api, readFailure, shade } from "../../app.js";
 import { addKeys } from "../../keys.js";
 import type { Page, PageProps } from "../../page.js";
@@ -37,6 +37,8 @@ export interface Written {
   iteration: number;
   attempt: number;
   text: string;
+  /** Whether its beginning is missing. */
+  isCut: boolean;
 }
 
 /** The text that is being written, after more of it. A new iteration or attempt begins anew. */
@@ -46,7 +48,8 @@ export function addDeltas(written: Written | undefined, items: readonly EventsIt
     if (item.type === "delta") {
       const { iteration, attempt, text } = item.delta;
       const isSame = next?.iteration === iteration && next.attempt === attempt;
-      next = { iteration, attempt, text: `${isSame ? next?.text : ""}${text}`.slice(-MAX_WRITTEN) };
+      const whole = `${isSame ? next?.text : ""}${text}`;
+      next = { iteration, attempt, text: endOfText(whole, MAX_WRITTEN), isCut: whole.length > MAX_WRITTEN || (isSame && next?.isCut === true) };
     }
   }
   return next;

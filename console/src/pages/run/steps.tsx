@@ -54,7 +54,7 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
       onChoose(next.iteration);
     }
   };
-  const live = written === undefined || shade.value ? undefined : { iteration: written.iteration, text: written.text, isCut: false };
+  const live = written === undefined || shade.value ? undefined : written;
   return (
     <div class="steps">
       {status === "waiting" ? shade.value ? <p class="muted">{t("shade.hidden")}</p> : <Resolve run={summary} onDone={onChange} /> : null}
