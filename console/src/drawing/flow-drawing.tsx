@@ -64,7 +64,7 @@ function Drawing({ graph, statuses, chosen, onChoose, zoom }: FlowDrawingProps &
               d={path}
               class={`wire kind-${wire.kind}${wire.port === undefined ? " binding" : ""}${problems.length > 0 ? " wrong" : ""}`}
             >
-              <title>{[tOf("kind", wire.kind), ...problems.map(({ code, message }) => `${code}: ${message}`)].join("\n")}</title>
+              <title>{showInvisible([tOf("kind", wire.kind), ...problems.map(({ code, message }) => `${code}: ${message}`)].join("\n"))}</title>
             </path>
           ))}
           {laid.nodes.map((placed) => (

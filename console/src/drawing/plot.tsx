@@ -3,7 +3,7 @@
 import { max } from "d3-array";
 import { stack } from "d3-shape";
 import { useState } from "preact/hooks";
-import { Name } from "../parts/text.js";
+import { Name, showInvisible } from "../parts/text.js";
 import { t } from "../words.js";
 import type { Series } from "../pages/usage/sums.js";
 
@@ -81,7 +81,7 @@ export function Plot({ label, days, series, format, formatExactly, isSmall }: Pl
                 {layer.map(([from, to], place) =>
                   to > from ? (
                     <rect key={place} x={left + place * step + step * 0.12} width={step * 0.76} y={y(to)} height={Math.max(0.5, y(from) - y(to))}>
-                      <title>{`${days[place] ?? ""} ${shown[index]?.name ?? ""}: ${format(to - from)}`}</title>
+                      <title>{`${days[place] ?? ""} ${showInvisible(shown[index]?.name ?? "")}: ${format(to - from)}`}</title>
                     </rect>
                   ) : null,
                 )}

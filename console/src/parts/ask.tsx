@@ -7,6 +7,7 @@ import { go } from "../router.js";
 import { t } from "../words.js";
 import { Act } from "./controls.js";
 import { Problem } from "./problem.js";
+import { MAX_NAME, cut, showInvisible } from "./text.js";
 
 /** The payload that a text means: JSON if it is an object or a list, else the text. */
 export function readPayload(text: string): JsonValue {
@@ -47,7 +48,7 @@ export function AskBox({ node, name, payload = "" }: { node: string; name: strin
         void ask();
       }}
     >
-      <label for={id}>{t("ask.label", { name })}</label>
+      <label for={id}>{t("ask.label", { name: showInvisible(cut(name, MAX_NAME)) })}</label>
       <textarea id={id} rows={2} dir="auto" value={text} onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)} />
       <Act scope="run" kind="primary" type="submit" isBusy={isBusy} isOff={text.trim() === ""}>
         {t("ask")}
