@@ -127,7 +127,7 @@ export async function sums(t, browser, console) {
     for (const measure of measures) {
       const valueOf = MEASURES[measure];
       const expected = stats.keys.map((key, index) => [nameOf(key), stats.rows.filter((row) => row.key === index).reduce((sum, row) => sum + valueOf(row), 0)]);
-      const wanted = expected.filter(([, value]) => value > 0).map(([name, value]) => [name, Number(value.toFixed(6))]);
+      const wanted = expected.filter(([, value]) => value > 0).map(([name, value]) => [name, Number(value.toFixed(9))]);
       const button = main.getByRole("button", { name: `Table: ${measure}`, exact: true });
       await eventually(`the sums by ${by}`, async () => (await main.getByRole("button", { name: "Download as CSV" }).count()) === 1 && (await button.count()) === (wanted.length > 0 ? 1 : 0));
       if (wanted.length === 0) {
