@@ -73,9 +73,9 @@ export function formatCost(value: number): string {
   return format(value, value < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 2 });
 }
 
-/** A cost with all its digits. Sums are kept in millionths. */
+/** A cost with all its digits. Sums are kept in billionths. */
 export function formatExactCost(value: number): string {
-  return format(value, { maximumFractionDigits: 6 });
+  return format(value, { maximumFractionDigits: 9 });
 }
 
 /** A share from 0 to 1. */

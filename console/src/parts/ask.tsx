@@ -7,7 +7,7 @@ import { go } from "../router.js";
 import { t } from "../words.js";
 import { Act } from "./controls.js";
 import { Problem } from "./problem.js";
-import { writeValue } from "./text.js";
+import { showName, writeValue } from "./text.js";
 
 /** The payload that a text means: JSON if it is an object or a list, else the text. */
 export function readPayload(text: string): JsonValue {
@@ -63,7 +63,7 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
         <p class="muted">{t("shade.hidden")}</p>
       ) : (
         <>
-          <label for={id}>{t("ask.label", { name })}</label>
+          <label for={id}>{t("ask.label", { name: showName(name) })}</label>
           <textarea id={id} rows={2} dir="auto" value={text} onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)} />
         </>
       )}
