@@ -210,6 +210,7 @@ export const EN = {
   "run.children": "Child runs",
   "run.id": "Run id",
   "run.all": "All runs",
+  "run.tree.cut": "This run has more child runs than are shown: {n}.",
   "run.cancel": "Cancel this run",
   "run.cancel.ask": "End this run now? Calls that were made are not undone.",
   "run.cancel.yes": "Yes, end it",

@@ -9,6 +9,7 @@ import { Resolve } from "../../parts/resolve.js";
 import { go } from "../../router.js";
 import { ConfidenceChart, EnvironmentProvider, Timeline } from "../../timeline/index.js";
 import type { Selection } from "../../timeline/index.js";
+import { readTree, replaceBeginning } from "../../tree.js";
 import { t } from "../../words.js";
 import type { Written } from "./run.js";
 
@@ -24,11 +25,21 @@ interface StepsProps {
 export function Steps({ summary, timeline, written, chosen, onChoose, onChange }: StepsProps) {
   const [selection, setSelection] = useState<Selection>(chosen === 0 ? { is: "run" } : { is: "iteration", iteration: chosen });
   const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
+  const [isCut, setCut] = useState(false);
   const { runId, children = 0, status } = summary;
   useEffect(() => {
-    if (children > 0) {
-      api.tree(runId).then(({ runs }) => setChildRuns(runs), sayFailure);
+    if (children === 0) {
+      return;
     }
+    const stop = new AbortController();
+    const { signal } = stop;
+    const take = (read: readonly TreeRun[], isAll: boolean): void => setChildRuns((old) => (isAll ? read : replaceBeginning(old, read)));
+    readTree((after) => api.tree(runId, after, { signal }), take).then(setCut, (error: unknown) => {
+      if (!signal.aborted) {
+        sayFailure(error);
+      }
+    });
+    return () => stop.abort(new Error("The run has changed."));
   }, [runId, children, status]);
   const before = useRef(chosen);
   useEffect(() => {
@@ -61,6 +72,7 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
           onOpenRun: (run) => go(["runs", run.runId]),
         }}
       />
+      {isCut ? <p class="muted">{t("run.tree.cut", { n: childRuns.length })}</p> : null}
       {confidences(timeline).length > 1 ? (
         <EnvironmentProvider value={environment}>
           <div class="confidence">

@@ -12,6 +12,7 @@ import { Rows } from "../../parts/rows.js";
 import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
+import { readTree } from "../../tree.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
 import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, filterOf, mergeFirstPage, requestOf, runEvents } from "./list.js";
 
@@ -124,7 +125,10 @@ function Runs({ query }: PageProps) {
     const opened = new Map(children);
     if (!opened.delete(id)) {
       try {
-        opened.set(id, (await api.tree(id)).runs);
+        const isCut = await readTree((after) => api.tree(id, after), (runs) => opened.set(id, runs));
+        if (isCut) {
+          say(t("run.tree.cut", { n: opened.get(id)?.length ?? 0 }));
+        }
       } catch (error) {
         sayFailure(error);
       }
