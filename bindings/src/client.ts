@@ -336,9 +336,9 @@ export class RedflowClient {
    *
    * @example
    * ```ts
-   * const { keys, rows } = await client.stats({ by: "model", from: "2026-11-01", to: "2026-11-16" });
-   * for (const { day, key, cost } of rows) {
-   *   console.log(day, keys[key]?.key, cost ?? 0);
+   * const { keys, rows } = await client.stats({ by: "agent" });
+   * for (const { key, runs, calls } of rows) {
+   *   console.log(keys[key]?.name, runs, calls);
    * }
    * ```
    */

@@ -33,8 +33,9 @@ const PRINTED = {
   "client-1.js": [["42"]],
   "client-2.js": [[true]],
   "client-3.js": [["Desk", "completed"]],
-  "client-4.js": EVENTS.map((type, index) => [index + 1, type]),
-  "client-5.js": [...EVENTS, ...EVENTS].map((type) => [type]),
+  "client-4.js": [["Desk", 1, 2]],
+  "client-5.js": EVENTS.map((type, index) => [index + 1, type]),
+  "client-6.js": [...EVENTS, ...EVENTS].map((type) => [type]),
   "error-1.js": [[404, false]],
 };
 

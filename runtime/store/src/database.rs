@@ -100,12 +100,14 @@ const MIGRATIONS: &[&str] = &[
     "ALTER TABLE runs ADD COLUMN started_by TEXT;
      ALTER TABLE runs ADD COLUMN tally TEXT;",
     // The run that started a run, or whose message did, as long as it is stored. What runs have used by UTC day,
-    // with costs in millionths; older runs are not counted until `redflow runs recount`.
+    // with costs in billionths; older runs are not counted until `redflow runs recount`.
     "ALTER TABLE runs ADD COLUMN parent TEXT;
      UPDATE runs SET parent = cause_run WHERE cause_run IN (SELECT run_id FROM runs);
      CREATE INDEX runs_by_parent ON runs(parent) WHERE parent IS NOT NULL;
      CREATE INDEX runs_by_start ON runs(started_at);
+     CREATE INDEX runs_failed_by_start ON runs(started_at) WHERE code IS NOT NULL;
      CREATE INDEX runs_failed_by_end ON runs(ended_at, code, started_at) WHERE code IS NOT NULL;
+     CREATE INDEX runs_waiting ON runs(id) WHERE status = 'waiting';
      CREATE TABLE usage(
          day INTEGER NOT NULL,
          instance TEXT NOT NULL,
@@ -157,6 +159,13 @@ pub(crate) fn open_driver(directory: &Directory) -> Result<Connection, StoreErro
         return Err(error::unusable(dir, &"its file system cannot share memory between processes"));
     }
     set_up_writing(&connection).map_err(to_store_error)?;
+    if (1..MIGRATIONS.len()).contains(&version) {
+        tracing::info!(
+            from = version,
+            to = MIGRATIONS.len(),
+            "converting the data directory; many runs take some seconds"
+        );
+    }
     migrate(&mut connection, version, MIGRATIONS).map_err(to_store_error)?;
     Ok(connection)
 }

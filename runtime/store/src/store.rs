@@ -46,6 +46,8 @@ pub struct Store {
     // Dropped in this order: the writer closes the database last, so SQLite removes its extra files; then the
     // lock.
     reads: ReadConnection,
+    /// For lists, sums and whole runs. They may take long, and no start of a run waits for them.
+    list_reads: ReadConnection,
     /// The last request that was returned.
     last_request: Mutex<i64>,
     /// None if events are not stored.
@@ -92,10 +94,12 @@ impl Store {
         let mut tables = RunTables::take_over(directory.path(), connection).map_err(to_store_error)?;
         let log = settings.map(|settings| tables.store_events(settings));
         let log = log.transpose().map_err(to_store_error)?;
-        let reads = database::open_reader(&directory)?;
+        let reads = ReadConnection::open(&directory)?;
+        let list_reads = ReadConnection::open(&directory)?;
         Ok(Self {
             writer: Writer::start(directory.path(), tables)?,
-            reads: ReadConnection { directory, connection: Arc::new(tokio::sync::Mutex::new(reads)) },
+            reads,
+            list_reads,
             last_request: Mutex::new(0),
             log,
             chats: ChatQueue::starting_after(last_number),
@@ -116,6 +120,15 @@ impl Store {
     ) -> Result<T, StoreError> {
         self.writer.queue.wait_until_written().await?;
         self.reads.query(query).await
+    }
+
+    /// The same for lists, sums and whole runs.
+    async fn query_list<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&RunQueries<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer.queue.wait_until_written().await?;
+        self.list_reads.query(query).await
     }
 
     /// Queues a command without an answer. After the writer has ended, every journal reports that by itself.
@@ -157,6 +170,11 @@ impl Store {
 }
 
 impl ReadConnection {
+    fn open(directory: &Directory) -> Result<Self, StoreError> {
+        let connection = database::open_reader(directory)?;
+        Ok(Self { directory: directory.clone(), connection: Arc::new(tokio::sync::Mutex::new(connection)) })
+    }
+
     async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(&RunQueries<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -232,25 +250,25 @@ impl RunStore for Store {
 
 impl RunReader for Store {
     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<RunList, StoreError>> {
-        Box::pin(self.query(move |queries| queries.newest(&filter)))
+        Box::pin(self.query_list(move |queries| queries.newest(&filter)))
     }
 
     fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
         let run = run.clone();
-        Box::pin(self.query(move |queries| queries.summary(&run)))
+        Box::pin(self.query_list(move |queries| queries.summary(&run)))
     }
 
     fn tree(&self, query: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>> {
-        Box::pin(self.query(move |queries| queries.tree(&query)))
+        Box::pin(self.query_list(move |queries| queries.tree(&query)))
     }
 
     fn stats(&self, query: StatsQuery) -> BoxFuture<'_, Result<Stats, StoreError>> {
-        Box::pin(self.query(move |queries| queries.stats(query)))
+        Box::pin(self.query_list(move |queries| queries.stats(query)))
     }
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
         let run = run.clone();
-        Box::pin(self.query(move |queries| queries.record(&run)))
+        Box::pin(self.query_list(move |queries| queries.record(&run)))
     }
 }
 

@@ -126,8 +126,8 @@ fn answer(rng: &mut Rng, is_converse: bool) -> ModelAnswer {
         input_tokens: rng.below(5000),
         output_tokens: rng.below(500),
         cached_tokens: (rng.below(2) == 0).then(|| rng.below(100)),
-        // Millionths, so that no sum is rounded.
-        cost: (rng.below(3) > 0).then(|| rng.below(1_000_000) as f64 / 1e6),
+        // Billionths, as the sums have them.
+        cost: (rng.below(3) > 0).then(|| rng.below(1_000_000_000) as f64 / 1e9),
         ..Usage::default()
     };
     let failed = |model: &str, skipped| FailedModel {
@@ -189,7 +189,7 @@ struct Counts {
     failed_runs: u64,
     model_calls: u64,
     tokens: [u64; 3],
-    cost_millionths: u64,
+    cost_billionths: u64,
     tool_calls: u64,
     failed_calls: u64,
     tool_ms: u64,
@@ -225,7 +225,7 @@ fn count_journal(journal: &[u8], models: &mut BTreeMap<String, Counts>) -> Count
                             let tokens =
                                 [usage.input_tokens, usage.output_tokens, usage.cached_tokens.unwrap_or(0)];
                             counts.tokens.iter_mut().zip(tokens).for_each(|(sum, more)| *sum += more);
-                            counts.cost_millionths += (usage.cost.unwrap_or(0.0) * 1e6).round() as u64;
+                            counts.cost_billionths += (usage.cost.unwrap_or(0.0) * 1e9).round() as u64;
                             counts.model_ms += at - since;
                         }
                     }
@@ -357,7 +357,7 @@ fn total(stats: &Stats) -> Counts {
         total.model_calls += row.calls;
         let tokens = [row.input_tokens, row.output_tokens, row.cached_tokens];
         total.tokens.iter_mut().zip(tokens).for_each(|(sum, more)| *sum += more);
-        total.cost_millionths += (row.cost.unwrap_or(0.0) * 1e6).round() as u64;
+        total.cost_billionths += (row.cost.unwrap_or(0.0) * 1e9).round() as u64;
         total.model_ms += row.ms;
     }
     total
@@ -387,7 +387,7 @@ async fn sums_equal_the_journals() {
         expected.failed_runs += u64::from(matches!(ending, Ending::Failed { .. }));
         expected.model_calls += counts.model_calls;
         expected.tokens.iter_mut().zip(counts.tokens).for_each(|(sum, more)| *sum += more);
-        expected.cost_millionths += counts.cost_millionths;
+        expected.cost_billionths += counts.cost_billionths;
         expected.tool_calls += counts.tool_calls;
         expected.failed_calls += counts.failed_calls;
         expected.tool_ms += counts.tool_ms;
@@ -411,7 +411,7 @@ async fn sums_equal_the_journals() {
                 counts.failed_runs,
                 counts.model_calls,
                 counts.tokens,
-                counts.cost_millionths,
+                counts.cost_billionths,
                 counts.model_ms,
             )
         };
@@ -423,7 +423,7 @@ async fn sums_equal_the_journals() {
             let sums = total(&Stats { rows, ..by_model.clone() });
             let counts = &models[&key.key];
             let plain = |counts: &Counts| {
-                (counts.model_calls, counts.tokens, counts.cost_millionths, counts.model_ms)
+                (counts.model_calls, counts.tokens, counts.cost_billionths, counts.model_ms)
             };
             assert_eq!(plain(&sums), plain(counts), "{}", key.key);
         }

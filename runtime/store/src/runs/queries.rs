@@ -4,9 +4,9 @@
 
 use super::checksum::BatchRow;
 use super::row::{RunRow, UNREADABLE, columns, readable_id};
-use super::search::{Place, Search};
+use super::search::{RunPosition, Search};
 use super::stats::{self, agent_name};
-use super::tree::{Family, walk};
+use super::tree::{RunLinks, walk};
 use crate::database::runs_have_parents;
 use crate::error;
 use redflow_contract::api::RunList;
@@ -92,13 +92,13 @@ impl<'a> RunQueries<'a> {
                 None => None,
                 Some(run) => match self.number(run)? {
                     None => return Ok(page),
-                    Some(number) => self.place("WHERE id = ?1", &[number.into()])?,
+                    Some(number) => self.position("WHERE id = ?1", &[number.into()])?,
                 },
             };
             let has_parents = runs_have_parents(self.connection).map_err(|error| self.error(&error))?;
             let search = Search::new(filter, before.as_ref(), has_parents);
             let last = match search.last_row() {
-                Some((which, params)) => self.place(&which, params)?,
+                Some((which, params)) => self.position(&which, params)?,
                 None => None,
             };
             let (which, params) = search.rows(last.as_ref());
@@ -117,15 +117,15 @@ impl<'a> RunQueries<'a> {
         })
     }
 
-    /// Finds the place of one run; none if no row matches.
-    fn place(&self, which: &str, params: &[Value]) -> Result<Option<Place>, StoreError> {
+    /// Finds the position of one run; none if no row matches.
+    fn position(&self, which: &str, params: &[Value]) -> Result<Option<RunPosition>, StoreError> {
         let query = || {
             let sql = format!("SELECT id, run_id, started_at FROM runs {which}");
             let mut statement = self.connection.prepare_cached(&sql)?;
             let read = |row: &rusqlite::Row<'_>| {
                 // A damaged time must not hide the other runs.
                 let started_at = row.get_ref(2)?.as_i64().unwrap_or_default();
-                Ok(Place { number: row.get(0)?, started_at, run: run_id(row)? })
+                Ok(RunPosition { number: row.get(0)?, started_at, run: run_id(row)? })
             };
             statement.query_row(params_from_iter(params), read).optional()
         };
@@ -419,7 +419,7 @@ impl<'a> RunQueries<'a> {
     }
 }
 
-impl Family for RunQueries<'_> {
+impl RunLinks for RunQueries<'_> {
     type Error = StoreError;
 
     fn next_child(&self, parent: i64, after: i64) -> Result<Option<i64>, StoreError> {

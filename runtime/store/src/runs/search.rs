@@ -11,9 +11,12 @@ use rusqlite::types::Value;
 /// The most rows that a search looks at. Then it says where it stopped.
 pub(crate) const MAX_ROWS_LOOKED_AT: usize = 20_000;
 
-/// The place of a run in all orders.
+/// Rows of runs that have failed.
+const FAILED: &str = "code IS NOT NULL";
+
+/// The position of a run in all orders.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct RunPosition {
     pub(super) number: i64,
     pub(super) started_at: i64,
     pub(super) run: RunId,
@@ -39,15 +42,15 @@ impl Order {
         }
     }
 
-    /// A comparison with the place of a run.
-    fn compare(self, operator: &str, place: &Place, params: &mut Vec<Value>) -> String {
+    /// A comparison with the position of a run.
+    fn compare(self, operator: &str, position: &RunPosition, params: &mut Vec<Value>) -> String {
         match self {
-            Self::Number => format!("id {operator} {}", push(params, place.number)),
+            Self::Number => format!("id {operator} {}", push(params, position.number)),
             Self::Start => {
-                let (at, number) = (push(params, place.started_at), push(params, place.number));
+                let (at, number) = (push(params, position.started_at), push(params, position.number));
                 format!("(started_at, id) {operator} ({at}, {number})")
             }
-            Self::Id => format!("run_id {operator} {}", push(params, place.run.as_str().to_owned())),
+            Self::Id => format!("run_id {operator} {}", push(params, position.run.as_str().to_owned())),
         }
     }
 }
@@ -67,17 +70,18 @@ pub(super) struct Search {
 
 impl Search {
     /// `has_parents` tells whether the file has the column `parent`.
-    pub(super) fn new(filter: &RunFilter, before: Option<&Place>, has_parents: bool) -> Self {
+    pub(super) fn new(filter: &RunFilter, before: Option<&RunPosition>, has_parents: bool) -> Self {
         let mut params = Vec::new();
         let (mut base, mut filters) = (Vec::new(), Vec::new());
         let only = |allowed: &[RunStatus]| {
             filter.statuses.as_ref().is_some_and(|all| all.iter().all(|status| allowed.contains(status)))
         };
         let is_failed = filter.code.is_some() || only(&[RunStatus::Failed]);
+        let is_waiting = only(&[RunStatus::Waiting]);
         let is_open = only(&[RunStatus::Running, RunStatus::Interrupted, RunStatus::Waiting]);
         let has_period = filter.since.is_some() || filter.until.is_some();
         let agent = filter.agent.as_ref().map(|agent| agent.as_str().to_owned());
-        let instance = filter.instance.as_ref().map(|instance| instance.as_str().to_owned());
+        let mut instance = filter.instance.as_ref().map(|instance| instance.as_str().to_owned());
         // Use the index with the fewest rows. No match is missed: a row whose status contradicts the columns
         // of the index is damaged. A `+` keeps a condition away from the other indexes.
         let order = if let Some(prefix) = &filter.prefix {
@@ -85,6 +89,9 @@ impl Search {
             // No text sorts after the last character, and no id contains it.
             base.push(format!("run_id < {}", push(&mut params, format!("{prefix}{}", char::MAX))));
             Order::Id
+        } else if is_waiting {
+            base.push("status = 'waiting'".to_owned());
+            Order::Number
         } else if is_open {
             base.push("(ended_at IS NULL OR delivered = 0)".to_owned());
             Order::Number
@@ -93,22 +100,25 @@ impl Search {
             base.push(format!("started_at >= {}", push(&mut params, to_integer(since))));
             let until = filter.until.unwrap_or(u64::MAX);
             base.push(format!("started_at < {}", push(&mut params, to_integer(until))));
+            base.extend(is_failed.then(|| FAILED.to_owned()));
             Order::Start
         } else {
-            base.extend(is_failed.then(|| "code IS NOT NULL".to_owned()));
+            base.extend(is_failed.then(|| FAILED.to_owned()));
             match (&agent, &instance) {
                 (Some(agent), _) => base.push(format!("node_id = {}", push(&mut params, agent.clone()))),
-                (None, Some(instance)) if !is_failed => {
-                    base.push(format!("instance = {}", push(&mut params, instance.clone())));
+                (None, Some(_)) if !is_failed => {
+                    base.extend(
+                        instance.take().map(|instance| format!("instance = {}", push(&mut params, instance))),
+                    );
                 }
                 _ => {}
             }
             Order::Number
         };
-        base.extend(before.map(|place| order.compare("<", place, &mut params)));
+        base.extend(before.map(|position| order.compare("<", position, &mut params)));
         let base_params = params.len();
         if order != Order::Number || is_open {
-            filters.extend(is_failed.then(|| "code IS NOT NULL".to_owned()));
+            filters.extend((is_failed && order == Order::Id).then(|| FAILED.to_owned()));
             filters.extend(agent.map(|agent| format!("+node_id = {}", push(&mut params, agent))));
         }
         filters.extend(instance.map(|instance| format!("+instance = {}", push(&mut params, instance))));
@@ -131,15 +141,15 @@ impl Search {
     /// matches.
     pub(super) fn last_row(&self) -> Option<(String, &[Value])> {
         let (order, skipped) = (self.order.columns(), MAX_ROWS_LOOKED_AT - 1);
-        let sql = format!("{}ORDER BY {order} LIMIT 1 OFFSET {skipped}", whole(&self.base));
+        let sql = format!("{}ORDER BY {order} LIMIT 1 OFFSET {skipped}", where_clause(&self.base));
         self.skips_rows.then(|| (sql, self.params.get(..self.base_params).unwrap_or_default()))
     }
 
     /// The rows down to a last one, as SQL after `FROM runs`, with the values.
-    pub(super) fn rows(mut self, last: Option<&Place>) -> (String, Vec<Value>) {
-        self.base.extend(last.map(|place| self.order.compare(">=", place, &mut self.params)));
+    pub(super) fn rows(mut self, last: Option<&RunPosition>) -> (String, Vec<Value>) {
+        self.base.extend(last.map(|position| self.order.compare(">=", position, &mut self.params)));
         self.base.append(&mut self.filters);
-        (format!("{}ORDER BY {}", whole(&self.base), self.order.columns()), self.params)
+        (format!("{}ORDER BY {}", where_clause(&self.base), self.order.columns()), self.params)
     }
 }
 
@@ -154,7 +164,7 @@ fn stored_statuses(statuses: &[RunStatus]) -> Option<String> {
     Some(format!("+status IN ('{stored}')"))
 }
 
-fn whole(conditions: &[String]) -> String {
+fn where_clause(conditions: &[String]) -> String {
     if conditions.is_empty() { String::new() } else { format!("WHERE {} ", conditions.join(" AND ")) }
 }
 

@@ -1,11 +1,11 @@
-use super::{MAX_ROWS_LOOKED_AT, Place, Search};
+use super::{MAX_ROWS_LOOKED_AT, RunPosition, Search};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::run::RunStatus;
 use redflow_ports::RunFilter;
 use rusqlite::{Connection, params_from_iter};
 
-fn place() -> Place {
-    Place { number: 9, started_at: 5, run: "run".into() }
+fn position() -> RunPosition {
+    RunPosition { number: 9, started_at: 5, run: "run".into() }
 }
 
 fn plan(connection: &Connection, which: &str, params: &[rusqlite::types::Value]) -> String {
@@ -26,9 +26,14 @@ fn a_search_uses_one_index() {
     let code = Some(RunErrorCode::Timeout);
     let prefix = || Some("01".to_owned());
     let by_start = "INDEX runs_by_start (started_at>? AND started_at<?)";
+    let failed_by_start = "INDEX runs_failed_by_start (started_at>? AND started_at<?)";
     let cases = [
         (any(), "INTEGER PRIMARY KEY (rowid<?)"),
-        (only(RunStatus::Waiting), "INDEX runs_unfinished (id<?)"),
+        (only(RunStatus::Waiting), "INDEX runs_waiting (id<?)"),
+        (
+            RunFilter { agent: agent(), since: Some(1), ..only(RunStatus::Waiting) },
+            "INDEX runs_waiting (id<?)",
+        ),
         (
             RunFilter { agent: agent(), since: Some(1), ..only(RunStatus::Running) },
             "INDEX runs_unfinished (id<?)",
@@ -48,19 +53,20 @@ fn a_search_uses_one_index() {
         (RunFilter { roots: true, ..any() }, "INTEGER PRIMARY KEY (rowid<?)"),
         (only(RunStatus::Completed), "INTEGER PRIMARY KEY (rowid<?)"),
         (RunFilter { since: Some(1), ..any() }, by_start),
-        (RunFilter { until: Some(9), agent: agent(), code, roots: true, ..any() }, by_start),
+        (RunFilter { until: Some(9), agent: agent(), code, roots: true, ..any() }, failed_by_start),
+        (RunFilter { since: Some(1), ..only(RunStatus::Failed) }, failed_by_start),
         (
             RunFilter { prefix: prefix(), since: Some(1), agent: agent(), ..any() },
             "INDEX sqlite_autoindex_runs_1 (run_id>? AND run_id<?)",
         ),
     ];
     for (filter, expected) in cases {
-        let search = Search::new(&filter, Some(&place()), true);
+        let search = Search::new(&filter, Some(&position()), true);
         if let Some((which, params)) = search.last_row() {
             let found = plan(&connection, &which, params);
             assert_eq!(found.replace("COVERING ", ""), format!("SEARCH runs USING {expected}"), "{filter:?}");
         }
-        let (which, params) = search.rows(Some(&place()));
+        let (which, params) = search.rows(Some(&position()));
         let found = plan(&connection, &which, &params);
         let (index, _) = expected.split_once(" (").unwrap();
         assert!(found.starts_with(&format!("SEARCH runs USING {index} (")), "{found}");
@@ -72,6 +78,8 @@ fn a_search_uses_one_index() {
 #[test]
 fn a_search_without_conditions_has_no_last_row() {
     assert!(Search::new(&RunFilter::default(), None, true).last_row().is_none());
+    let instance = RunFilter { instance: Some("local".into()), ..RunFilter::default() };
+    assert!(Search::new(&instance, None, true).last_row().is_none());
     let roots = RunFilter { roots: true, ..RunFilter::default() };
     let search = Search::new(&roots, None, true);
     let (which, _) = search.last_row().unwrap();

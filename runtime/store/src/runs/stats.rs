@@ -133,15 +133,19 @@ pub(super) fn read_failures(connection: &Connection, query: StatsQuery) -> rusql
 pub(super) const FAILURES: &str = "SELECT started_at, ended_at, code FROM runs
      WHERE code IS NOT NULL AND ended_at >= ?1 AND ended_at < ?2 ORDER BY ended_at DESC LIMIT ?3";
 
-/// The name of an agent: that of its newest run.
+/// The most runs of an agent that are looked at for its name. Other Node-REDs may run the same flow.
+pub(crate) const MAX_NAMED_RUNS: usize = 1000;
+
+/// The name of an agent: that of its newest run; none if its newest run is too far back.
 pub(super) fn agent_name(
     connection: &Connection,
     instance: &str,
     node_id: &str,
 ) -> rusqlite::Result<Option<String>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT name FROM runs WHERE node_id = ?1 AND +instance = ?2 ORDER BY id DESC LIMIT 1",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT name FROM (SELECT name, instance FROM runs WHERE node_id = ?1 ORDER BY id DESC LIMIT {MAX_NAMED_RUNS})
+         WHERE instance = ?2 LIMIT 1"
+    ))?;
     statement.query_row([node_id, instance], |row| row.get(0)).optional()
 }
 

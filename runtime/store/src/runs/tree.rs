@@ -9,7 +9,7 @@ use redflow_contract::run::RunSummary;
 pub(super) const MAX_DEPTH: u32 = 16;
 
 /// Finds runs for the walk. Runs are named by their numbers.
-pub(super) trait Family {
+pub(super) trait RunLinks {
     type Error;
 
     /// The first child of a run whose number is larger than this one.
@@ -23,32 +23,32 @@ pub(super) trait Family {
 }
 
 /// Walks from one run of the tree on. `after` is the last run of the previous page.
-pub(super) fn walk<F: Family>(
-    family: &F,
+pub(super) fn walk<F: RunLinks>(
+    links: &F,
     top: i64,
     after: Option<i64>,
     limit: usize,
 ) -> Result<RunTree, F::Error> {
     let mut tree = RunTree { runs: Vec::new(), next: None };
     // The runs from the top down to the current one.
-    let Some(mut path) = path_to(family, top, after.unwrap_or(top))? else { return Ok(tree) };
-    while let Some(run) = next_run(family, &mut path)? {
+    let Some(mut path) = path_to(links, top, after.unwrap_or(top))? else { return Ok(tree) };
+    while let Some(run) = next_run(links, &mut path)? {
         if tree.runs.len() == limit {
             tree.next = tree.runs.last().map(|last| last.run.run_id.clone());
             break;
         }
         let depth = u32::try_from(path.len() - 1).unwrap_or(u32::MAX);
-        tree.runs.extend(family.summary(run)?.map(|run| TreeRun { run, depth }));
+        tree.runs.extend(links.summary(run)?.map(|run| TreeRun { run, depth }));
     }
     Ok(tree)
 }
 
 /// The runs from the top down to a run; none if it is not below the top.
-fn path_to<F: Family>(family: &F, top: i64, run: i64) -> Result<Option<Vec<i64>>, F::Error> {
+fn path_to<F: RunLinks>(links: &F, top: i64, run: i64) -> Result<Option<Vec<i64>>, F::Error> {
     let mut path = vec![run];
     let mut current = run;
     while current != top {
-        match family.parent(current)? {
+        match links.parent(current)? {
             Some(parent) if path.len() <= MAX_DEPTH as usize => path.push(parent),
             _ => return Ok(None),
         }
@@ -60,10 +60,10 @@ fn path_to<F: Family>(family: &F, top: i64, run: i64) -> Result<Option<Vec<i64>>
 
 /// Moves to the run that follows: the first child, else the next run with the same parent, else that of the
 /// parent.
-fn next_run<F: Family>(family: &F, path: &mut Vec<i64>) -> Result<Option<i64>, F::Error> {
+fn next_run<F: RunLinks>(links: &F, path: &mut Vec<i64>) -> Result<Option<i64>, F::Error> {
     let mut after = 0;
     while let Some(&parent) = path.last() {
-        let child = if path.len() <= MAX_DEPTH as usize { family.next_child(parent, after)? } else { None };
+        let child = if path.len() <= MAX_DEPTH as usize { links.next_child(parent, after)? } else { None };
         if let Some(child) = child {
             path.push(child);
             return Ok(Some(child));

@@ -6,18 +6,18 @@ use redflow_contract::day::Day;
 use redflow_contract::usage::{ModelUsage, RunUsage};
 use rusqlite::{Connection, params};
 
-/// The days that are kept.
+/// The days with runs that are kept: the newest ones. A clock that was ahead for a while removes no other day.
 pub(crate) const KEPT_DAYS: i64 = 400;
 
 /// The most rows of a day in each table. More agents, models or tools are counted together in one more row,
 /// whose names are empty.
 pub(crate) const MAX_DAY_ROWS: i64 = 1000;
 
-/// The largest sum in a row. With all rows of all days, a sum of sums still fits into SQLite's integers.
-pub(crate) const MAX_SUM: i64 = 10_000_000_000_000;
+/// The largest sum in a row. Two of them still fit into SQLite's integers.
+pub(crate) const MAX_SUM: i64 = 4_000_000_000_000_000_000;
 
-/// A cost of 1 as it is stored.
-pub(crate) const COST_UNIT: f64 = 1_000_000.0;
+/// A cost of 1 as it is stored: in billionths, so that the cost of one short call of a cheap model is not rounded away.
+pub(crate) const COST_UNIT: f64 = 1_000_000_000.0;
 
 /// A run that has ended.
 pub(crate) struct EndedRun<'a> {
@@ -108,8 +108,14 @@ impl EndedRun<'_> {
             .prepare_cached(&format!("SELECT count(*) FROM {table} WHERE day = ?1"))?
             .query_row([self.day.0], |row| row.get(0))?;
         if rows == 0 {
-            let oldest = self.day.0.saturating_sub(KEPT_DAYS);
-            connection.execute(&format!("DELETE FROM {table} WHERE day <= ?1"), [oldest])?;
+            // This day comes as well.
+            let others = KEPT_DAYS - 1;
+            connection.execute(
+                &format!(
+                    "DELETE FROM {table} WHERE day <= (SELECT DISTINCT day FROM {table} ORDER BY day DESC LIMIT 1 OFFSET {others})"
+                ),
+                [],
+            )?;
         }
         Ok(if rows < MAX_DAY_ROWS { [self.instance, self.node_id, name] } else { [""; 3] })
     }
@@ -119,7 +125,7 @@ fn to_sum(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(MAX_SUM).min(MAX_SUM)
 }
 
-/// A cost in millionths.
+/// A cost in billionths.
 fn to_stored_cost(cost: f64) -> i64 {
     let rounded = (cost * COST_UNIT).round().clamp(0.0, MAX_SUM as f64);
     // In range, and NaN becomes 0.

@@ -198,7 +198,7 @@ async fn an_older_directory_can_be_used() {
         drop(start_run(&store, "open").await);
     }
     let old = "DROP TABLE usage; DROP TABLE tool_usage; DROP INDEX runs_by_parent; DROP INDEX runs_by_start;
-               DROP INDEX runs_failed_by_end; ALTER TABLE runs DROP COLUMN parent;
+               DROP INDEX runs_failed_by_end; DROP INDEX runs_failed_by_start; DROP INDEX runs_waiting; ALTER TABLE runs DROP COLUMN parent;
                DROP INDEX runs_by_agent; DROP INDEX runs_by_instance; DROP INDEX runs_failed; DROP INDEX runs_failed_by_agent; DROP TABLE chat_items;
                DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log;
                ALTER TABLE runs DROP COLUMN started_by; ALTER TABLE runs DROP COLUMN tally; PRAGMA user_version = 1;";

@@ -95,6 +95,7 @@ async fn a_run_has_its_parent_and_counts_its_children(store: &dyn CountingStore)
         let loaded = store.load(&id(run)).await.unwrap().unwrap().summary;
         assert_eq!((loaded.parent.clone(), loaded.children), (parent.map(RunId::from), children), "{run}");
         assert_eq!(listed.iter().find(|listed| listed.run_id == id(run)), Some(&loaded));
+        assert_eq!(store.summary(&id(run)).await.unwrap(), Some(loaded));
     }
 }
 
@@ -106,6 +107,8 @@ async fn runs_are_found_by_period_code_id_and_parent(store: &dyn CountingStore) 
         ("a3", 30, None, failed(50, RunErrorCode::Cancelled)),
         ("b4", 40, Some("a1"), failed(50, timeout)),
         ("b5", 50, None, waiting_batch()),
+        // The order of the ids is not that of the starts.
+        ("a0", 60, None, last_batch(70)),
     ];
     for (run, started_at, parent, last) in runs {
         add(store, NewRun { started_at, ..started_by(run, parent) }, last).await;
@@ -114,18 +117,18 @@ async fn runs_are_found_by_period_code_id_and_parent(store: &dyn CountingStore) 
     let code = Some(timeout);
     let prefix = |prefix: &str| Some(prefix.to_owned());
     let rows: [(RunFilter, &[&str]); 14] = [
-        (RunFilter { since: Some(20), ..any() }, &["b5", "b4", "a3", "a2"]),
+        (RunFilter { since: Some(20), ..any() }, &["a0", "b5", "b4", "a3", "a2"]),
         (RunFilter { since: Some(20), until: Some(40), ..any() }, &["a3", "a2"]),
         (RunFilter { until: Some(10), ..any() }, &[]),
         (RunFilter { until: Some(u64::MAX), before: Some(id("a3")), ..any() }, &["a2", "a1"]),
         (RunFilter { code, ..any() }, &["b4", "a2"]),
         (RunFilter { code, until: Some(40), ..any() }, &["a2"]),
         (RunFilter { code, statuses: Some(vec![RunStatus::Completed]), ..any() }, &[]),
-        (RunFilter { prefix: prefix("a"), ..any() }, &["a3", "a2", "a1"]),
+        (RunFilter { prefix: prefix("a"), ..any() }, &["a3", "a2", "a1", "a0"]),
         (RunFilter { prefix: prefix("a"), before: Some(id("a3")), limit: 1, ..any() }, &["a2"]),
         (RunFilter { prefix: prefix("A"), ..any() }, &[]),
         (RunFilter { prefix: prefix("b"), since: Some(41), ..any() }, &["b5"]),
-        (RunFilter { roots: true, ..any() }, &["b5", "a3", "a1"]),
+        (RunFilter { roots: true, ..any() }, &["a0", "b5", "a3", "a1"]),
         (RunFilter { roots: true, agent: Some("agent".into()), until: Some(50), ..any() }, &["a3", "a1"]),
         (RunFilter { since: Some(50), statuses: Some(vec![RunStatus::Waiting]), ..any() }, &["b5"]),
     ];

@@ -126,12 +126,12 @@ fn check_full_disk(rig: &Rig, folder: &Path, flow: &str, exit: &Exit) -> Result<
 
 /// The same on a real small file system. Gives none if this user may not mount one.
 pub(super) fn small_file_system(rig: &Rig) -> Result<Option<Row>, String> {
-    let mut row = Row::new("full file system (tmpfs of 128 KiB to 512 KiB)");
+    let mut row = Row::new("full file system (tmpfs of 128 KiB to 1 MiB)");
     let folder = rig.folder("tmpfs")?;
     let data = folder.join("data");
     std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
     let (mut full, mut enough) = (0, 0);
-    for kib in [128, 160, 192, 224, 256, 512] {
+    for kib in [128, 256, 384, 512, 640, 1024] {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"]).arg(&data);
         if !process::works(mount) {

@@ -1,9 +1,9 @@
 //! Lists, trees and sums of the runs in memory.
 
-use super::{MemoryStore, Runs};
+use super::{MemoryStore, Run, Runs};
 use crate::runs::search::MAX_ROWS_LOOKED_AT;
 use crate::runs::stats::{self, FailedRun};
-use crate::runs::tree::{Family, walk};
+use crate::runs::tree::{RunLinks, walk};
 use redflow_contract::api::RunList;
 use redflow_contract::console::{RunTree, Stats, StatsBy};
 use redflow_contract::day::Day;
@@ -20,19 +20,15 @@ impl MemoryStore {
     #[must_use]
     pub fn list(&self, filter: &RunFilter) -> RunList {
         let runs = self.runs();
-        let before = match &filter.before {
-            None => i64::MAX,
-            // The filter names an unknown run: zero is below all numbers.
-            Some(run) => runs.numbers.get(run).copied().unwrap_or(0),
-        };
         let mut page = RunList { runs: Vec::new(), next: None, searched_to: None };
-        for (index, (number, run)) in runs.by_number.range(..before).rev().enumerate() {
+        let mut last = None;
+        for (index, run) in runs.in_order(filter).into_iter().enumerate() {
             if index == MAX_ROWS_LOOKED_AT {
-                let last = runs.by_number.range(number + 1..).next().map(|(_, run)| &run.summary);
-                page.next = last.map(|run| run.run_id.clone());
+                page.next = last.map(|run: &RunSummary| run.run_id.clone());
                 page.searched_to = last.map(|run| run.started_at);
                 break;
             }
+            last = Some(&run.summary);
             if !filter.matches(&run.summary) {
                 continue;
             }
@@ -47,6 +43,26 @@ impl MemoryStore {
 }
 
 impl Runs {
+    /// The runs that a list may have, in its order.
+    fn in_order(&self, filter: &RunFilter) -> Vec<&Run> {
+        let before = match &filter.before {
+            None => i64::MAX,
+            // The filter names an unknown run: zero is below all numbers.
+            Some(run) => self.numbers.get(run).copied().unwrap_or(0),
+        };
+        let Some(prefix) = &filter.prefix else {
+            return self.by_number.range(..before).rev().map(|(_, run)| run.as_ref()).collect();
+        };
+        let is_listed = |run: &&Run| {
+            let id = run.summary.run_id.as_str();
+            let is_before = filter.before.as_ref().is_none_or(|run| before > 0 && id < run.as_str());
+            id.starts_with(prefix) && is_before
+        };
+        let mut runs: Vec<&Run> = self.by_number.values().map(Box::as_ref).filter(is_listed).collect();
+        runs.sort_by(|a, b| b.summary.run_id.as_str().cmp(a.summary.run_id.as_str()));
+        runs
+    }
+
     fn tree(&self, query: &TreeQuery) -> Option<RunTree> {
         let (top, _) = self.find(&query.run)?;
         let after = query.after.as_ref().map(|after| self.numbers.get(after).copied().unwrap_or_default());
@@ -76,7 +92,7 @@ impl Runs {
     }
 }
 
-impl Family for Runs {
+impl RunLinks for Runs {
     type Error = Infallible;
 
     fn next_child(&self, parent: i64, after: i64) -> Result<Option<i64>, Infallible> {
@@ -103,7 +119,7 @@ impl RunReader for MemoryStore {
     fn summary<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunSummary>, StoreError>> {
         let runs = self.runs();
         let found = runs.numbers.get(run).and_then(|number| runs.by_number.get(number));
-        Box::pin(ready(Ok(found.map(|stored| stored.summary.clone()))))
+        Box::pin(ready(Ok(found.map(|stored| runs.summary_of(stored)))))
     }
 
     fn tree(&self, query: TreeQuery) -> BoxFuture<'_, Result<Option<RunTree>, StoreError>> {
