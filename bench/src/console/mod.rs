@@ -208,7 +208,7 @@ fn flow() -> Value {
 #[cfg(test)]
 mod tests {
     use super::{TARGETS, flow, samples, table};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn compares_the_best_round_with_the_target() {
@@ -235,8 +235,9 @@ mod tests {
     fn the_inject_node_starts_every_agent() {
         let flow = flow();
         let started = flow[1]["wires"][0].as_array().unwrap();
-        let is_agent = |id| {
-            flow.as_array().unwrap().iter().any(|node| node["id"] == *id && node["type"] == "agent-core")
+        let is_agent = |id: &Value| {
+            let mut nodes = flow.as_array().unwrap().iter();
+            nodes.any(|node| node["id"] == *id && node["type"] == "agent-core")
         };
         assert!(started.len() == super::AGENTS && started.iter().all(is_agent));
     }

@@ -78,7 +78,7 @@ async fn drive_parent(store: &Arc<Store>, data: &Path) -> Result<RunId, Failure>
 /// Stores a run that has ended. The store tells by its queue how fast this may go.
 async fn add_run(store: &dyn RunStore, run: NewRun) -> Result<(), Failure> {
     let id = run.run_id.clone();
-    let failed = run.cause.is_none() && run.started_at % FAILED_EVERY == 0;
+    let failed = run.cause.is_none() && run.started_at.is_multiple_of(FAILED_EVERY);
     let batch = Batch {
         lines: vec![format!(r#"{{"run":"{id}"}}"#)],
         state: RunState::Finished {
