@@ -1,7 +1,7 @@
 // The steps of a run: the shared timeline as a waterfall, the questions of a run that waits, and its confidence.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunId, RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
+import type { RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { confidences } from "@redflow/bindings";
 import { api, sayFailure, shade } from "../../app.js";
 import { environment } from "../../parts/environment.js";
@@ -9,6 +9,7 @@ import { Resolve } from "../../parts/resolve.js";
 import { go } from "../../router.js";
 import { ConfidenceChart, EnvironmentProvider, Timeline } from "../../timeline/index.js";
 import type { Selection } from "../../timeline/index.js";
+import { readTree, replaceBeginning } from "../../tree.js";
 import { t } from "../../words.js";
 import type { Written } from "./run.js";
 
@@ -24,21 +25,21 @@ interface StepsProps {
 export function Steps({ summary, timeline, written, chosen, onChoose, onChange }: StepsProps) {
   const [selection, setSelection] = useState<Selection>(chosen === 0 ? { is: "run" } : { is: "iteration", iteration: chosen });
   const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
-  const [nextChild, setNextChild] = useState<RunId | undefined>();
+  const [isCut, setCut] = useState(false);
   const { runId, children = 0, status } = summary;
-  const readChildren = async (after?: RunId): Promise<void> => {
-    try {
-      const { runs, next } = await api.tree(runId, after);
-      setChildRuns((old) => [...(after === undefined ? [] : old), ...runs]);
-      setNextChild(next);
-    } catch (error) {
-      sayFailure(error);
-    }
-  };
   useEffect(() => {
-    if (children > 0) {
-      void readChildren();
+    if (children === 0) {
+      return;
     }
+    const stop = new AbortController();
+    const { signal } = stop;
+    const take = (read: readonly TreeRun[], isAll: boolean): void => setChildRuns((old) => (isAll ? read : replaceBeginning(old, read)));
+    readTree((after) => api.tree(runId, after, { signal }), take).then(setCut, (error: unknown) => {
+      if (!signal.aborted) {
+        sayFailure(error);
+      }
+    });
+    return () => stop.abort(new Error("The run has changed."));
   }, [runId, children, status]);
   const before = useRef(chosen);
   useEffect(() => {
@@ -71,14 +72,7 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
           onOpenRun: (run) => go(["runs", run.runId]),
         }}
       />
-      {nextChild === undefined ? null : (
-        <p>
-          {t("run.children.shown", { n: childRuns.length })}{" "}
-          <button type="button" onClick={() => void readChildren(nextChild)}>
-            {t("runs.children.more")}
-          </button>
-        </p>
-      )}
+      {isCut ? <p class="muted">{t("run.tree.cut", { n: childRuns.length })}</p> : null}
       {confidences(timeline).length > 1 ? (
         <EnvironmentProvider value={environment}>
           <div class="confidence">
