@@ -1,9 +1,8 @@
 // What all pages share: the sidecar, the session, the live connection and what the user has chosen.
 
 import { effect, signal } from "@preact/signals";
-import { RedflowError } from "@redflow/bindings";
+import { RedflowClient, RedflowError } from "@redflow/bindings";
 import type { Scope, Session } from "@redflow/bindings";
-import { Api } from "./api.js";
 import { Live } from "./live.js";
 import { LANGUAGES, chooseLanguage, setLanguage, t } from "./words.js";
 import type { Language } from "./words.js";
@@ -18,7 +17,8 @@ const TOAST_MS = 8_000;
 /** The most remarks at once. */
 const MAX_TOASTS = 4;
 
-export const api = new Api(".");
+/** The sidecar that serves this page. The page's cookie authenticates; the address is relative, so any path before it works. */
+export const api = new RedflowClient({ url: "." });
 
 /** Who is signed in. Undefined before that is known; null if no user is. */
 export const session = signal<Session | null | undefined>(undefined);
@@ -43,7 +43,7 @@ export interface Toast {
 export const toasts = signal<readonly Toast[]>([]);
 
 export const live = new Live({
-  events: (options) => api.client.events(options),
+  events: (options) => api.events(options),
   now: () => Date.now(),
   setTimeout: (call, ms) => window.setTimeout(call, ms),
   clearTimeout: (timer) => window.clearTimeout(timer),

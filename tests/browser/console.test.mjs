@@ -3,6 +3,7 @@
 import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
+import * as catalogue from "./console/catalogue.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
@@ -18,7 +19,11 @@ const SCENARIOS = {
   "every page without barriers": look.barriers,
   "a page below a path of a proxy": access.belowPath,
   "each scope may do what its buttons say": access.scopes,
+  "a tool says which rules decide about it": catalogue.rules,
+  "problems of a flow are in the user's language": catalogue.sentences,
   "pictures for the documentation": look.pictures,
+  // Attaches a Node-RED, which the pictures should not show.
+  "the models of the sidecar and of a Node-RED are shown and tested": catalogue.models,
 };
 
 let [browser, console] = [];

@@ -29,7 +29,7 @@ export function AskBox({ node, name, payload = "" }: { node: string; name: strin
     setBusy(true);
     setError(undefined);
     try {
-      const { runs } = await api.client.start({ node, payload: readPayload(text) });
+      const { runs } = await api.start({ node, payload: readPayload(text) });
       const [first] = runs;
       if (first !== undefined) {
         go(["runs", first.runId]);

@@ -18,7 +18,7 @@ export function Resolve({ run, onDone }: { run: RunSummary; onDone: (run: RunSum
           call={call}
           forbidden={forbidden}
           resolve={async (request) => {
-            const changed = await api.client.resolve(run.runId, request);
+            const changed = await api.resolve(run.runId, request);
             say(t("inbox.resolved"));
             onDone(changed);
           }}

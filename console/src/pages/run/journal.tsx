@@ -36,7 +36,7 @@ function indent(line: string): string {
 
 export function Journal({ id }: { id: string }) {
   const [from, setFrom] = useState(1);
-  const { value, error, again } = useLoad((signal) => api.client.journalPage(id, { from, lines: PAGE_LINES, signal }), [id, from]);
+  const { value, error, again } = useLoad((signal) => api.journalPage(id, { from, lines: PAGE_LINES, signal }), [id, from]);
   if (error !== undefined && value === undefined) {
     return <Problem error={error} onRetry={again} />;
   }

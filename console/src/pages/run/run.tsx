@@ -85,7 +85,7 @@ function Run({ params, query }: PageProps) {
     {
       runs: [id],
       deltas: true,
-      read: async (signal) => show(await api.client.run(id, { signal })),
+      read: async (signal) => show(await api.run(id, { signal })),
       take: (items) => {
         const events = runEvents(items);
         setWritten((old) => addDeltas(old, items));
@@ -95,7 +95,7 @@ function Run({ params, query }: PageProps) {
         setTimeline(copyTimeline(applyEvents(fold.current, events)));
         setSummary((old) => (old === undefined ? old : events.reduce(applyEvent, old)));
         if (events.some(({ event }) => CHANGES.includes(event.type))) {
-          api.client.run(id).then(show, (error: unknown) => (readFailure.value = error));
+          api.run(id).then(show, (error: unknown) => (readFailure.value = error));
         }
       },
     },

@@ -27,7 +27,7 @@ export function Step({ summary, iteration, timeline, written, isOpen, onClose }:
   // What the sidecar has to tell changes with the answer, each result, and the end.
   const returned = step?.tools.filter(({ returnedAt }) => returnedAt !== undefined).length ?? 0;
   const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
-  const { value, error, again } = useLoad((signal) => api.client.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
+  const { value, error, again } = useLoad((signal) => api.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
   useEffect(() => setFull(false), [iteration]);
   const isUnfolded = timeline.debug || isShown;
   const writes = written?.iteration === iteration && step?.model?.open === true ? written.text : undefined;

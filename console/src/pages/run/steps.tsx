@@ -27,7 +27,7 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
   const { runId, children = 0, status } = summary;
   useEffect(() => {
     if (children > 0) {
-      api.tree(runId).then(({ runs }) => setChildRuns(runs), sayFailure);
+      api.runTree(runId).then(({ runs }) => setChildRuns(runs), sayFailure);
     }
   }, [runId, children, status]);
   const before = useRef(chosen);

@@ -1,7 +1,6 @@
 // The list of runs as data: its filter in the address, and how pages and events change its rows.
 
-import type { EventsItem, RunEvent, RunStatus, RunSummary } from "@redflow/bindings";
-import type { RunQuery } from "../../api.js";
+import type { EventsItem, RunErrorCode, RunEvent, RunStatus, RunSummary, RunsFilter } from "@redflow/bindings";
 
 /** The most rows that a list holds. */
 export const MAX_ROWS = 10_000;
@@ -14,33 +13,42 @@ export const PERIODS: Readonly<Record<string, number>> = { "1h": 1, "24h": 24, "
 
 const HOUR_MS = 3_600_000;
 
+/** The filter of a list. */
+export interface ListFilter extends RunsFilter {
+  status?: readonly RunStatus[] | undefined;
+  /** The age of the oldest runs, a key of `PERIODS`. */
+  period?: string;
+}
+
 /** The filter of an address. Values that the console does not know are left out. */
-export function filterOf(query: Readonly<Record<string, string>>): RunQuery & { period?: string } {
-  const status = (query["status"] ?? "").split(",").filter((name) => (STATUSES as readonly string[]).includes(name));
+export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
+  const names = (query["status"] ?? "").split(",");
+  const status = STATUSES.filter((name) => names.includes(name));
   const text = (name: string): string | undefined => (query[name] ?? "").trim().slice(0, 200) || undefined;
   const period = query["period"];
   return {
-    status: status.length > 0 ? status.join(",") : undefined,
+    status: status.length > 0 ? status : undefined,
     agent: text("agent"),
     instance: text("instance"),
-    code: text("code")?.toUpperCase(),
+    // The sidecar says if there is no such code.
+    code: text("code")?.toUpperCase() as RunErrorCode | undefined,
     prefix: text("prefix")?.toLowerCase(),
-    roots: query["roots"] === "true" ? "true" : undefined,
+    roots: query["roots"] === "true" ? true : undefined,
     ...(period !== undefined && period in PERIODS ? { period } : {}),
   };
 }
 
 /** The request of a filter. */
-export function requestOf({ period, ...query }: RunQuery & { period?: string }, now: number): RunQuery {
+export function requestOf({ period, ...query }: ListFilter, now: number): ListFilter {
   const hours = period === undefined ? undefined : PERIODS[period];
-  return hours === undefined ? query : { ...query, since: String(now - hours * HOUR_MS) };
+  return hours === undefined ? query : { ...query, since: now - hours * HOUR_MS };
 }
 
 /** Whether a run that just began can be in the list. The sidecar knows the rest. */
-export function mayContain({ status, agent, instance, prefix, code }: RunQuery, { agent: by, runId }: RunEvent): boolean {
+export function mayContain({ status, agent, instance, prefix, code }: ListFilter, { agent: by, runId }: RunEvent): boolean {
   return (
     code === undefined &&
-    (status === undefined || status.split(",").includes("running")) &&
+    (status === undefined || status.includes("running")) &&
     (agent === undefined || agent === by.nodeId) &&
     (instance === undefined || instance === by.instance) &&
     (prefix === undefined || runId.startsWith(prefix))
@@ -101,7 +109,7 @@ export function runEvents(items: readonly EventsItem[]): RunEvent[] {
 }
 
 /** The rows after events, and the runs that began and may belong to the list. */
-export function applyEvents(rows: readonly RunSummary[], events: readonly RunEvent[], filter: RunQuery) {
+export function applyEvents(rows: readonly RunSummary[], events: readonly RunEvent[], filter: ListFilter) {
   const known = new Map(rows.map((row, index) => [row.runId, index]));
   const begun = new Set<string>();
   let next: RunSummary[] | undefined;
@@ -127,11 +135,10 @@ export function applyEvents(rows: readonly RunSummary[], events: readonly RunEve
 }
 
 /** Whether a run that is not in the list may belong to it after this event, because the filter asks for its new status. */
-function mayJoin({ status }: RunQuery, { event }: RunEvent): boolean {
-  const names = status?.split(",") ?? [];
+function mayJoin({ status = [] }: ListFilter, { event }: RunEvent): boolean {
   if (event.type === "waiting_for_outcome") {
-    return names.includes("waiting") && !names.includes("running");
+    return status.includes("waiting") && !status.includes("running");
   }
   const end = event.type !== "run_finished" ? undefined : event.error !== undefined ? "failed" : event.completed ? "completed" : "stopped";
-  return end !== undefined && names.includes(end) && !names.includes("running");
+  return end !== undefined && status.includes(end) && !status.includes("running");
 }

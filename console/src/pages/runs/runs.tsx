@@ -124,7 +124,7 @@ function Runs({ query }: PageProps) {
     const opened = new Map(children);
     if (!opened.delete(id)) {
       try {
-        opened.set(id, (await api.tree(id)).runs);
+        opened.set(id, (await api.runTree(id)).runs);
       } catch (error) {
         sayFailure(error);
       }
@@ -308,14 +308,13 @@ function Filters({ query }: { query: Readonly<Record<string, string>> }) {
 function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; onClose: () => void }) {
   const [ids, setIds] = useState<readonly RunId[] | undefined>();
   const [done, setDone] = useState<number | undefined>();
-  const asked = filter.status?.split(",") ?? OPEN_STATUSES;
-  const status = OPEN_STATUSES.filter((name) => asked.includes(name)).join(",");
+  const status = OPEN_STATUSES.filter((name) => filter.status?.includes(name) ?? true);
   useEffect(() => {
     const collect = async (): Promise<void> => {
       const found: RunId[] = [];
       let before: RunId | undefined;
       do {
-        const page = status === "" ? { runs: [] } : await api.runs({ ...filter, status, limit: 200, before });
+        const page = status.length === 0 ? { runs: [] } : await api.runs({ ...filter, status, limit: 200, before });
         found.push(...page.runs.map(({ runId }) => runId));
         before = "next" in page ? page.next : undefined;
       } while (before !== undefined && found.length < MAX_CANCELLED);
@@ -332,7 +331,7 @@ function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; 
     setDone(0);
     const work = async (): Promise<void> => {
       for (let id = left.pop(); id !== undefined; id = left.pop()) {
-        await api.client.cancel(id).catch(() => (failed += 1));
+        await api.cancel(id).catch(() => (failed += 1));
         setDone((old) => (old ?? 0) + 1);
       }
     };
