@@ -1,7 +1,11 @@
 // The pages about what a flow has: tools with their rules, and models.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { request } from "node:http";
 
+import { eventually } from "../kit/wait.mjs";
 import { openPage } from "./page.mjs";
 
 export async function rules(t, browser, console) {
@@ -22,23 +26,25 @@ export async function rules(t, browser, console) {
   check();
 }
 
-/** Connects as a Node-RED would, and deploys a flow. */
+/** Connects as a Node-RED would, and deploys a flow. Node.js 20 has no WebSocket, so the frames are written here. */
 async function attach(t, console, instance, flows) {
-  const socket = new WebSocket(`${console.url().replace("http", "ws")}/bridge`, { headers: { authorization: `Bearer ${console.token}` } });
-  t.after(() => socket.close());
-  const send = (message) => socket.send(JSON.stringify(message));
-  await new Promise((resolve, reject) => {
-    socket.onerror = () => reject(new Error("the bridge closed"));
-    socket.onopen = () => send({ type: "hello", protocol: "redflow.bridge.v1", instance, boot: "1", nodeRed: "5.0.7", bridge: "0.1.0", received: 0 });
-    socket.onmessage = ({ data }) => {
-      const { type } = JSON.parse(data);
-      if (type === "welcome") {
-        send({ type: "flows", seq: 1, revision: "r1", flows, credentials: {} });
-      } else if (type === "deployed") {
-        resolve();
-      }
-    };
-  });
+  const headers = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": 13, "sec-websocket-key": randomBytes(16).toString("base64") };
+  const opening = request(`${console.url()}/bridge`, { headers: { ...headers, authorization: `Bearer ${console.token}` } });
+  opening.end();
+  const [, socket, head] = await once(opening, "upgrade");
+  t.after(() => socket.destroy());
+  const send = (message) => {
+    const text = Buffer.from(JSON.stringify(message));
+    // One frame of text with a 16-bit length; the mask of zeros changes nothing.
+    const start = Buffer.from([0x81, 0x80 | 126, text.length >> 8, text.length & 0xff, 0, 0, 0, 0]);
+    socket.write(Buffer.concat([start, text]));
+  };
+  let received = head.toString("latin1");
+  socket.on("data", (bytes) => (received += bytes.toString("latin1")));
+  send({ type: "hello", protocol: "redflow.bridge.v1", instance, boot: "1", nodeRed: "5.0.7", bridge: "0.1.0", received: 0 });
+  await eventually("the sidecar greets", () => received.includes('"welcome"'));
+  send({ type: "flows", seq: 1, revision: "r1", flows, credentials: {} });
+  await eventually("the flow is deployed", () => received.includes('"deployed"'));
 }
 
 export async function models(t, browser, console) {
