@@ -17,34 +17,31 @@ const dist = process.argv[2] ?? join(folder, "dist");
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 
-const libraries = {
-  name: "libraries",
+const jsx = { jsx: "automatic", jsxImportSource: "preact" };
+
+// Comments are removed, and names in libraries are shortened. Our own names and lines stay: a stack trace of a user can be read.
+const scripts = {
+  name: "scripts",
   setup: ({ onLoad }) =>
-    onLoad({ filter: /[/\\]node_modules[/\\].*\.m?js$/ }, async ({ path }) => ({
-      contents: (await transform(readFileSync(path, "utf8"), { minify: true })).code,
-    })),
+    onLoad({ filter: /\.(m?js|tsx?)$/ }, async ({ path }) => {
+      const options = path.includes("node_modules") ? { minify: true } : { minifyWhitespace: true };
+      const { code } = await transform(readFileSync(path, "utf8"), { loader: path.endsWith("x") ? "tsx" : "ts", ...jsx, ...options });
+      return { contents: code };
+    }),
 };
 
-// Only the first step removes comments. The second one writes one statement a line again. Names in our own code are not
-// shortened, so a stack trace of a user can be read.
-const { outputFiles } = await build({
+await build({
   absWorkingDir: folder,
   entryPoints: [join(source, "main.tsx")],
-  write: false,
-  plugins: [libraries],
+  outfile: join(dist, "console.js"),
   bundle: true,
-  minifyWhitespace: true,
   format: "esm",
   target: "es2022",
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  plugins: [scripts],
   legalComments: "none",
   charset: "utf8",
   logLevel: "warning",
 });
-for (const { text } of outputFiles) {
-  writeFileSync(join(dist, "console.js"), (await transform(text, { format: "esm", target: "es2022", charset: "utf8", logLevel: "warning" })).code);
-}
 
 await build({
   absWorkingDir: folder,

@@ -4,12 +4,14 @@ import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
 import * as catalogue from "./console/catalogue.mjs";
+import { demo } from "./console/demo.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as look from "./console/look.mjs";
 import * as runs from "./console/runs.mjs";
 import { launch } from "./kit/chromium.mjs";
 
 const SCENARIOS = {
+  "the address of the demo shows its run, and a click proves it": demo,
   "a signed-in browser sees a run and its proof": runs.proof,
   "a changed byte of a journal is the first difference": runs.difference,
   "lists are filtered by the address and cancelled together": runs.filters,

@@ -26,7 +26,7 @@ const MANIFEST = {
 };
 
 /** The tests' environment without what sets the sidecar up, except the folder of a console that is being written. */
-const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_(?!CONSOLE$)|_API_KEY$/.test(name)));
+export const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_(?!CONSOLE$)|_API_KEY$/.test(name)));
 
 /** A server that breaks every connection off, so that the outcome of a call is unknown. */
 async function brokenPost() {
