@@ -84,7 +84,7 @@ function Run({ params, query }: PageProps) {
     {
       runs: [id],
       deltas: true,
-      read: async (signal) => show(await api.client.run(id, { signal })),
+      read: async (signal) => show(await api.run(id, { signal })),
       take: (items) => {
         const events = runEvents(items);
         setWritten((old) => addDeltas(old, items));

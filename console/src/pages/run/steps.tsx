@@ -34,7 +34,7 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
     const stop = new AbortController();
     const { signal } = stop;
     const take = (read: readonly TreeRun[], isAll: boolean): void => setChildRuns((old) => (isAll ? read : replaceBeginning(old, read)));
-    readTree((after) => api.tree(runId, after, { signal }), take).then(setCut, (error: unknown) => {
+    readTree((after) => api.runTree(runId, { after }, { signal }), take).then(setCut, (error: unknown) => {
       if (!signal.aborted) {
         sayFailure(error);
       }
