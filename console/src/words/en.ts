@@ -191,6 +191,7 @@ export const EN = {
   "proof.what": "Repeats every decision from the journal and compares it with what was recorded.",
   "proof.equal": "Proved equal: {facts} facts, {effects} effects.",
   "proof.open": "The run has not ended yet.",
+  "proof.damaged": "Damaged: {facts} facts and {effects} effects are proved equal; the rest has changed since it was written.",
   "proof.differs": "The journal and the replay differ.",
   "proof.line": "Line {n}:",
   "proof.recorded": "Recorded",

@@ -145,11 +145,11 @@ pub(crate) async fn replay(
     body::expect_none(body, &app).await?;
     let slot = app.work_slots.computation(&caller.name).await?;
     let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
-    if let Some(problem) = problem {
-        return Err(problem.into());
-    }
     let (report, _) = slot.run_blocking(move || redflow_strategies::replay(&journal)).await?;
-    Ok(json(200, &report))
+    Ok(json(200, &match problem {
+        Some(problem) => report.damaged(store_problem(problem)),
+        None => report,
+    }))
 }
 
 pub(crate) async fn cancel(

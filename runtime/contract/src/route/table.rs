@@ -215,7 +215,7 @@ pub const ROUTES: &[Route] = &[
         RouteId::ReplayRun,
         "/api/runs/{id}/replay",
         Scope::Read,
-        "Replays the journal: compares it with what the machine does with the same facts.",
+        "Replays the journal: compares it with what the machine does with the same facts. Of a damaged journal, the part before the damage.",
         None,
         Answer::Json("ReplayReport"),
     ),

@@ -183,6 +183,9 @@ async fn a_report_has_no_message_of_an_error() {
 async fn check_error_in_report(sidecar: &TestSidecar, path: &str, error: &str, said: &str) {
     let events = sidecar.get(&format!("{path}/events")).await.ok(200).to_string();
     assert!(events.contains(said), "{events}");
+    let replayed = sidecar.request("POST", &format!("{path}/replay")).token(TOKEN).send().await.ok(200);
+    assert_eq!((&replayed["equal"], &replayed["problem"]["code"]), (&json!(false), &json!("DATA_CORRUPT")));
+    assert!(replayed["facts"].as_u64().unwrap() > 0 && replayed["difference"].is_null(), "{replayed}");
     let report = String::from_utf8(sidecar.get(&format!("{path}/report")).await.body).unwrap();
     assert!(report.contains(&format!("## Error\n\n{error} Iteration: 1\n")), "{report}");
     assert!(!report.contains(said), "{report}");
