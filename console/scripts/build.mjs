@@ -27,6 +27,8 @@ await build({
   target: "es2022",
   jsx: "automatic",
   jsxImportSource: "preact",
+  // Without a remark at each element that it has no side effect.
+  jsxSideEffects: true,
   legalComments: "none",
   charset: "utf8",
   logLevel: "warning",
