@@ -1,7 +1,7 @@
 // Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
 // draws nothing. The result does not depend on the order of the events or on repeated ones.
 
-import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, Usage } from "./types.js";
+import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, ToolCode, Usage } from "./types.js";
 
 /** The most characters of a text that a timeline keeps. */
 export const MAX_TEXT_CHARS = 2_000;
@@ -51,6 +51,8 @@ export interface ToolStep {
   returnedAt?: number;
   success?: boolean;
   error?: string;
+  /** The code of the error, if the sidecar knows one. */
+  code?: ToolCode;
   durationMs?: number;
   /** The reason why the outcome is unknown; absent when it is known. */
   waiting?: { at: number; reason: string };
@@ -389,6 +391,7 @@ function applyCallEvent(step: StepState, seq: number, at: number, event: Extract
     shown.returnedAt = at;
     shown.success = event.success;
     shown.durationMs = event.durationMs;
+    setIfDefined(shown, "code", event.code);
     setIfDefined(shown, "error", event.error === undefined ? undefined : cutText(event.error));
   } else if (seq > call.waitingSeq) {
     call.waitingSeq = seq;
@@ -454,6 +457,21 @@ function setIfDefined<T, K extends keyof T>(target: T, key: K, value: T[K] | und
   if (value !== undefined) {
     target[key] = value;
   }
+}
+
+/** Characters without a shape, control characters, and marks that change the direction of text. */
+// eslint-disable-next-line no-control-regex, no-misleading-character-class
+const INVISIBLE =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
+/** Replaces each character that a reader cannot see by its number, such as `⟨202E⟩`, so that no text looks like another one. */
+export function showInvisible(text: string): string {
+  return text.replace(INVISIBLE, (mark) => (mark === "\r" ? "" : `⟨${(mark.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`));
+}
+
+/** The end of a long text, without half a character at its start. */
+export function endOfText(text: string, maxChars: number): string {
+  return text.length <= maxChars ? text : text.slice(-maxChars).replace(/^[\uDC00-\uDFFF]/, "");
 }
 
 /** Cuts a long text and adds "…", without half a character at its end. */

@@ -4281,6 +4281,10 @@ name: string,
  */
 scopes: Array<Scope>, 
 /**
+ * When it was made; absent for the main token.
+ */
+createdAt?: number, 
+/**
  * Whether this request was made with it.
  */
 isOwn: boolean, };

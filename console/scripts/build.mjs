@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSy
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 
 /** The most bytes of all files together, after gzip. */
 const MAX_GZIP_BYTES = 130_000;
@@ -17,7 +17,19 @@ const dist = process.argv[2] ?? join(folder, "dist");
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 
-// Neither names nor lines are shortened: a stack trace of a user can be read.
+const jsx = { jsx: "automatic", jsxImportSource: "preact" };
+
+// Comments are removed, and names in libraries are shortened. Our own names and lines stay: a stack trace of a user can be read.
+const scripts = {
+  name: "scripts",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.(m?js|tsx?)$/ }, async ({ path }) => {
+      const options = path.includes("node_modules") ? { minify: true } : { minifyWhitespace: true, minifySyntax: true };
+      const { code } = await transform(readFileSync(path, "utf8"), { loader: path.endsWith("x") ? "tsx" : "ts", ...jsx, ...options });
+      return { contents: code };
+    }),
+};
+
 await build({
   absWorkingDir: folder,
   entryPoints: [join(source, "main.tsx")],
@@ -25,10 +37,7 @@ await build({
   bundle: true,
   format: "esm",
   target: "es2022",
-  jsx: "automatic",
-  jsxImportSource: "preact",
-  // Without a remark at each element that it has no side effect.
-  jsxSideEffects: true,
+  plugins: [scripts],
   legalComments: "none",
   charset: "utf8",
   logLevel: "warning",
@@ -46,9 +55,15 @@ await build({
 for (const name of ["index.html", "icon.svg"]) {
   copyFileSync(join(source, name), join(dist, name));
 }
+const read = (...path) => JSON.parse(readFileSync(join(...path), "utf8"));
+const catalogues = join(folder, "..", "node-red-bridge", "src", "editor", "locales");
+// The English catalogue has the sidecar's phrases only.
+const phrases = Object.keys(read(catalogues, "en-US", "phrases.json"));
 for (const language of ["es", "de"]) {
-  const [own, timeline] = ["words", "timeline/words"].map((path) => JSON.parse(readFileSync(join(source, path, `${language}.json`), "utf8")));
-  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline }, null, 1)}\n`);
+  const [own, timeline] = ["words", "timeline/words"].map((path) => read(source, path, `${language}.json`));
+  const translated = read(catalogues, language, "phrases.json");
+  const sentences = Object.fromEntries(phrases.map((key) => [`phrase.${key}`, translated[key]]));
+  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline, ...sentences }, null, 1)}\n`);
 }
 
 const sizes = readdirSync(dist).toSorted().map((name) => ({ name, bytes: gzipSync(readFileSync(join(dist, name)), { level: 9 }).length }));

@@ -7,7 +7,7 @@ import type { Page } from "./page.js";
 import { PAGES } from "./pages.js";
 import { Dialog, Reading } from "./parts/controls.js";
 import { Problem } from "./parts/problem.js";
-import { Name } from "./parts/text.js";
+import { Name, Words } from "./parts/text.js";
 import { formatPlace, matchRoute, place } from "./router.js";
 import { SignIn } from "./sign-in.js";
 import { formatClock, formatCount, t, tOf } from "./words.js";
@@ -88,7 +88,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
             const isHere = own === (path[0] ?? "");
             return (
               <li key={page.feature}>
-                <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined}>
+                <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined} onClick={() => setMenuOpen(false)}>
                   {t(page.title)}
                   {page.feature === "inbox" ? <Waiting /> : null}
                 </a>
@@ -121,14 +121,20 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
           <found.page.view key={address} params={found.params} query={query} />
         )}
       </main>
-      <div class="toasts" role="status" aria-live="polite">
-        {toasts.value.map(({ id, text }) => (
-          <p key={id} class="toast">
-            <bdi>{text}</bdi>
-          </p>
-        ))}
-      </div>
+      <Toasts />
       {isHelpOpen.value ? <Help /> : null}
+    </div>
+  );
+}
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map(({ id, text }) => (
+        <p key={id} class="toast">
+          <Words text={text} />
+        </p>
+      ))}
     </div>
   );
 }

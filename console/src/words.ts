@@ -1,6 +1,7 @@
 // The texts of the console in the user's language. English is part of the program; the other languages are files beside it.
 
 import { signal } from "@preact/signals";
+import { showInvisible } from "@redflow/bindings";
 import { EN } from "./words/en.js";
 
 export type Key = keyof typeof EN;
@@ -35,7 +36,7 @@ export function tOf(prefix: string, name: string, values: Values = {}): string {
 function fill(text: string, values: Values): string {
   return text.replace(/\{(\w+)\}/g, (place, name: string) => {
     const value = values[name];
-    return value === undefined ? place : typeof value === "number" ? formatCount(value) : value;
+    return value === undefined ? place : typeof value === "number" ? formatCount(value) : showInvisible(value);
   });
 }
 
@@ -72,9 +73,9 @@ export function formatCost(value: number): string {
   return format(value, value < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 2 });
 }
 
-/** A cost with all its digits. Sums are kept in millionths. */
+/** A cost with all its digits. Sums are kept in billionths. */
 export function formatExactCost(value: number): string {
-  return format(value, { maximumFractionDigits: 6 });
+  return format(value, { maximumFractionDigits: 9 });
 }
 
 /** A share from 0 to 1. */

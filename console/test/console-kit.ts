@@ -1,6 +1,7 @@
 // A page for tests of the console: a small DOM, and a sidecar that answers what a test says.
 
 import { Window } from "happy-dom";
+import { type ComponentChild, render } from "preact";
 
 const window = new Window({ url: "http://sidecar.test/mount/" });
 Object.assign(globalThis, {
@@ -94,6 +95,17 @@ export class FakeSocket {
   }
 }
 Object.assign(globalThis, { WebSocket: FakeSocket });
+
+/** Draws in a new place of the page, until the test ends. */
+export function draw(t: { after: (act: () => void) => void }, content: ComponentChild): HTMLElement {
+  const root = document.body.appendChild(document.createElement("div"));
+  t.after(() => {
+    render(null, root);
+    root.remove();
+  });
+  render(content, root);
+  return root;
+}
 
 /** Waits until a condition holds; fails after ten seconds. */
 export async function until(what: string, isSo: () => boolean): Promise<void> {

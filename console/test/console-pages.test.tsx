@@ -226,3 +226,26 @@ test("what the scopes do not allow is off, and names the scope", async (t) => {
   await until("the page", () => text(root).includes("needs the scope admin"));
   assert.equal(requests.some((request) => request.includes("/api/tokens") || request.includes("/api/config")), false);
 });
+
+test("numbers that are not known are not zero: sums that cannot be read, and tools among the others", async (t) => {
+  const refusal = new Refusal(500, "STORE_FULL", "The disk is full.");
+  sidecar({ "GET /api/stats": refusal });
+  const home = await open(t, "#/");
+  await until("the failure", () => text(home).includes("The disk is full."));
+  assert.equal(text(home).includes("Nothing was used"), false);
+  render(null, home);
+  const tool = { provider: "p", origin: "http", state: "ready", description: "", permissions: { network: "none", files: "none", process: false, secrets: [] } };
+  const answers: Record<string, unknown> = { "GET /api/tools": { tools: ["often", "rare"].map((id) => ({ ...tool, id, name: id })), generation: 1 }, "GET /api/stats": refusal };
+  sidecar(answers);
+  const counts = (root: HTMLElement): (string | null)[] => [...root.querySelectorAll("tbody td.number")].map(({ textContent }) => textContent);
+  const broken = await open(t, "#/tools");
+  await until("the failure of the sums", () => text(broken).includes("The disk is full.") && counts(broken).length === 2);
+  assert.deepEqual(counts(broken), ["", ""]);
+  render(null, broken);
+  const row = { day: "2026-01-01", runs: 0, failed: 1, calls: 3, inputTokens: 0, outputTokens: 0, cachedTokens: 0, ms: 1 };
+  const stats = { from: "2026-01-01", to: "2026-01-02", by: "tool", keys: [{ key: "often" }, { key: "" }], rows: [{ ...row, key: 0 }, { ...row, key: 1 }] };
+  sidecar({ ...answers, "GET /api/stats": stats });
+  const root = await open(t, "#/tools");
+  await until("the counts", () => /3.*1/.test(counts(root)[0] ?? ""));
+  assert.equal(counts(root)[1], "others");
+});

@@ -1,29 +1,22 @@
 // The shared parts: rows in sight, texts of strangers, actions and problems.
 
-import { Refusal, answerWith, until } from "./console-kit.js";
+import { Refusal, answerWith, draw, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { RedflowError } from "@redflow/bindings";
+import { type Diagnostic, RedflowError, type RunSummary, showInvisible } from "@redflow/bindings";
 import { type ComponentChild, render } from "preact";
-import { letters, live, session, shade } from "../src/app.js";
+import { letters, live, say, session, shade, toasts } from "../src/app.js";
 import { isHelpOpen, pressKey } from "../src/keys.js";
+import { AskAgain } from "../src/pages/run/actions.js";
+import { Plot } from "../src/drawing/plot.js";
 import { csvField, csvOf, daysBetween, seriesOf } from "../src/pages/usage/sums.js";
-import { readPayload } from "../src/parts/ask.js";
+import { AskBox, readPayload } from "../src/parts/ask.js";
 import { Act, Dialog } from "../src/parts/controls.js";
-import { Problem } from "../src/parts/problem.js";
+import { Diagnostics } from "../src/parts/diagnostics.js";
+import { Coded, Problem } from "../src/parts/problem.js";
 import { ROW_HEIGHT, Rows, rowsInSight } from "../src/parts/rows.js";
-import { MAX_TEXT, Name, Quote, cut, showInvisible } from "../src/parts/text.js";
-
-/** Draws in a new place of the page. */
-function draw(t: { after: (act: () => void) => void }, content: ComponentChild): HTMLElement {
-  const root = document.body.appendChild(document.createElement("div"));
-  t.after(() => {
-    render(null, root);
-    root.remove();
-  });
-  render(content, root);
-  return root;
-}
+import { Toasts } from "../src/shell.js";
+import { MAX_NAME, MAX_TEXT, Name, Quote, showText } from "../src/parts/text.js";
 
 const HOSTILE = `<img src=x onerror="alert(1)"><script>alert(2)</script>\u202Egnp.exe\u0000 [click](javascript:alert(3)) https://evil.test`;
 
@@ -53,12 +46,40 @@ test("texts of strangers stay text: no element, no link, no invisible mark", (t)
   assert.match(root.textContent ?? "", /<img src=x onerror="alert\(1\)">/);
   assert.match(root.textContent ?? "", /⟨202E⟩gnp\.exe⟨0000⟩/);
   assert.equal(showInvisible("a\r\n\tb\u200bc\u061c"), "a\n\tb⟨200B⟩c⟨061C⟩");
+  const marks = ["\u00ad", "\u034f", "\u2028", "\u3164", "\u{e0041}", "\ufeff"];
+  assert.deepEqual(marks.map(showInvisible), ["⟨00AD⟩", "⟨034F⟩", "⟨2028⟩", "⟨3164⟩", "⟨E0041⟩", "⟨FEFF⟩"]);
+  assert.equal(showInvisible("é 漢字 😀 ﷽ 1\u202f000"), "é 漢字 😀 ﷽ 1\u202f000");
+});
+
+/** Marks that may stand nowhere in the page as they are. */
+const RAW_MARKS = /[\u202e\u{e0041}]/u;
+const SPOOF = "pay\u202e001\u{e0041}";
+
+test("no place shows a mark of direction as it is: fallbacks, messages, options, titles, labels and toasts", async (t) => {
+  t.after(() => (toasts.value = []));
+  const diagnostic = { code: "X", severity: "error", message: SPOOF, help: SPOOF, node: { id: SPOOF, type: "t", name: "" } } as unknown as Diagnostic;
+  const places: Record<string, ComponentChild> = {
+    fallback: <Name text="" fallback={SPOOF} />,
+    problem: <Problem error={new RedflowError({ code: "INTERNAL", message: SPOOF })} />,
+    coded: <Coded code="X" message={SPOOF} help={SPOOF} />,
+    diagnostics: <Diagnostics diagnostics={[diagnostic]} />,
+    label: <AskBox node="n" name={SPOOF} />,
+    title: <Plot label="Cost" days={["2026-03-01"]} series={[{ name: SPOOF, values: new Map([["2026-03-01", 2]]), total: 2 }]} format={String} formatExactly={String} />,
+  };
+  for (const [name, place] of Object.entries(places)) {
+    const root = draw(t, place);
+    assert.doesNotMatch(root.outerHTML, RAW_MARKS, name);
+    assert.match(root.textContent ?? "", /pay⟨202E⟩001⟨E0041⟩/, name);
+  }
+  const long = draw(t, <Name text="" fallback={"x".repeat(500)} />);
+  assert.equal(long.textContent?.length, MAX_NAME + 1);
+  say(SPOOF);
+  const toast = draw(t, <Toasts />);
+  assert.equal(toast.textContent, "pay⟨202E⟩001⟨E0041⟩");
 });
 
 test("a long text is shown part by part, and read whole on demand", async (t) => {
-  assert.equal(cut("a😀b", 2), "a…");
-  assert.equal(cut("a😀b", 3), "a😀…");
-  assert.equal(cut("abc", 3), "abc");
+  assert.deepEqual([showText("a😀b", 2), showText("a😀b", 3), showText("abc", 3)], ["a…", "a😀…", "abc"]);
   let asked = 0;
   const root = draw(t, <Quote text={{ text: `${"x".repeat(MAX_TEXT - 1)}😀end`, bytes: 4_194_304 }} label="Answer" onFull={() => (asked += 1)} />);
   // No character is cut in two.
@@ -169,16 +190,55 @@ test("a payload is JSON if it is an object or a list, else text", () => {
   assert.deepEqual([readPayload("42"), readPayload("{no json"), readPayload("6 * 7?")], ["42", "{no json", "6 * 7?"]);
 });
 
+test("ask again sends the same payload, hides it under the shade, and asks no agent of a Node-RED", async (t) => {
+  t.after(() => {
+    session.value = undefined;
+    shade.value = false;
+  });
+  session.value = { name: "n", scopes: ["read", "run"], features: [], version: "1" };
+  const summary = (instance: string) => ({ runId: "r", name: "A", agent: { instance, nodeId: "n" } }) as unknown as RunSummary;
+  const asked: unknown[] = [];
+  const again = async (payload: unknown, change?: string): Promise<HTMLElement> => {
+    const line = JSON.stringify({ record: { fact: { message: { payload } } } });
+    answerWith((method, _path, body) => (method === "POST" ? (asked.push((body as { payload: unknown }).payload), { runs: [] }) : { from: 3, lines: [line], total: 9 }));
+    const root = draw(t, <AskAgain summary={summary("local")} onClose={() => undefined} />);
+    await until("the box", () => root.querySelector("form") !== null);
+    const area = root.querySelector("textarea");
+    if (change !== undefined && area !== null) {
+      area.value = change;
+      area.dispatchEvent(new window.Event("input", { bubbles: true }));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const count = asked.length;
+    root.querySelector("form")?.dispatchEvent(new window.Event("submit", { bubbles: true, cancelable: true }));
+    await until("asked", () => asked.length > count);
+    return root;
+  };
+  for (const payload of [42, true, "42", '{"a":1}', { a: [1] }]) {
+    await again(payload);
+  }
+  await again(42, "43");
+  assert.deepEqual(asked, [42, true, "42", '{"a":1}', { a: [1] }, "43"]);
+  shade.value = true;
+  const hidden = await again("a secret plan");
+  assert.equal(asked.at(-1), "a secret plan");
+  assert.equal(hidden.querySelector("textarea"), null);
+  assert.match(hidden.textContent ?? "", /Hidden/);
+  const other = draw(t, <AskAgain summary={summary("hall")} onClose={() => undefined} />);
+  assert.match(other.textContent ?? "", /gets its messages in Node-RED/);
+  assert.equal(other.querySelector("form"), null);
+});
+
 test("sums: every day, cached tokens apart, and a CSV file without formulas", () => {
   assert.deepEqual(daysBetween("2026-02-27", "2026-03-02"), ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]);
   assert.equal(daysBetween("2000-01-01", "2026-01-01").length, 400);
   assert.deepEqual(daysBetween("x", "y"), []);
   const row = { day: "2026-03-01", key: 0, runs: 2, failed: 1, calls: 3, inputTokens: 100, outputTokens: 10, cachedTokens: 40, ms: 5 };
-  const stats = { from: "2026-03-01", to: "2026-03-02", by: "agent" as const, keys: [{ key: "=cmd()", name: "A" }, { key: "" }], rows: [row, { ...row, key: 1, cost: 0.5 }] };
+  const stats = { from: "2026-03-01", to: "2026-03-02", by: "agent" as const, keys: [{ key: "=cmd()", instance: "hall", name: "A" }, { key: "" }], rows: [row, { ...row, key: 1, cost: 0.5 }] };
   assert.deepEqual(seriesOf(stats, "tokens").map(({ name, total }) => [name, total]), [["A", 70], ["", 70]]);
   assert.deepEqual(seriesOf(stats, "cached").map(({ total }) => total), [40, 40]);
   assert.deepEqual(seriesOf(stats, "cost").map(({ name }) => name), [""]);
-  assert.equal(csvOf(stats).split("\r\n")[1], "2026-03-01,'=cmd(),2,1,3,100,10,40,,5");
+  assert.equal(csvOf(stats).split("\r\n")[1], "2026-03-01,'=cmd(),2,1,3,100,10,40,,5,hall");
   assert.match(csvOf(stats).split("\r\n")[2] ?? "", /^2026-03-01,other,/);
   assert.deepEqual([csvField('a"b,c'), csvField(-1), csvField("-1")], ['"a""b,c"', "-1", "'-1"]);
 });

@@ -65,6 +65,17 @@ test("a user who may only read sees why", (t) => {
 
 const CALL: WaitingCall = { callId: "c 1", tool: "mail", iteration: 2, askedAt: 0, input: { to: "<b>desk</b>", text: "Tea" } };
 
+test("the call that a user decides about is shown without invisible marks, and whole", async (t) => {
+  const { root, show } = screen(t);
+  const call: WaitingCall = { ...CALL, tool: "pay\u202e", input: { to: "a\u202etxt.exe", text: "x".repeat(30_000), last: "END" } };
+  show(<ResolveForm environment={environment} call={call} resolve={() => Promise.resolve()} />);
+  assert.match(textOf(root), /pay⟨202E⟩ happen.*"a⟨202E⟩txt\.exe".*This is only the beginning of the input\./);
+  assert.doesNotMatch(textOf(root), /END|\u202e/);
+  button(root, `Show all ${JSON.stringify(call.input, null, 2).length} characters`).click();
+  await until("all of it", () => textOf(root).includes('"last": "END"'));
+  assert.doesNotMatch(textOf(root), /only the beginning/);
+});
+
 test("a call is resolved with an answer of its own text", async (t) => {
   const { root, show } = screen(t);
   const sent: ResolveRequest[] = [];

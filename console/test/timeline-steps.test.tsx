@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { RunEventKind } from "@redflow/bindings";
+import { type RunEventKind, showInvisible } from "@redflow/bindings";
 import { type IterationTexts, type LiveText, Timeline, mountTimeline } from "../src/timeline/index.js";
 import { environment, open, screen, textOf, timelineOf, until } from "./timeline-kit.js";
 
@@ -28,6 +28,7 @@ test("each step is a sentence", (t) => {
     ["a failed model", [[1, asked(1)], [2, { type: "model_fell_over", iteration: 1, model: "big", code: "RATE_LIMIT" }]], "Model big failed (RATE_LIMIT): the next model was called"],
     ["recalled messages", [[1, { type: "memory_recalled", messages: 2 }]], "Memory: messages recalled: 2"],
     ["a budget", [[1, { type: "budget_low", budget: "tokens", limit: 100, spent: 81 }]], "Budget: 80 % used: tokens 81 of 100"],
+    ["a budget of a cost", [[1, { type: "budget_reached", budget: "cost", limit: 0.002, spent: 0.00213 }]], "Budget used up: cost 0.00213 of 0.002"],
     ["an end", [[1, asked(1)], [2, { type: "run_finished", completed: false, stopReason: "error", iterations: 1, durationMs: 900, error: { code: "TIMEOUT", message: "late", iteration: 1 } }]], "Failed · iterations: 1 · 900 ms TIMEOUT late"],
   ];
   for (const [name, events, expected] of rows) {
@@ -155,7 +156,7 @@ test("hostile texts stay text, cut and isolated", (t) => {
       assert.ok((element.textContent ?? "").length <= 2_001, `${element.textContent?.length}`);
     }
     if (text.length < 200) {
-      assert.ok(shown.some(({ textContent }) => textContent === text), text);
+      assert.ok(shown.some(({ textContent }) => textContent === showInvisible(text)), text);
     }
   }
 });

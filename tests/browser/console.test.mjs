@@ -4,15 +4,17 @@ import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
 import * as bounds from "./console/bounds.mjs";
+import * as controls from "./console/controls.mjs";
+import * as displays from "./console/displays.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as keyboard from "./console/keyboard.mjs";
 import { startLarge } from "./console/large.mjs";
 import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
+import * as privacy from "./console/privacy.mjs";
 import * as runs from "./console/runs.mjs";
 import * as scopes from "./console/scopes.mjs";
 import * as sessions from "./console/sessions.mjs";
-import * as walk from "./console/walk.mjs";
 import * as waterfall from "./console/waterfall.mjs";
 import { launch } from "./kit/chromium.mjs";
 
@@ -22,10 +24,11 @@ const SCENARIOS = {
   "one key filters a list; what is filtered is cancelled together": lists.quickFilters,
   "a call with an unknown outcome is resolved in the inbox": runs.inbox,
   "a page survives a killed sidecar": runs.restart,
-  "untrusted texts stay text": look.hostile,
+  "words stay folded until someone asks": privacy.folded,
+  "one key hides all words on every page": privacy.shade,
   "every page without barriers": look.barriers,
-  "Tab reaches every control, and its focus is seen": walk.everyControl,
-  "controls of a narrow page are large enough to touch": walk.narrowTargets,
+  "Tab reaches every control, and its focus is seen": controls.everyControl,
+  "controls of a narrow page are large enough to touch": controls.narrowTargets,
   "lists by keyboard": keyboard.lists,
   "narrow pages by keyboard": keyboard.sheets,
   "a run by keyboard": keyboard.run,
@@ -39,7 +42,7 @@ const SCENARIOS = {
   "two tabs see what the other one does": sessions.twoTabs,
   "a hidden tab is disconnected, and resumed where it was": sessions.hidden,
   "a page whose console was updated says so": sessions.updated,
-  "forced colours and less motion": sessions.displays,
+  "forced colours and less motion": displays.forcedColours,
   "pictures for the documentation": look.pictures,
 };
 
@@ -56,6 +59,8 @@ const LARGE_SCENARIOS = {
   "a flow with too many nodes is a list": bounds.flows,
   "tables and files of usage have the sums of the sidecar": bounds.sums,
   "the first page says what it leaves out": bounds.home,
+  "untrusted texts stay text": look.hostile,
+  "a report has no words and no secrets": privacy.report,
 };
 
 let [browser, console, large] = [];

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { FlowGraph, GraphNode, RunStatus } from "@redflow/bindings";
-import { Name, showInvisible } from "../parts/text.js";
+import { Name, showText } from "../parts/text.js";
 import { t, tOf } from "../words.js";
 import { MAX_DRAWN, labelOf, layFlow, outputsOf } from "./flow-layout.js";
 import type { PlacedNode } from "./flow-layout.js";
@@ -64,7 +64,7 @@ function Drawing({ graph, statuses, chosen, onChoose, zoom }: FlowDrawingProps &
               d={path}
               class={`wire kind-${wire.kind}${wire.port === undefined ? " binding" : ""}${problems.length > 0 ? " wrong" : ""}`}
             >
-              <title>{[tOf("kind", wire.kind), ...problems.map(({ code, message }) => `${code}: ${message}`)].join("\n")}</title>
+              <title>{showText([tOf("kind", wire.kind), ...problems.map(({ code, message }) => `${code}: ${message}`)].join("\n"))}</title>
             </path>
           ))}
           {laid.nodes.map((placed) => (
@@ -114,12 +114,12 @@ function DrawnNode({ placed, status, isChosen, onChoose }: DrawnNodeProps) {
   return (
     <g
       class={`node role-${node.role}${node.disabled === true ? " disabled" : ""}${isChosen ? " chosen" : ""}${isWrong ? " wrong" : ""}`}
-      aria-label={showInvisible(name)}
+      aria-label={showText(name)}
       {...(onChoose === undefined ? { role: "img" } : buttonProps(isChosen, () => onChoose(node)))}
     >
       <rect x={x} y={y} width={width} height={height} rx="5" />
       <text x={x + 14} y={y + height / 2 + 4}>
-        {showInvisible(label)}
+        {showText(label)}
       </text>
       {outputsOf(placed).map((at, index) => (
         <rect key={index} class="port" x={x + width - 4} y={at - 4} width="8" height="8" rx="2" />

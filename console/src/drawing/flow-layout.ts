@@ -55,9 +55,7 @@ export function layFlow(graph: FlowGraph): FlowLayout {
     const { x, y } = centres.get(node.id) ?? { x: 0, y: 0 };
     return { node, label: labelOf(node), x: x - width / 2, y: y - height / 2, width, height, problems: problemsOf(graph, node) };
   });
-  const [left, top] = [Math.min(0, ...all.map(({ x }) => x)), Math.min(0, ...all.map(({ y }) => y))];
-  const [first, upper] = [Math.min(...all.map(({ x }) => x)), Math.min(...all.map(({ y }) => y))];
-  const [dx, dy] = [MARGIN - (Number.isFinite(first) ? first : left), MARGIN - (Number.isFinite(upper) ? upper : top)];
+  const [dx, dy] = [MARGIN - Math.min(...all.map(({ x }) => x)), MARGIN - Math.min(...all.map(({ y }) => y))];
   const nodes = all.map((one) => ({ ...one, x: one.x + dx, y: one.y + dy }));
   const byId = new Map(nodes.map((one) => [one.node.id, one]));
   const wires = graph.wires.flatMap((wire): PlacedWire[] => {

@@ -3,7 +3,7 @@
 import { max } from "d3-array";
 import { stack } from "d3-shape";
 import { useState } from "preact/hooks";
-import { Name } from "../parts/text.js";
+import { Name, showName } from "../parts/text.js";
 import { t } from "../words.js";
 import type { Series } from "../pages/usage/sums.js";
 
@@ -49,7 +49,9 @@ export function Plot({ label, days, series, format, formatExactly, isSmall }: Pl
   const [isTable, setTable] = useState(false);
   const shown = groupSeries(series, t("usage.other"));
   const layers = layColumns(days, shown);
-  const top = max(layers.at(-1) ?? [], ([, end]) => end) || 1;
+  const highest = max(layers.at(-1) ?? [], ([, end]) => end) || 1;
+  // Half of a whole number is whole too, so that no level is rounded.
+  const top = Number.isInteger(highest) ? highest + (highest % 2) : highest;
   const [width, height] = [Math.max(300, days.length * 12), isSmall ? 110 : 220];
   const [left, bottom] = [52, 20];
   const step = (width - left) / Math.max(1, days.length);
@@ -81,7 +83,7 @@ export function Plot({ label, days, series, format, formatExactly, isSmall }: Pl
                 {layer.map(([from, to], place) =>
                   to > from ? (
                     <rect key={place} x={left + place * step + step * 0.12} width={step * 0.76} y={y(to)} height={Math.max(0.5, y(from) - y(to))}>
-                      <title>{`${days[place] ?? ""} ${shown[index]?.name ?? ""}: ${format(to - from)}`}</title>
+                      <title>{`${days[place] ?? ""} ${showName(shown[index]?.name ?? "")}: ${format(to - from)}`}</title>
                     </rect>
                   ) : null,
                 )}

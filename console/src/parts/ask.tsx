@@ -2,11 +2,12 @@
 
 import { useId, useState } from "preact/hooks";
 import type { JsonValue } from "@redflow/bindings";
-import { api } from "../app.js";
+import { api, shade } from "../app.js";
 import { go } from "../router.js";
 import { t } from "../words.js";
 import { Act } from "./controls.js";
 import { Problem } from "./problem.js";
+import { showName, writeValue } from "./text.js";
 
 /** The payload that a text means: JSON if it is an object or a list, else the text. */
 export function readPayload(text: string): JsonValue {
@@ -20,16 +21,27 @@ export function readPayload(text: string): JsonValue {
   return text;
 }
 
-export function AskBox({ node, name, payload = "" }: { node: string; name: string; payload?: string }) {
+/** The instance of the sidecar's own flow. Only its agents can be asked here. */
+export const OWN_INSTANCE = "local";
+
+interface AskBoxProps {
+  node: string;
+  name: string;
+  /** The payload to begin with. It is hidden under the shade, and sent as it is unless the user changes its text. */
+  payload?: JsonValue | undefined;
+}
+
+export function AskBox({ node, name, payload }: AskBoxProps) {
   const id = useId();
-  const [text, setText] = useState(payload);
+  const given = payload === undefined ? "" : writeValue(payload);
+  const [text, setText] = useState(given);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const ask = async (): Promise<void> => {
     setBusy(true);
     setError(undefined);
     try {
-      const { runs } = await api.client.start({ node, payload: readPayload(text) });
+      const { runs } = await api.client.start({ node, payload: payload !== undefined && text === given ? payload : readPayload(text) });
       const [first] = runs;
       if (first !== undefined) {
         go(["runs", first.runId]);
@@ -47,8 +59,14 @@ export function AskBox({ node, name, payload = "" }: { node: string; name: strin
         void ask();
       }}
     >
-      <label for={id}>{t("ask.label", { name })}</label>
-      <textarea id={id} rows={2} dir="auto" value={text} onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)} />
+      {shade.value && given !== "" ? (
+        <p class="muted">{t("shade.hidden")}</p>
+      ) : (
+        <>
+          <label for={id}>{t("ask.label", { name: showName(name) })}</label>
+          <textarea id={id} rows={2} dir="auto" value={text} onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)} />
+        </>
+      )}
       <Act scope="run" kind="primary" type="submit" isBusy={isBusy} isOff={text.trim() === ""}>
         {t("ask")}
       </Act>

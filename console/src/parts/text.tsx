@@ -1,7 +1,7 @@
 // Texts of strangers: users, models, tools and flows. They are text nodes, isolated and cut. Nothing in them becomes a link.
 
 import { useState } from "preact/hooks";
-import type { CutText } from "@redflow/bindings";
+import { type CutText, cutText, showInvisible } from "@redflow/bindings";
 import { shade } from "../app.js";
 import { formatBytes, t } from "../words.js";
 import { CopyButton } from "./controls.js";
@@ -11,22 +11,14 @@ export const MAX_NAME = 120;
 /** The most characters of a text that are shown at once. A browser needs minutes to lay out some millions. */
 export const MAX_TEXT = 20_000;
 
-/** Control characters, and marks that change the direction of text. */
-// eslint-disable-next-line no-control-regex
-const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-
-/** Replaces characters that a reader cannot see by their numbers. */
-export function showInvisible(text: string): string {
-  return text.replace(INVISIBLE, (mark) => (mark === "\r" ? "" : `⟨${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`));
+/** The beginning of a text of strangers, as a reader may see it. */
+export function showText(text: string, most: number = MAX_TEXT): string {
+  return showInvisible(cutText(text, most));
 }
 
-/** The beginning of a text. Never cuts a character in two. */
-export function cut(text: string, most: number): string {
-  if (text.length <= most) {
-    return text;
-  }
-  const end = /[\ud800-\udbff]/.test(text[most - 1] ?? "") ? most - 1 : most;
-  return `${text.slice(0, end)}…`;
+/** A name of a stranger, in one line of plain text. */
+export function showName(text: string, fallback = ""): string {
+  return showText(text || fallback, MAX_NAME).replace(/\s+/g, " ");
 }
 
 /** A place near `index` between two characters of a text. */
@@ -34,15 +26,14 @@ function boundary(text: string, index: number): number {
   return /[\udc00-\udfff]/.test(text[index] ?? "") ? index - 1 : index;
 }
 
-/** A name of a stranger, in one line. */
+/** A name of a stranger. */
 export function Name({ text, fallback }: { text: string; fallback?: string }) {
-  const shown = text === "" ? (fallback ?? "") : showInvisible(cut(text, MAX_NAME)).replace(/\s+/g, " ");
-  return <bdi class="name">{shown}</bdi>;
+  return <bdi class="name">{showName(text, fallback)}</bdi>;
 }
 
 /** A sentence with words of strangers, such as an error text. */
 export function Words({ text }: { text: string }) {
-  return <bdi>{showInvisible(cut(text, MAX_TEXT))}</bdi>;
+  return <bdi>{showText(text)}</bdi>;
 }
 
 /** Words of a person, a model or a tool. Hidden under the shade. `onFull` reads the whole of a text that the sidecar cut. */

@@ -1,6 +1,7 @@
-// Texts of strangers: shown as text, cut, and isolated in their writing direction. Sentences that contain them.
+// Texts of strangers: shown as text, cut, isolated in their writing direction, and with invisible characters as numbers.
+// Sentences that contain them.
 
-import { MAX_ROW_CHARS, cutText } from "@redflow/bindings";
+import { MAX_ROW_CHARS, cutText, showInvisible } from "@redflow/bindings";
 import type { ComponentChildren, VNode } from "preact";
 import { type ShownProblem, useEnvironment } from "./environment.js";
 
@@ -14,7 +15,7 @@ export interface ForeignProps {
 export function Foreign({ as: Tag, text, class: name, maxChars }: ForeignProps): VNode {
   return (
     <Tag class={name === undefined ? "redflow-foreign" : `${name} redflow-foreign`} dir="auto">
-      {cutText(text, maxChars)}
+      {showInvisible(cutText(text, maxChars))}
     </Tag>
   );
 }

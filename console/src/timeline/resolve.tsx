@@ -7,7 +7,7 @@ import { useRef, useState } from "preact/hooks";
 import { EnvironmentProvider, type ShownProblem, type TimelineEnvironment, useEnvironment } from "./environment.js";
 import { Foreign, ProblemLine, ContentText, Sentence, ToolName } from "./foreign.js";
 
-/** The most characters of a call's input: the user needs it for the answer. */
+/** The most characters of a call's input before the user opens all of it. */
 const MAX_INPUT = 20_000;
 
 const ANSWERS = ["done", "failed", "notDone"] as const;
@@ -121,14 +121,24 @@ function Form({ call, forbidden, resolve }: Omit<ResolveFormProps, "environment"
 }
 
 function CallDescription({ call: { tool, input, iteration, askedAt, callId } }: { call: WaitingCall }): VNode {
-  const { words, formats } = useEnvironment();
+  const { words, formats, buttons } = useEnvironment();
+  const [isWhole, setWhole] = useState(false);
+  const text = JSON.stringify(input, null, 2);
   return (
     <div>
       <div class="redflow-resolve-title">
         <Sentence of="timeline.resolve.title" values={{ tool: <ToolName name={tool} /> }} />
       </div>
       <div class="redflow-hint">{words("timeline.resolve.when", { iteration, at: formats.time(askedAt) })}</div>
-      <ContentText as="pre" class="redflow-preview" text={JSON.stringify(input, null, 2)} maxChars={MAX_INPUT} />
+      <ContentText as="pre" class="redflow-preview" text={text} maxChars={isWhole ? Infinity : MAX_INPUT} />
+      {text.length > MAX_INPUT && !isWhole && (
+        <p class="redflow-trouble">
+          {words("timeline.resolve.cut")}{" "}
+          <button type="button" class={buttons.plain} onClick={() => setWhole(true)}>
+            {words("timeline.resolve.whole", { n: text.length })}
+          </button>
+        </p>
+      )}
       <div class="redflow-hint">
         <Sentence of="timeline.resolve.call" values={{ id: <Foreign as="code" text={callId} maxChars={MAX_ROW_CHARS} /> }} />
       </div>

@@ -93,7 +93,7 @@ export function FailedModelSentence({ failed }: { failed: FailedModelStep }): VN
 }
 
 export function RemarkSentence({ remark }: { remark: RunRemark }): VNode {
-  const { words } = useEnvironment();
+  const { words, formats } = useEnvironment();
   switch (remark.is) {
     case "memory_failed": {
       const message = <ContentText as="span" text={remark.error.message} />;
@@ -105,8 +105,9 @@ export function RemarkSentence({ remark }: { remark: RunRemark }): VNode {
       return <>{words("timeline.memory.cleared")}</>;
     case "budget_low":
     case "budget_reached": {
-      const { limit, spent } = remark;
-      return <>{words(`timeline.budget.${remark.is}`, { what: words(`timeline.budget.${remark.budget}`), limit, spent })}</>;
+      const { is, budget, limit, spent } = remark;
+      const format = budget === "cost" ? formats.cost : formats.count;
+      return <>{words(`timeline.budget.${is}`, { what: words(`timeline.budget.${budget}`), limit: format(limit), spent: format(spent) })}</>;
     }
   }
 }

@@ -1,6 +1,6 @@
 // The narrow timeline: the iterations of a run below each other, with texts that a user can open.
 
-import { type ActiveCall, type CutText, type IterationStep, type RunTimeline, type Unanswered, activeCalls, unansweredReason } from "@redflow/bindings";
+import { type ActiveCall, type CutText, type IterationStep, type RunTimeline, type Unanswered, activeCalls, endOfText, unansweredReason } from "@redflow/bindings";
 import type { ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren, VNode } from "preact";
 import { useRef } from "preact/hooks";
@@ -24,7 +24,7 @@ export interface LiveText {
 /** The end of the text, where it grows. */
 export function LivePreview({ live: { text, isCut } }: { live: LiveText }): VNode {
   const dots = isCut || text.length > MAX_LIVE_CHARS ? "…" : "";
-  return <ContentText as="pre" class="redflow-preview redflow-live" text={dots + text.slice(-MAX_LIVE_CHARS)} maxChars={MAX_LIVE_CHARS + 1} />;
+  return <ContentText as="pre" class="redflow-preview redflow-live" text={dots + endOfText(text, MAX_LIVE_CHARS)} maxChars={MAX_LIVE_CHARS + 1} />;
 }
 
 export interface StepsProps {

@@ -118,15 +118,14 @@ impl FlowBuilder {
         check_flow(raw, &options)
     }
 
-    /// Reports the problems that a deploy of this flow would have, also what cannot be built. `stored` holds
-    /// the credentials of nodes that bring none. Also gives what `read` finds, unless the whole flow is refused.
-    pub(crate) fn report<T>(
+    /// Checks and builds a flow, to report the problems that a deploy of it would have. `stored` holds the credentials
+    /// of nodes that bring none. The built flow never runs; there is none if the whole flow is refused.
+    pub(crate) fn try_build(
         &self,
         mut raw: RawFlow,
         profile: Profile,
         stored: &Credentials,
-        read: impl FnOnce(&ResolvedFlow, &CheckReport) -> T,
-    ) -> (CheckReport, Option<T>) {
+    ) -> (CheckReport, Option<BuiltFlow>) {
         let merged =
             (self.instance == InstanceId::local()).then(|| self.stored_items.merge_credentials(&raw, stored));
         raw.add_missing_credentials(merged.as_ref().unwrap_or(stored));
@@ -139,8 +138,7 @@ impl FlowBuilder {
         let silent = tracing::subscriber::NoSubscriber::new();
         let built = tracing::subscriber::with_default(silent, || self.build(checked));
         add_build_problems(&mut report, built.build_errors(), self.settings.flow_limits.max_diagnostics);
-        let found = read(built.resolved(), &report);
-        (report, Some(found))
+        (report, Some(built))
     }
 
     fn build(&self, checked: CheckedFlow) -> BuiltFlow {

@@ -54,8 +54,7 @@ export async function pages(t, browser, console) {
   await shown(main, 100);
   assert.equal(await table.getAttribute("aria-rowcount"), "101");
   // The menu counts the runs that wait.
-  const isList = ({ pathname, searchParams }) => pathname === "/api/runs" && searchParams.get("status") !== "waiting";
-  const lists = () => requests.filter(isList).map(({ searchParams }) => Object.fromEntries(searchParams));
+  const lists = () => requests.filter(({ pathname, searchParams }) => pathname === "/api/runs" && !searchParams.has("status")).map(({ searchParams }) => Object.fromEntries(searchParams));
   assert.deepEqual(lists(), [{ limit: "100" }], "one page is read at first");
   const ids = await scrollThrough(table, async () => assert.ok((await elementsOf(page)) < MAX_ELEMENTS));
   assert.deepEqual(ids, all, "every run once, in the sidecar's order");
@@ -149,9 +148,6 @@ export async function children(t, browser, console) {
   await go(`#/runs/${console.crowd}`);
   const tree = main.getByRole("tree");
   await tree.getByRole("treeitem", { name: "Run of Child 1: answered" }).waitFor();
-  await main.getByText("Child runs that are shown: 50.").waitFor();
-  await main.getByRole("button", { name: "More child runs" }).click();
-  await main.getByText("Child runs that are shown").waitFor({ state: "detached" });
   await tree.focus();
   await page.keyboard.press("End");
   const chosen = tree.getByRole("treeitem", { selected: true });

@@ -8,7 +8,7 @@ import type { Page, PageProps } from "../../page.js";
 import { Act, Tabs } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { Problem } from "../../parts/problem.js";
-import { showInvisible } from "../../parts/text.js";
+import { showName } from "../../parts/text.js";
 import { t } from "../../words.js";
 
 const PROFILES: readonly Profile[] = ["strict", "redflow"];
@@ -133,7 +133,7 @@ function Check({ query }: PageProps) {
               <select value={report.graph.tabs.find(({ isDrawn }) => isDrawn)?.id ?? ""} onChange={(event: Event) => void check(text, (event.currentTarget as HTMLSelectElement).value)}>
                 {report.graph.tabs.map(({ id, label }) => (
                   <option key={id} value={id}>
-                    {showInvisible(label || id)}
+                    {showName(label, id)}
                   </option>
                 ))}
               </select>

@@ -2,12 +2,12 @@
 
 import type { FlowGraph, GraphNode } from "@redflow/bindings";
 import { api } from "../../app.js";
-import { AskBox } from "../../parts/ask.js";
+import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { Age, Badge, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Quote, Words, writeValue } from "../../parts/text.js";
+import { Name, Quote, Words, showName, writeValue } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCount, t, tOf } from "../../words.js";
 
@@ -26,7 +26,7 @@ export function AgentPanel({ node, graph, instance, onClose }: PanelProps) {
   const names = new Map(graph.nodes.map((one) => [one.id, one.name || one.id]));
   const bound = graph.wires.filter(({ from, to }) => from === node.id || to === node.id);
   return (
-    <Sheet label={node.name || node.id} onClose={onClose}>
+    <Sheet label={showName(node.name, node.id)} onClose={onClose}>
       <h2>
         <Name text={node.name} fallback={node.id} />
       </h2>
@@ -52,7 +52,7 @@ export function AgentPanel({ node, graph, instance, onClose }: PanelProps) {
 
 function Agent({ id, name, instance }: { id: string; name: string; instance: string | undefined }) {
   const state = useLoad((signal) => api.client.agentState(id, { instance, signal }), [id, instance]);
-  const runs = useLoad((signal) => api.runs({ agent: id, instance: instance ?? "local", limit: LAST_RUNS }, { signal }), [id, instance]);
+  const runs = useLoad((signal) => api.runs({ agent: id, instance: instance ?? OWN_INSTANCE, limit: LAST_RUNS }, { signal }), [id, instance]);
   return (
     <>
       {instance === undefined ? <AskBox node={id} name={name} /> : <p class="muted">{t("agent.elsewhere")}</p>}

@@ -9,7 +9,7 @@ import type { Page, PageProps } from "../../page.js";
 import { Empty, Reading } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
-import { showInvisible } from "../../parts/text.js";
+import { showName } from "../../parts/text.js";
 import { go, replaceQuery } from "../../router.js";
 import { formatCount, t } from "../../words.js";
 import { runEvents, statusAfter } from "../runs/list.js";
@@ -76,7 +76,7 @@ function Flow({ params, query }: PageProps) {
               <option value="">{t("flow.own")}</option>
               {instances.value?.instances.map((one) => (
                 <option key={one.instance} value={one.instance}>
-                  {showInvisible(one.instance)}
+                  {showName(one.instance)}
                 </option>
               ))}
             </select>
@@ -92,7 +92,7 @@ function Flow({ params, query }: PageProps) {
             >
               {graph.tabs.map(({ id, label, isSubflow, nodes }) => (
                 <option key={id} value={id}>
-                  {`${showInvisible(label || id)} (${isSubflow ? `${t("flow.subflow")}, ` : ""}${formatCount(nodes)})`}
+                  {`${showName(label, id)} (${isSubflow ? `${t("flow.subflow")}, ` : ""}${formatCount(nodes)})`}
                 </option>
               ))}
             </select>

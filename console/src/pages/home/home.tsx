@@ -7,9 +7,9 @@ import { LIST_TYPES } from "../../live.js";
 import type { Page } from "../../page.js";
 import { Plot } from "../../drawing/plot.js";
 import { Age, Badge, Empty, Reading } from "../../parts/controls.js";
-import { AskBox } from "../../parts/ask.js";
+import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { useLive } from "../../parts/load.js";
-import { Coded } from "../../parts/problem.js";
+import { Coded, Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCost, formatCount, formatExactCost, formatShort, t } from "../../words.js";
@@ -34,12 +34,15 @@ interface Agent {
   tab: string | undefined;
 }
 
+/** The sums, or why they cannot be read. */
+type Spending = Stats | { error: unknown };
+
 interface HomeData {
   newest: readonly RunSummary[];
   waiting: ReadonlySet<RunId>;
   failed: number;
   agents: readonly Agent[];
-  stats: Stats | undefined;
+  stats: Spending;
 }
 
 async function readHome(signal: AbortSignal): Promise<HomeData> {
@@ -51,9 +54,9 @@ async function readHome(signal: AbortSignal): Promise<HomeData> {
     api.client.flows({ signal }),
     api.client.instances({ signal }),
     // Without sums the rest of the page is still of use.
-    api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "agent", { signal }).catch(() => undefined),
+    api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "agent", { signal }).catch((error: unknown) => ({ error })),
   ]);
-  const own = flows.flows.flatMap((tab) => tab.agents.map((state): Agent => ({ state, instance: "local", tab: tab.id })));
+  const own = flows.flows.flatMap((tab) => tab.agents.map((state): Agent => ({ state, instance: OWN_INSTANCE, tab: tab.id })));
   const others = instances.instances.flatMap(({ instance, agents }) => agents.map((state): Agent => ({ state, instance, tab: undefined })));
   return { newest: newest.runs, waiting: new Set(waiting.runs.map(({ runId }) => runId)), failed: failed.runs.length, agents: [...own, ...others], stats };
 }
@@ -156,11 +159,11 @@ function Agents({ agents }: { agents: readonly Agent[] }) {
                 .map((problem, index) => (
                   <Coded key={index} code={problem.code} message={problem.message} help={problem.help} />
                 ))}
-              {ready && instance === "local" ? <AskBox node={node.id} name={node.name || node.id} /> : null}
-              {instance === "local" ? null : <p class="muted">{t("agent.elsewhere")}</p>}
+              {ready && instance === OWN_INSTANCE ? <AskBox node={node.id} name={node.name || node.id} /> : null}
+              {instance === OWN_INSTANCE ? null : <p class="muted">{t("agent.elsewhere")}</p>}
               <p>
                 <a href={formatPlace(["runs"], { agent: node.id })}>{t("agent.runs")}</a>{" "}
-                <a href={formatPlace(tab === undefined ? ["flow"] : ["flow", tab], { node: node.id, instance: instance === "local" ? undefined : instance })}>
+                <a href={formatPlace(tab === undefined ? ["flow"] : ["flow", tab], { node: node.id, instance: instance === OWN_INSTANCE ? undefined : instance })}>
                   {t("agent.flow")}
                 </a>
               </p>
@@ -173,8 +176,11 @@ function Agents({ agents }: { agents: readonly Agent[] }) {
   );
 }
 
-function Spend({ stats }: { stats: Stats | undefined }) {
-  if (stats === undefined || stats.rows.length === 0) {
+function Spend({ stats }: { stats: Spending }) {
+  if ("error" in stats) {
+    return <Problem error={stats.error} />;
+  }
+  if (stats.rows.length === 0) {
     return (
       <Empty title={t("usage.empty")}>
         <p>{t("usage.empty.how")}</p>

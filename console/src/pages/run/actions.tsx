@@ -1,10 +1,10 @@
 // What a user can do with a run.
 
 import { useState } from "preact/hooks";
-import type { RunSummary } from "@redflow/bindings";
-import { api, copy, say, sayFailure, shade } from "../../app.js";
+import type { JsonValue, RunSummary } from "@redflow/bindings";
+import { api, copy, say, sayFailure } from "../../app.js";
 import { Act, Dialog } from "../../parts/controls.js";
-import { AskBox } from "../../parts/ask.js";
+import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { useLoad } from "../../parts/load.js";
 import { t } from "../../words.js";
 import { OPEN_STATUSES } from "../runs/list.js";
@@ -70,22 +70,25 @@ export function Actions({ summary, onChange }: ActionsProps) {
 const START_LINE = 3;
 
 /** The payload that started a run, as its journal has it. */
-export function payloadOf(line: string | undefined): string {
+function payloadOf(line: string | undefined): JsonValue | undefined {
   try {
-    const { record } = JSON.parse(line ?? "") as { record?: { fact?: { message?: { payload?: unknown } } } };
-    const payload = record?.fact?.message?.payload;
-    return typeof payload === "string" ? payload : payload === undefined ? "" : JSON.stringify(payload, null, 2);
+    const { record } = JSON.parse(line ?? "") as { record?: { fact?: { message?: { payload?: JsonValue } } } };
+    return record?.fact?.message?.payload;
   } catch {
-    return "";
+    return undefined;
   }
 }
 
-function AskAgain({ summary, onClose }: { summary: RunSummary; onClose: () => void }) {
-  const page = useLoad((signal) => api.client.journalPage(summary.runId, { from: START_LINE, lines: 1, signal }), [summary.runId]);
+export function AskAgain({ summary: { runId, agent, name }, onClose }: { summary: RunSummary; onClose: () => void }) {
+  const page = useLoad((signal) => api.client.journalPage(runId, { from: START_LINE, lines: 1, signal }), [runId]);
   const isRead = page.value !== undefined || page.error !== undefined;
   return (
     <Dialog title={t("run.again")} onClose={onClose}>
-      {isRead ? <AskBox node={summary.agent.nodeId} name={summary.name} payload={shade.value ? "" : payloadOf(page.value?.lines[0])} /> : null}
+      {agent.instance !== OWN_INSTANCE ? (
+        <p>{t("agent.elsewhere")}</p>
+      ) : isRead ? (
+        <AskBox node={agent.nodeId} name={name} payload={payloadOf(page.value?.lines[0])} />
+      ) : null}
     </Dialog>
   );
 }

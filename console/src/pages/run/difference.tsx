@@ -1,12 +1,12 @@
 // The first difference of a replay: the line between its neighbours, and what was recorded against what was replayed.
 
 import { diffWordsWithSpace } from "diff";
-import type { Difference } from "@redflow/bindings";
+import { type Difference, cutText, showInvisible } from "@redflow/bindings";
 import { api, shade } from "../../app.js";
 import { Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Words, cut, showInvisible } from "../../parts/text.js";
+import { Words } from "../../parts/text.js";
 import { t } from "../../words.js";
 import { JournalLine } from "./journal.js";
 
@@ -42,7 +42,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
 }
 
 function Compared({ recorded, replayed }: { recorded: string; replayed: string }) {
-  const parts = diffWordsWithSpace(cut(recorded, MAX_COMPARED), cut(replayed, MAX_COMPARED));
+  const parts = diffWordsWithSpace(cutText(recorded, MAX_COMPARED), cutText(replayed, MAX_COMPARED));
   return (
     <dl class="compared">
       <dt>{t("proof.recorded")}</dt>

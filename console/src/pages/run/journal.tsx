@@ -5,7 +5,7 @@ import { api, shade } from "../../app.js";
 import { Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
-import { Quote, cut, showInvisible } from "../../parts/text.js";
+import { Quote, showText } from "../../parts/text.js";
 import { formatBytes, t } from "../../words.js";
 
 /** The lines of one page. */
@@ -35,14 +35,13 @@ function indent(line: string): string {
 export function Journal({ id, isUnfolded }: { id: string; isUnfolded: boolean }) {
   const [from, setFrom] = useState(1);
   const { value, error, again } = useLoad((signal) => api.client.journalPage(id, { from, lines: PAGE_LINES, signal }), [id, from]);
-  if (error !== undefined && value === undefined) {
-    return <Problem error={error} onRetry={again} />;
-  }
+  const problem = error === undefined ? null : <Problem error={error} onRetry={again} />;
   if (value === undefined) {
-    return <Reading />;
+    return problem ?? <Reading />;
   }
   return (
     <>
+      {problem}
       <p class="muted">
         {t("journal.lines", { from: value.from, to: value.from + value.lines.length - 1, total: value.total })} {t("run.journal.help")}
       </p>
@@ -78,7 +77,7 @@ export function JournalLine({ line, isUnfolded }: { line: string; isUnfolded: bo
   return (
     <details onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
       <summary data-entry="">
-        <strong>{kind}</strong> {shade.value || !isUnfolded ? null : <code><bdi>{showInvisible(cut(line, MAX_LINE))}</bdi></code>}
+        <strong>{kind}</strong> {shade.value || !isUnfolded ? null : <code><bdi>{showText(line, MAX_LINE)}</bdi></code>}
       </summary>
       {isOpen && isUnfolded ? <Quote text={indent(line)} label={kind || t("run.journal")} /> : null}
     </details>

@@ -3,7 +3,7 @@
 import { api } from "../../app.js";
 import { Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
-import { Problem } from "../../parts/problem.js";
+import { Coded, Problem } from "../../parts/problem.js";
 import { Name, Quote, writeValue } from "../../parts/text.js";
 import { t, tOf } from "../../words.js";
 
@@ -46,11 +46,14 @@ export function Plan({ id }: { id: string }) {
   ];
   return (
     <>
-      <dl class="facts">
-        <Fact name={t("plan.digest")}>
-          <code>{digest}</code>
-        </Fact>
-      </dl>
+      {value.problem === undefined ? null : <Coded code={value.problem.code} message={value.problem.message} />}
+      {digest === "" ? null : (
+        <dl class="facts">
+          <Fact name={t("plan.digest")}>
+            <code>{digest}</code>
+          </Fact>
+        </dl>
+      )}
       {plan === undefined ? <p class="muted">{t("plan.none")}</p> : null}
       {nodes.map(({ role, entry }, index) =>
         entry === undefined ? null : (

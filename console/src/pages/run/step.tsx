@@ -31,25 +31,28 @@ export function Step({ summary, iteration, timeline, written, isUnfolded, onUnfo
   const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
   const { value, error, again } = useLoad((signal) => api.client.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
   useEffect(() => setFull(false), [iteration]);
-  const writes = written?.iteration === iteration && step?.model?.open === true ? written.text : undefined;
+  const codes = new Map(step?.tools.flatMap(({ callId, code }) => (code === undefined ? [] : [[callId, code]])));
+  const writes = written?.iteration === iteration && step?.model?.open === true ? `${written.isCut ? "…" : ""}${written.text}` : undefined;
   return (
     <Sheet label={t("step", { iteration })} isOpen={isOpen} onClose={onClose}>
       <h2>{t("step", { iteration })}</h2>
       {error === undefined ? null : <Problem error={error} onRetry={again} />}
       {writes === undefined || shade.value || !isUnfolded ? null : <Quote text={writes} label={t("step.writes")} />}
-      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail value={value} isOpen={isUnfolded} onFull={() => setFull(true)} onUnfold={onUnfold} />}
+      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail {...{ value, codes, onUnfold }} isOpen={isUnfolded} onFull={() => setFull(true)} />}
     </Sheet>
   );
 }
 
 interface DetailProps {
   value: IterationDetail;
+  /** The codes of failed calls. */
+  codes: ReadonlyMap<string, string>;
   isOpen: boolean;
   onFull: () => void;
   onUnfold: () => void;
 }
 
-function Detail({ value, isOpen, onFull, onUnfold }: DetailProps) {
+function Detail({ value, codes, isOpen, onFull, onUnfold }: DetailProps) {
   const { model, durationMs, confidence, usage, requestId, fellOver = [], calls, prompt, answer, output } = value;
   return (
     <>
@@ -88,14 +91,20 @@ function Detail({ value, isOpen, onFull, onUnfold }: DetailProps) {
         <Unfold onUnfold={onUnfold} />
       )}
       {calls.map((call) => (
-        <Call key={call.callId} call={call} isOpen={isOpen} onFull={onFull} />
+        <Call key={call.callId} call={call} code={codes.get(call.callId) ?? "TOOL_ERROR"} isOpen={isOpen} onFull={onFull} />
       ))}
       {output === undefined || !isOpen ? null : <Quote text={output} label={t("step.output")} onFull={onFull} />}
     </>
   );
 }
 
-function Call({ call, isOpen, onFull }: { call: CallDetail; isOpen: boolean; onFull: () => void }) {
+interface CallProps extends Pick<DetailProps, "isOpen" | "onFull"> {
+  call: CallDetail;
+  /** The code of its error. */
+  code: string;
+}
+
+function Call({ call, code, isOpen, onFull }: CallProps) {
   const { tool, id, effect, durationMs, tries, input, success, result } = call;
   const state = success === undefined ? "open" : success ? "worked" : "failed";
   return (
@@ -119,7 +128,11 @@ function Call({ call, isOpen, onFull }: { call: CallDetail; isOpen: boolean; onF
           {result === undefined ? null : <Quote text={result} label={success === false ? t("call.error") : t("call.result")} onFull={onFull} />}
         </>
       ) : null}
-      {success === false ? <Mend code="TOOL_ERROR" /> : null}
+      {success === false ? (
+        <>
+          <code>{code}</code> <Mend code={code} />
+        </>
+      ) : null}
     </article>
   );
 }

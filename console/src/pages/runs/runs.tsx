@@ -3,18 +3,19 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunId, RunSummary } from "@redflow/bindings";
-import { api, now, say, sayFailure } from "../../app.js";
+import { api, now } from "../../app.js";
 import { addKeys } from "../../keys.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page, PageProps } from "../../page.js";
-import { Act, Age, Badge, Dialog, Empty, Reading } from "../../parts/controls.js";
+import { Act, Age, Badge, Empty, Reading } from "../../parts/controls.js";
 import { useLive } from "../../parts/load.js";
 import { Rows } from "../../parts/rows.js";
 import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, applyToOpened, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
+import { CancelAll } from "./cancel-all.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, applyToChildren, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
 
 /** The rows of one request. */
@@ -23,10 +24,6 @@ const PAGE_ROWS = 100;
 const REFRESH_MS = 1_000;
 /** The most new runs that are counted while the reader is not at the top. */
 const MAX_FRESH = 200;
-/** The most runs that one click cancels. */
-const MAX_CANCELLED = 1_000;
-/** The cancellations that are sent at the same time. */
-const CANCELS_AT_ONCE = 4;
 
 /** On narrower pages the fields of the filter are folded at first. */
 const NARROW_PX = 800;
@@ -97,7 +94,7 @@ function Runs({ query }: PageProps) {
         }
         const { rows, isOutdated } = applyEvents(current.rows, events, requestOf(filter, Date.now()));
         show({ ...current, rows });
-        setOpened((old) => (old.size === 0 ? old : new Map([...old].map(([id, one]) => [id, applyToOpened(one, events)]))));
+        setOpened((old) => (old.size === 0 ? old : new Map([...old].map(([id, one]) => [id, { ...one, runs: applyToChildren(one.runs, events) }]))));
         if (isOutdated) {
           isDue.current = true;
           refresh(REFRESH_MS);
@@ -332,67 +329,6 @@ function Filters({ query }: { query: Readonly<Record<string, string>> }) {
         </div>
       </details>
     </form>
-  );
-}
-
-/** Cancels all runs of the filter that have not ended, after the user has seen how many they are. */
-function CancelAll({ filter, onClose }: { filter: ReturnType<typeof requestOf>; onClose: () => void }) {
-  const [ids, setIds] = useState<readonly RunId[] | undefined>();
-  const [hasMore, setMore] = useState(false);
-  const [done, setDone] = useState<number | undefined>();
-  const asked = filter.status?.split(",") ?? OPEN_STATUSES;
-  const status = OPEN_STATUSES.filter((name) => asked.includes(name)).join(",");
-  useEffect(() => {
-    const collect = async (): Promise<void> => {
-      const found: RunId[] = [];
-      let before: RunId | undefined;
-      do {
-        const page = status === "" ? { runs: [] } : await api.runs({ ...filter, status, limit: 200, before });
-        found.push(...page.runs.map(({ runId }) => runId));
-        before = "next" in page ? page.next : undefined;
-      } while (before !== undefined && found.length < MAX_CANCELLED);
-      setMore(before !== undefined || found.length > MAX_CANCELLED);
-      setIds(found.slice(0, MAX_CANCELLED));
-    };
-    collect().catch((error: unknown) => {
-      sayFailure(error);
-      onClose();
-    });
-  }, []);
-  const cancel = async (): Promise<void> => {
-    const left = [...(ids ?? [])];
-    let failed = 0;
-    setDone(0);
-    const work = async (): Promise<void> => {
-      for (let id = left.pop(); id !== undefined; id = left.pop()) {
-        await api.client.cancel(id).catch(() => (failed += 1));
-        setDone((old) => (old ?? 0) + 1);
-      }
-    };
-    await Promise.all(Array.from({ length: CANCELS_AT_ONCE }, work));
-    say(t("runs.cancelled", { n: (ids?.length ?? 0) - failed, failed }));
-    onClose();
-  };
-  return (
-    <Dialog title={t("runs.cancel")} onClose={onClose}>
-      {ids === undefined ? (
-        <Reading />
-      ) : (
-        <>
-          <p>{t("runs.cancel.ask", { n: ids.length })}</p>
-          {hasMore ? <p>{t("runs.cancel.more", { n: ids.length })}</p> : null}
-          {done === undefined ? null : <progress max={ids.length} value={done} aria-label={t("runs.cancel")} />}
-          <div class="buttons">
-            <button type="button" onClick={onClose}>
-              {t("no")}
-            </button>
-            <Act scope="run" kind="danger" isOff={ids.length === 0} isBusy={done !== undefined} onClick={() => void cancel()}>
-              {t("runs.cancel.yes", { n: ids.length })}
-            </Act>
-          </div>
-        </>
-      )}
-    </Dialog>
   );
 }
 

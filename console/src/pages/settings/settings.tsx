@@ -6,7 +6,7 @@ import type { Page } from "../../page.js";
 import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name } from "../../parts/text.js";
+import { Name, Words } from "../../parts/text.js";
 import { LANGUAGES, formatCount, language, t, tOf } from "../../words.js";
 import type { Language } from "../../words.js";
 import { Tokens } from "./tokens.js";
@@ -140,7 +140,7 @@ function Configuration() {
                     <code>{entry.key}</code>
                   </th>
                   <td>
-                    <Name text={entry.value} /> {entry.isSet ? null : <small>{t("settings.default")}</small>}
+                    <Words text={entry.value} /> {entry.isSet ? null : <small>{t("settings.default")}</small>}
                   </td>
                 </tr>
               ))}

@@ -8,7 +8,7 @@ import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Quote, writeValue } from "../../parts/text.js";
+import { Name, Quote, Words, showName, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 import { dayOf } from "../usage/sums.js";
@@ -53,6 +53,14 @@ function Tools({ query }: PageProps) {
     [],
   );
   const counts = countsOf(stats.value);
+  const countOf = ({ id, name }: ToolEntry): string => {
+    const count = counts.get(id) ?? counts.get(name);
+    if (count !== undefined) {
+      return t("tool.calls", { n: count.calls, failed: count.failed });
+    }
+    // The sums name the tools with the most calls; the calls of all others are one sum.
+    return stats.value === undefined ? "" : counts.has("") ? t("usage.other") : "0";
+  };
   const words = (query["q"] ?? "").toLowerCase();
   const found = list?.tools.filter(({ id, name, description }) => `${id} ${name} ${description}`.toLowerCase().includes(words)) ?? [];
   const chosen = list?.tools.find((tool) => keyOf(tool) === query["tool"]);
@@ -65,6 +73,7 @@ function Tools({ query }: PageProps) {
           <input type="search" data-filter="" value={query["q"] ?? ""} onInput={(event: Event) => replaceQuery({ ...query, q: (event.currentTarget as HTMLInputElement).value })} />
         </label>
       </form>
+      {stats.error === undefined ? null : <Problem error={stats.error} onRetry={stats.again} />}
       {list === undefined ? (
         <Reading />
       ) : list.tools.length === 0 ? (
@@ -89,7 +98,7 @@ function Tools({ query }: PageProps) {
               </thead>
               <tbody>
                 {found.slice(0, MAX_TOOLS).map((tool) => (
-                  <ToolRow key={keyOf(tool)} tool={tool} count={counts.get(tool.id) ?? counts.get(tool.name)} isChosen={tool === chosen} query={query} />
+                  <ToolRow key={keyOf(tool)} tool={tool} count={countOf(tool)} isChosen={tool === chosen} query={query} />
                 ))}
               </tbody>
             </table>
@@ -106,7 +115,8 @@ function Tools({ query }: PageProps) {
 
 interface ToolRowProps {
   tool: ToolEntry;
-  count: { calls: number; failed: number } | undefined;
+  /** Its calls, in words. */
+  count: string;
   isChosen: boolean;
   query: Readonly<Record<string, string>>;
 }
@@ -128,7 +138,7 @@ function ToolRow({ tool, count, isChosen, query }: ToolRowProps) {
       </td>
       <td>{tool.effect === undefined ? t("effect.perCall") : tOf("effect", tool.effect)}</td>
       <td>{tOf("tool.from", tool.origin)}</td>
-      <td class="number">{count === undefined ? "0" : t("tool.calls", { n: formatCount(count.calls), failed: formatCount(count.failed) })}</td>
+      <td class="number">{count}</td>
     </tr>
   );
 }
@@ -137,17 +147,17 @@ function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
   const calls = useLoad((signal) => api.client.toolCalls(tool.id, { limit: LAST_CALLS, signal }), [tool.id]);
   const { network, files, process, secrets } = tool.permissions;
   return (
-    <Sheet label={tool.name} onClose={onClose}>
+    <Sheet label={showName(tool.name)} onClose={onClose}>
       <h2>
         <Name text={tool.name} />
       </h2>
       {tool.reason === undefined ? null : (
         <p class="problem">
-          <bdi>{tool.reason}</bdi>
+          <Words text={tool.reason} />
         </p>
       )}
       <p>
-        <bdi>{tool.description}</bdi>
+        <Words text={tool.description} />
       </p>
       <dl class="facts">
         <Fact name={t("tool.provider")}>
@@ -165,7 +175,7 @@ function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
         <Fact name={t("tool.process")}>{process ? t("yes") : t("no")}</Fact>
         {secrets.length === 0 ? null : (
           <Fact name={t("tool.secrets")}>
-            <Name text={secrets.join(", ")} />
+            <Words text={secrets.join(", ")} />
           </Fact>
         )}
         <Fact name={t("tool.digest")}>

@@ -73,7 +73,7 @@ export function csvField(value: string | number): string {
 
 /** The sums as a CSV file. */
 export function csvOf(stats: Stats): string {
-  const head = ["day", stats.by, "runs", "failed", "calls", "inputTokens", "outputTokens", "cachedTokens", "cost", "ms"];
+  const head = ["day", stats.by, "runs", "failed", "calls", "inputTokens", "outputTokens", "cachedTokens", "cost", "ms", "instance"];
   const lines = stats.rows.map((row) => {
     const key = stats.keys[row.key];
     return [
@@ -87,6 +87,7 @@ export function csvOf(stats: Stats): string {
       row.cachedTokens,
       row.cost ?? "",
       row.ms,
+      key?.instance ?? "",
     ];
   });
   return [head, ...lines].map((fields) => fields.map(csvField).join(",")).join("\r\n");
