@@ -4,7 +4,9 @@ import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
 import * as bounds from "./console/bounds.mjs";
+import * as catalogue from "./console/catalogue.mjs";
 import * as controls from "./console/controls.mjs";
+import { demo } from "./console/demo.mjs";
 import * as displays from "./console/displays.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as keyboard from "./console/keyboard.mjs";
@@ -19,6 +21,7 @@ import * as waterfall from "./console/waterfall.mjs";
 import { launch } from "./kit/chromium.mjs";
 
 const SCENARIOS = {
+  "the address of the demo shows its run, and a click proves it": demo,
   "a signed-in browser sees a run and its proof": runs.proof,
   "a changed byte of a journal is the first difference": runs.difference,
   "one key filters a list; what is filtered is cancelled together": lists.quickFilters,
@@ -43,7 +46,11 @@ const SCENARIOS = {
   "a hidden tab is disconnected, and resumed where it was": sessions.hidden,
   "a page whose console was updated says so": sessions.updated,
   "forced colours and less motion": displays.forcedColours,
+  "a tool says which rules decide about it": catalogue.rules,
+  "problems of a flow are in the user's language": catalogue.sentences,
   "pictures for the documentation": look.pictures,
+  // Attaches a Node-RED, which the pictures should not show.
+  "the models of the sidecar and of a Node-RED are shown and tested": catalogue.models,
 };
 
 /** With more runs, texts and nodes than a page shows at once. */

@@ -41,7 +41,7 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
     setBusy(true);
     setError(undefined);
     try {
-      const { runs } = await api.client.start({ node, payload: payload !== undefined && text === given ? payload : readPayload(text) });
+      const { runs } = await api.start({ node, payload: payload !== undefined && text === given ? payload : readPayload(text) });
       const [first] = runs;
       if (first !== undefined) {
         go(["runs", first.runId]);

@@ -64,7 +64,7 @@ function Proof({ summary: { runId } }: { summary: RunSummary }) {
     setBusy(true);
     setError(undefined);
     try {
-      setReport(await api.client.replay(runId));
+      setReport(await api.replay(runId));
     } catch (failure) {
       setError(failure);
     }

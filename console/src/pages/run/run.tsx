@@ -99,7 +99,7 @@ function Run({ params, query }: PageProps) {
       runs: [id, ...followed],
       deltas: true,
       read: async (signal, hasMissed) => {
-        const read = await api.client.run(id, { signal });
+        const read = await api.run(id, { signal });
         show(read);
         const { children = 0, status } = read.summary;
         const key = `${children} ${status} ${followed.length}`;
@@ -107,7 +107,7 @@ function Run({ params, query }: PageProps) {
           return;
         }
         const isCut = await readTree(
-          (after) => api.tree(id, after, { signal }),
+          (after) => api.runTree(id, { after }, { signal }),
           (runs, isAll) => {
             setChildRuns((old) => (isAll ? runs : replaceBeginning(old, runs)));
             setFollowed((old) => (isAll ? addOpen(old, runs) : old));

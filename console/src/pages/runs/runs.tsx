@@ -18,6 +18,8 @@ import { CancelAll } from "./cancel-all.js";
 import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, applyToChildren, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
 
+/** The child runs of one request. */
+const CHILD_ROWS = 50;
 /** The rows of one request. */
 const PAGE_ROWS = 100;
 /** The least time between two reads of the first page while runs begin. */
@@ -116,7 +118,7 @@ function Runs({ query }: PageProps) {
 
   const readChildren = (id: RunId, after?: RunId): Promise<void> =>
     load(async (signal) => {
-      const { runs, next } = await api.tree(id, after, { signal });
+      const { runs, next } = await api.runTree(id, { after, limit: CHILD_ROWS }, { signal });
       setOpened((old) => new Map(old).set(id, { runs: [...(after === undefined ? [] : (old.get(id)?.runs ?? [])), ...runs], next }));
     });
   const toggleChildren = (id: RunId): void => {

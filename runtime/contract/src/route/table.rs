@@ -229,6 +229,12 @@ pub const ROUTES: &[Route] = &[
     tool_rows::INTERNAL_INPUT,
     tool_rows::INTERNAL_STATE,
     tool_rows::INTERNAL_TOOL,
+    get(
+        RouteId::Models,
+        "/api/models",
+        "The models of the flow in force and of the flows of Node-REDs: who binds them, what they can do and cost.",
+        Answer::Json("DeployedModelList"),
+    ),
     post(
         RouteId::TestModel,
         "/api/models/test",
