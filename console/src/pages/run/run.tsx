@@ -1,7 +1,7 @@
 // One run: what happened, why, what it cost, and the proof.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { EventsItem, RunDetail, RunSummary, RunTimeline } from "@redflow/bindings";
+import type { EventsItem, RunDetail, RunId, RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { applyEvents, emptyTimeline, endOfText } from "@redflow/bindings";
 import { api, readFailure, shade } from "../../app.js";
 import { addKeys } from "../../keys.js";
@@ -11,8 +11,9 @@ import { useLive } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
 import { Name, Unfold } from "../../parts/text.js";
 import { replaceQuery } from "../../router.js";
+import { readTree, replaceBeginning } from "../../tree.js";
 import { t } from "../../words.js";
-import { applyEvent, runEvents } from "../runs/list.js";
+import { applyEvent, applyToChildren, runEvents } from "../runs/list.js";
 import { Actions } from "./actions.js";
 import { Head } from "./head.js";
 import { Journal } from "./journal.js";
@@ -26,8 +27,10 @@ import { Steps } from "./steps.js";
 const MAX_WRITTEN = 64_000;
 /** The least time between two reads while the run goes on. */
 const REFRESH_MS = 250;
-/** The events that change what the sidecar says of a run. */
-const CHANGES: readonly string[] = ["waiting_for_outcome", "run_finished", "tool_returned"];
+/** The events that change what the sidecar says of a run. A call of a tool may start a run. */
+const CHANGES: readonly string[] = ["tool_called", "waiting_for_outcome", "run_finished", "tool_returned"];
+/** The most child runs whose events are followed. */
+const MAX_FOLLOWED = 200;
 
 const TABS = ["steps", "result", "journal", "plan"] as const;
 type Tab = (typeof TABS)[number];
@@ -65,6 +68,12 @@ export function copyTimeline(timeline: RunTimeline): RunTimeline {
   return { ...timeline, steps };
 }
 
+/** The child runs to follow: those before, and those that have not ended. They stay, so that the connection does. */
+function addOpen(followed: readonly RunId[], runs: readonly TreeRun[]): readonly RunId[] {
+  const open = runs.filter(({ run }) => run.endedAt === undefined && !followed.includes(run.runId)).map(({ run }) => run.runId);
+  return open.length === 0 || followed.length >= MAX_FOLLOWED ? followed : [...followed, ...open].slice(0, MAX_FOLLOWED);
+}
+
 function Run({ params, query }: PageProps) {
   const id = params["id"] ?? "";
   const [detail, setDetail] = useState<RunDetail | undefined>();
@@ -73,6 +82,11 @@ function Run({ params, query }: PageProps) {
   const [timeline, setTimeline] = useState<RunTimeline>(emptyTimeline());
   const [isSheetOpen, setSheetOpen] = useState(false);
   const [wasAsked, setAsked] = useState(false);
+  const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
+  const [isTreeCut, setTreeCut] = useState(false);
+  const [followed, setFollowed] = useState<readonly RunId[]>([]);
+  /** What the child runs that are shown were read for. */
+  const treeKey = useRef("");
   const fold = useRef<RunTimeline>(emptyTimeline());
 
   const show = (read: RunDetail): void => {
@@ -82,25 +96,43 @@ function Run({ params, query }: PageProps) {
   };
   const { refresh } = useLive(
     {
-      runs: [id],
+      runs: [id, ...followed],
       deltas: true,
-      read: async (signal) => show(await api.run(id, { signal })),
-      take: (items) => {
-        const events = runEvents(items);
-        setWritten((old) => addDeltas(old, items));
-        if (events.length === 0) {
+      read: async (signal, hasMissed) => {
+        const read = await api.run(id, { signal });
+        show(read);
+        const { children = 0, status } = read.summary;
+        const key = `${children} ${status} ${followed.length}`;
+        if (children === 0 || (key === treeKey.current && !hasMissed)) {
           return;
         }
-        setTimeline(copyTimeline(applyEvents(fold.current, events)));
-        setSummary((old) => (old === undefined ? old : events.reduce(applyEvent, old)));
-        if (events.some(({ event }) => CHANGES.includes(event.type))) {
+        const isCut = await readTree(
+          (after) => api.runTree(id, { after }, { signal }),
+          (runs, isAll) => {
+            setChildRuns((old) => (isAll ? runs : replaceBeginning(old, runs)));
+            setFollowed((old) => (isAll ? addOpen(old, runs) : old));
+          },
+        );
+        setTreeCut(isCut);
+        treeKey.current = key;
+      },
+      take: (items) => {
+        const events = runEvents(items);
+        const own = events.filter(({ runId }) => runId === id);
+        setWritten((old) => addDeltas(old, items.filter((item) => item.type === "delta" && item.delta.runId === id)));
+        setChildRuns((old) => applyToChildren(old, events));
+        if (own.length === 0) {
+          return;
+        }
+        setTimeline(copyTimeline(applyEvents(fold.current, own)));
+        setSummary((old) => (old === undefined ? old : own.reduce(applyEvent, old)));
+        if (own.some(({ event }) => CHANGES.includes(event.type))) {
           refresh(REFRESH_MS);
         }
       },
     },
-    [id],
+    [id, followed.join(" ")],
   );
-
   const steps = timeline.steps.map(({ iteration }) => iteration);
   const last = steps.at(-1) ?? 0;
   const asked = Number(query["step"]);
@@ -152,7 +184,7 @@ function Run({ params, query }: PageProps) {
       >
         {tab === "steps" ? (
           <div class="two">
-            <Steps summary={summary} timeline={timeline} written={isUnfolded ? written : undefined} chosen={step} onChoose={choose} onChange={setSummary} />
+            <Steps summary={summary} timeline={timeline} written={isUnfolded ? written : undefined} chosen={step} onChoose={choose} onChange={setSummary} childRuns={childRuns} isTreeCut={isTreeCut} />
             {last === 0 ? null : (
               <Step
                 key={`${id} ${step}`}

@@ -3,13 +3,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { confidences } from "@redflow/bindings";
-import { api, sayFailure, shade } from "../../app.js";
+import { shade } from "../../app.js";
 import { environment } from "../../parts/environment.js";
 import { Resolve } from "../../parts/resolve.js";
-import { go } from "../../router.js";
+import { formatPlace, go } from "../../router.js";
 import { ConfidenceChart, EnvironmentProvider, Timeline } from "../../timeline/index.js";
 import type { Selection } from "../../timeline/index.js";
-import { readTree, replaceBeginning } from "../../tree.js";
 import { t } from "../../words.js";
 import type { Written } from "./run.js";
 
@@ -20,27 +19,14 @@ interface StepsProps {
   chosen: number;
   onChoose: (iteration: number) => void;
   onChange: (summary: RunSummary) => void;
+  childRuns: readonly TreeRun[];
+  /** Whether there are more child runs. */
+  isTreeCut: boolean;
 }
 
-export function Steps({ summary, timeline, written, chosen, onChoose, onChange }: StepsProps) {
+export function Steps({ summary, timeline, written, chosen, onChoose, onChange, childRuns, isTreeCut }: StepsProps) {
   const [selection, setSelection] = useState<Selection>(chosen === 0 ? { is: "run" } : { is: "iteration", iteration: chosen });
-  const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
-  const [isCut, setCut] = useState(false);
-  const { runId, children = 0, status } = summary;
-  useEffect(() => {
-    if (children === 0) {
-      return;
-    }
-    const stop = new AbortController();
-    const { signal } = stop;
-    const take = (read: readonly TreeRun[], isAll: boolean): void => setChildRuns((old) => (isAll ? read : replaceBeginning(old, read)));
-    readTree((after) => api.runTree(runId, { after }, { signal }), take).then(setCut, (error: unknown) => {
-      if (!signal.aborted) {
-        sayFailure(error);
-      }
-    });
-    return () => stop.abort(new Error("The run has changed."));
-  }, [runId, children, status]);
+  const { status } = summary;
   const before = useRef(chosen);
   useEffect(() => {
     // The keys and the address choose iterations too.
@@ -70,9 +56,10 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
           chosen: selection,
           onChoose: choose,
           onOpenRun: (run) => go(["runs", run.runId]),
+          addressOf: (run) => formatPlace(["runs", run.runId]),
         }}
       />
-      {isCut ? <p class="muted">{t("run.tree.cut", { n: childRuns.length })}</p> : null}
+      {isTreeCut ? <p class="muted">{t("run.tree.cut", { n: childRuns.length })}</p> : null}
       {confidences(timeline).length > 1 ? (
         <EnvironmentProvider value={environment}>
           <div class="confidence">

@@ -119,6 +119,12 @@ export interface Opened {
   next: RunId | undefined;
 }
 
+/** The descendants of a run, after events. */
+export function applyToChildren(runs: readonly TreeRun[], events: readonly RunEvent[]): readonly TreeRun[] {
+  const change = (run: RunSummary): RunSummary => events.filter(({ runId }) => runId === run.runId).reduce(applyEvent, run);
+  return events.length === 0 ? runs : runs.map((child) => ({ ...child, run: change(child.run) }));
+}
+
 /** A run of the list, or the place after the descendants that were read. */
 export type Line = { run: RunSummary; depth: number } | { moreOf: RunId; next: RunId };
 
