@@ -64,8 +64,8 @@ export class Api {
     return this.#transport.json({ ...options, path: "/api/runs", query: { ...query } });
   }
 
-  tree(id: RunId, after?: RunId): Promise<RunTree> {
-    return this.#transport.json({ path: `/api/runs/${pathSegment(id)}/tree`, query: { after, limit: TREE_RUNS } });
+  tree(id: RunId, after?: RunId, options?: CallOptions): Promise<RunTree> {
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/tree`, query: { after, limit: TREE_RUNS } });
   }
 
   stats(from: string, to: string, by: StatsBy, options?: CallOptions): Promise<Stats> {

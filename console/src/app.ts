@@ -4,7 +4,8 @@ import { effect, signal } from "@preact/signals";
 import { RedflowError } from "@redflow/bindings";
 import type { Scope, Session } from "@redflow/bindings";
 import { Api } from "./api.js";
-import { Live } from "./live.js";
+import { LIST_TYPES, Live } from "./live.js";
+import { WaitingCount } from "./waiting.js";
 import { LANGUAGES, chooseLanguage, setLanguage, t } from "./words.js";
 import type { Language } from "./words.js";
 
@@ -37,8 +38,11 @@ export const theme = signal<Theme>(THEMES.find((name) => name === readChoice("th
 export const letters = signal(readChoice("letters") !== "off");
 /** Why the current page could not be read; undefined if it could. */
 export const readFailure = signal<unknown>(undefined);
-/** The number of runs that wait for a person; undefined before it is known. */
-export const waitingCount = signal<number | undefined>(undefined);
+/** The runs that wait for a person. */
+export const waiting = new WaitingCount((limit, stop) => api.runs({ status: "waiting", limit }, { signal: stop }));
+/** Whether the sidecar is another version than the one that this page came from. */
+export const isUpdated = signal(false);
+let loadedVersion: string | undefined;
 
 export interface Toast {
   id: number;
@@ -51,6 +55,16 @@ export const live = new Live({
   now: () => Date.now(),
   setTimeout: (call, ms) => window.setTimeout(call, ms),
   clearTimeout: (timer) => window.clearTimeout(timer),
+  allTypes: LIST_TYPES,
+  onItems: (items) => waiting.take(items),
+  onOpen: (version) => {
+    loadedVersion ??= version;
+    isUpdated.value = version !== loadedVersion;
+    void readSession();
+    if (session.value?.features.includes("inbox") === true) {
+      void waiting.read();
+    }
+  },
   onSignedOut: endSession,
   onFailure: (error) => {
     readFailure.value = error;
@@ -87,7 +101,10 @@ export function sayFailure(error: unknown): void {
 /** Reads the session. */
 export async function readSession(): Promise<void> {
   try {
-    session.value = await api.session();
+    const read = await api.session();
+    if (JSON.stringify(read) !== JSON.stringify(session.value)) {
+      session.value = read;
+    }
     sessionError.value = undefined;
   } catch (error) {
     sessionError.value = session.value === null ? undefined : error;

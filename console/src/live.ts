@@ -1,5 +1,7 @@
 // The live connection of a tab: one socket, whatever the page. A page says which events it needs and how it is read. After the
 // sidecar's hello the page is read, then it takes the events after that hello. So nothing is missed; doubles are possible.
+// Whatever else a page reads goes through `refresh` and `load`: one read after the other, and events wait meanwhile. So no
+// answer is older than an event that the page has taken.
 
 import { signal } from "@preact/signals";
 import { RedflowError } from "@redflow/bindings";
@@ -14,16 +16,16 @@ export const MAX_HELD = 5_000;
 /** The wait after a failure that is not the connection's. */
 const FAILURE_MS = 5_000;
 
-/** The events that a list needs: starts, waits and ends. */
-export const LIST_TYPES: readonly string[] = ["run_started", "waiting_for_outcome", "run_finished"];
+/** The events that a list needs: starts, waits and ends. A wait ends when the call returns. */
+export const LIST_TYPES: readonly string[] = ["run_started", "waiting_for_outcome", "tool_returned", "run_finished"];
 
 /** What a page needs of the live connection. */
 export interface Interest {
   runs?: readonly RunId[];
   types?: readonly string[];
   deltas?: boolean;
-  /** Reads the page. */
-  read(signal: AbortSignal): Promise<void>;
+  /** Reads the page. With `hasMissed` events are lost, so that what was read before may be out of date. */
+  read(signal: AbortSignal, hasMissed: boolean): Promise<void>;
   /** Takes the items that came since the last delivery. */
   take(items: readonly EventsItem[]): void;
 }
@@ -47,10 +49,25 @@ export interface LiveHost {
   now(): number;
   setTimeout(call: () => void, ms: number): number;
   clearTimeout(timer: number): void;
+  /** The types of the events that `onItems` needs, unless a page follows single runs. */
+  allTypes: readonly string[];
+  /** Takes all items, whatever the page needs. */
+  onItems(items: readonly EventsItem[]): void;
+  /** Called at each hello of the sidecar. */
+  onOpen(version: string): void;
   /** Called when the session has ended. */
   onSignedOut(): void;
   /** Called when a page cannot be read. */
   onFailure(error: unknown): void;
+}
+
+/** Whether an item is of one of these types. Without types all are. */
+function isOf(item: EventsItem, types: readonly string[] | undefined): boolean {
+  if (types === undefined || item.type !== "event") {
+    return true;
+  }
+  const { event } = item;
+  return types.includes(event.kind === "run" ? event.event.event.type : event.event.type);
 }
 
 export class Live {
@@ -61,13 +78,20 @@ export class Live {
   #stop: AbortController | undefined;
   #cursor: string | undefined;
   #held: EventsItem[] = [];
-  #isReading = false;
-  #mustReadAgain = false;
-  #timer: number | undefined;
+  /** Ends the reads of this page, which run one after the other. */
+  #reads = new AbortController();
+  #lastRead: Promise<void> = Promise.resolve();
+  #readCount = 0;
+  /** Whether a read of the page waits for its turn. */
+  #isPageDue = false;
+  #deliveryTimer: number | undefined;
+  #refreshTimer: number | undefined;
   #hiddenTimer: number | undefined;
   #isHidden = false;
   /** Whether the page of this interest was read at least once. */
   #wasRead = false;
+  /** Whether events were lost since the page was read. */
+  #hasMissed = false;
 
   constructor(host: LiveHost) {
     this.#host = host;
@@ -102,9 +126,31 @@ export class Live {
     this.#open();
   }
 
+  /** Reads a page again, at the latest after `delayMs`. Does nothing for a page that is no longer shown. */
+  refresh(interest: Interest, delayMs = 0): void {
+    if (interest !== this.#interest || this.#stop === undefined) {
+      return;
+    }
+    if (delayMs === 0) {
+      this.#readPage(interest);
+      return;
+    }
+    this.#refreshTimer ??= this.#host.setTimeout(() => {
+      this.#refreshTimer = undefined;
+      this.#readPage(interest);
+    }, delayMs);
+  }
+
+  /** Reads more for a page that is still shown. */
+  async load(interest: Interest, read: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    if (interest === this.#interest && this.#stop !== undefined) {
+      await this.#read(interest, read);
+    }
+  }
+
   /** Tells that the page is visible or hidden. A page that stays hidden is disconnected, and resumed where it was. */
   setHidden(isHidden: boolean): void {
-    this.#clear("hidden");
+    this.#hiddenTimer = this.#clear(this.#hiddenTimer);
     if (isHidden) {
       this.#hiddenTimer = this.#host.setTimeout(() => {
         this.#isHidden = true;
@@ -120,6 +166,7 @@ export class Live {
     this.#interest = interest;
     this.#cursor = undefined;
     this.#wasRead = false;
+    this.#hasMissed = false;
     this.#open();
   }
 
@@ -134,23 +181,26 @@ export class Live {
   }
 
   #close(): void {
-    this.#stop?.abort(new Error("The page has no use for the connection."));
+    const reason = new Error("The page has no use for the connection.");
+    this.#stop?.abort(reason);
     this.#stop = undefined;
     this.#held = [];
-    this.#isReading = false;
-    this.#mustReadAgain = false;
-    this.#clear("delivery");
+    this.#endReads(reason);
+    this.#deliveryTimer = this.#clear(this.#deliveryTimer);
   }
 
-  #clear(which: "delivery" | "hidden"): void {
-    const timer = which === "delivery" ? this.#timer : this.#hiddenTimer;
+  #endReads(reason: Error): void {
+    this.#reads.abort(reason);
+    this.#reads = new AbortController();
+    this.#lastRead = Promise.resolve();
+    this.#readCount = 0;
+    this.#isPageDue = false;
+    this.#refreshTimer = this.#clear(this.#refreshTimer);
+  }
+
+  #clear(timer: number | undefined): undefined {
     if (timer !== undefined) {
       this.#host.clearTimeout(timer);
-    }
-    if (which === "delivery") {
-      this.#timer = undefined;
-    } else {
-      this.#hiddenTimer = undefined;
     }
   }
 
@@ -159,7 +209,8 @@ export class Live {
     if (interest === undefined) {
       return;
     }
-    const { runs, types, deltas } = interest;
+    const { runs, deltas } = interest;
+    const types = interest.types && [...new Set([...interest.types, ...(runs === undefined ? this.#host.allTypes : [])])];
     const after = this.#cursor;
     const options: EventsOptions = {
       signal,
@@ -173,22 +224,23 @@ export class Live {
         }
         if (state.state === "open") {
           this.state.value = { kind: "open" };
-          void this.#read(interest, signal);
+          // Without a cursor the subscription begins at this hello, and the page may have been read long before.
+          this.#hasMissed ||= this.#wasRead && this.#cursor === undefined;
+          this.#endReads(new Error("The sidecar is read again."));
+          this.#readPage(interest);
+          this.#host.onOpen(state.version);
         } else if (state.state === "waiting") {
           this.#setAway(state.error, state.delayMs);
           // A proxy without sockets still lets the page be read.
           if (!this.#wasRead) {
-            void this.#read(interest, signal);
+            this.#readPage(interest);
           }
         }
       },
     };
     try {
       for await (const item of this.#host.events(options)) {
-        if (item.type !== "delta") {
-          this.#cursor = item.cursor;
-        }
-        this.#hold(item, interest, signal);
+        this.#hold(item, interest);
       }
     } catch (error) {
       if (!signal.aborted) {
@@ -222,58 +274,87 @@ export class Live {
     this.state.value = { kind: "away", since, nextTryAt: this.#host.now() + delayMs, error };
   }
 
-  async #read(interest: Interest, signal: AbortSignal): Promise<void> {
-    this.#isReading = true;
+  /** Reads the page after the reads before. One read that waits is enough. */
+  #readPage(interest: Interest): void {
+    if (this.#isPageDue) {
+      return;
+    }
+    this.#isPageDue = true;
     this.#wasRead = true;
-    try {
-      do {
-        this.#mustReadAgain = false;
-        await interest.read(signal);
-      } while (this.#mustReadAgain && !signal.aborted);
-    } catch (error) {
-      if (!signal.aborted) {
-        if (error instanceof RedflowError && error.code === "UNAUTHORIZED") {
-          this.#host.onSignedOut();
-        } else {
-          this.#host.onFailure(error);
+    void this.#read(interest, async (signal) => {
+      const hasMissed = this.#hasMissed;
+      this.#isPageDue = false;
+      this.#hasMissed = false;
+      try {
+        await interest.read(signal, hasMissed);
+      } catch (error) {
+        this.#hasMissed ||= hasMissed && interest === this.#interest;
+        throw error;
+      }
+    });
+  }
+
+  #read(interest: Interest, read: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { signal } = this.#reads;
+    const before = this.#lastRead;
+    const work = async (): Promise<void> => {
+      await before;
+      try {
+        if (!signal.aborted) {
+          await read(signal);
+        }
+      } catch (error) {
+        if (!signal.aborted) {
+          this.#report(error);
         }
       }
-    } finally {
       if (!signal.aborted) {
-        this.#isReading = false;
-        this.#schedule(interest, signal);
+        this.#readCount -= 1;
+        this.#schedule(interest);
       }
+    };
+    this.#readCount += 1;
+    this.#lastRead = work();
+    return this.#lastRead;
+  }
+
+  #report(error: unknown): void {
+    if (error instanceof RedflowError && error.code === "UNAUTHORIZED") {
+      this.#host.onSignedOut();
+    } else {
+      this.#host.onFailure(error);
     }
   }
 
-  #hold(item: EventsItem, interest: Interest, signal: AbortSignal): void {
-    if (item.type === "caught_up") {
-      return;
-    }
+  #hold(item: EventsItem, interest: Interest): void {
     if (this.#held.length >= MAX_HELD) {
       this.#held = [];
-      if (this.#isReading) {
-        this.#mustReadAgain = true;
-      } else {
-        void this.#read(interest, signal);
-      }
+      this.#hasMissed = true;
+      this.#readPage(interest);
     }
     this.#held.push(item);
-    this.#schedule(interest, signal);
+    this.#schedule(interest);
   }
 
-  #schedule(interest: Interest, signal: AbortSignal): void {
-    if (this.#timer !== undefined || this.#isReading || this.#held.length === 0) {
+  #schedule(interest: Interest): void {
+    if (this.#deliveryTimer !== undefined || this.#readCount > 0 || this.#held.length === 0) {
       return;
     }
-    this.#timer = this.#host.setTimeout(() => {
-      this.#timer = undefined;
-      if (signal.aborted || this.#isReading) {
+    this.#deliveryTimer = this.#host.setTimeout(() => {
+      this.#deliveryTimer = undefined;
+      if (this.#readCount > 0) {
         return;
       }
       const items = this.#held;
       this.#held = [];
-      interest.take(items);
+      // Only what the page has taken is not sent again after a break.
+      this.#cursor = items.findLast((item) => item.type !== "delta")?.cursor ?? this.#cursor;
+      const events = items.filter(({ type }) => type !== "caught_up");
+      const taken = events.filter((item) => isOf(item, interest.types));
+      if (taken.length > 0) {
+        interest.take(taken);
+      }
+      this.#host.onItems(events);
     }, DELIVERY_MS);
   }
 }

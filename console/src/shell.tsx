@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isHelpOpen } from "./keys.js";
-import { api, live, now, readFailure, readSession, session, sessionError, shade, toasts, waitingCount } from "./app.js";
+import { isUpdated, live, now, readFailure, readSession, session, sessionError, shade, toasts, waiting } from "./app.js";
 import type { Page } from "./page.js";
 import { PAGES } from "./pages.js";
 import { Dialog, Reading } from "./parts/controls.js";
@@ -10,10 +10,7 @@ import { Problem } from "./parts/problem.js";
 import { Name, Words } from "./parts/text.js";
 import { formatPlace, matchRoute, place } from "./router.js";
 import { SignIn } from "./sign-in.js";
-import { formatClock, t, tOf } from "./words.js";
-
-/** The most waiting runs that the menu counts. */
-const MOST_WAITING = 200;
+import { formatClock, formatCount, t, tOf } from "./words.js";
 
 /** The page of a place among the pages that the session offers. */
 export function findPage(pages: readonly Page[], features: readonly string[], path: readonly string[]) {
@@ -63,12 +60,6 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
     main.current?.focus();
   };
   useEffect(() => live.watch(), []);
-  useEffect(() => {
-    if (waitingCount.value === undefined && features.includes("inbox")) {
-      // The number in the menu. Without it the menu is still of use.
-      api.runs({ status: "waiting", limit: MOST_WAITING }).then(({ runs }) => (waitingCount.value = runs.length), () => undefined);
-    }
-  }, [address]);
   return (
     <div class={`frame${isMenuOpen ? " menu-open" : ""}`}>
       <header class="bar">
@@ -99,7 +90,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
               <li key={page.feature}>
                 <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined}>
                   {t(page.title)}
-                  {page.feature === "inbox" && (waitingCount.value ?? 0) > 0 ? <Waiting count={waitingCount.value ?? 0} /> : null}
+                  {page.feature === "inbox" ? <Waiting /> : null}
                 </a>
               </li>
             );
@@ -113,6 +104,11 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
       </nav>
       <main ref={main} tabIndex={-1} aria-label={title}>
         <Away />
+        {isUpdated.value ? (
+          <p class="away" role="alert">
+            {t("update")}
+          </p>
+        ) : null}
         {readFailure.value === undefined ? null : <Problem error={readFailure.value} onRetry={() => live.retry()} />}
         {found === undefined ? (
           <>
@@ -122,7 +118,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
             </p>
           </>
         ) : (
-          <found.page.view key={found.page.route} params={found.params} query={query} />
+          <found.page.view key={address} params={found.params} query={query} />
         )}
       </main>
       <Toasts />
@@ -143,10 +139,11 @@ export function Toasts() {
   );
 }
 
-function Waiting({ count }: { count: number }) {
-  return (
+function Waiting() {
+  const { count, hasMore } = waiting.value.value ?? { count: 0, hasMore: false };
+  return count === 0 ? null : (
     <span class="count">
-      {count >= MOST_WAITING ? `${MOST_WAITING}+` : count}
+      {`${formatCount(count)}${hasMore ? "+" : ""}`}
       <span class="unseen"> {tOf("status", "waiting")}</span>
     </span>
   );

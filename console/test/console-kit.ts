@@ -15,7 +15,7 @@ Object.assign(globalThis, {
 });
 Object.defineProperty(globalThis, "navigator", { value: window.navigator, configurable: true });
 
-/** What the sidecar answers to a request. */
+/** What the sidecar answers to a request, at once or later. */
 export type Answers = (method: string, path: string, body: unknown) => unknown;
 
 /** A refusal of the sidecar. */
@@ -38,13 +38,15 @@ export function answerWith(next: Answers): void {
 }
 
 Object.assign(globalThis, {
-  fetch: async (url: string | URL, init: { method?: string; body?: string } = {}) => {
+  fetch: async (url: string | URL, init: { method?: string; body?: string; signal?: AbortSignal } = {}) => {
     const { pathname, search } = new URL(String(url));
     const path = pathname.replace(/^\/mount/, "") + search;
     const method = init.method ?? "GET";
     requests.push(`${method} ${path}`);
     const body: unknown = init.body === undefined ? undefined : JSON.parse(init.body);
-    const found = answers(method, path, body) ?? new Refusal(404, "NOT_FOUND", `no answer to ${path}`);
+    const answer = await answers(method, path, body);
+    init.signal?.throwIfAborted();
+    const found = answer ?? new Refusal(404, "NOT_FOUND", `no answer to ${path}`);
     return found instanceof Refusal ? Response.json({ code: found.code, message: found.message }, { status: found.status }) : Response.json(found);
   },
 });
@@ -105,9 +107,9 @@ export function draw(t: { after: (act: () => void) => void }, content: Component
   return root;
 }
 
-/** Waits until a condition holds; fails after two seconds. */
+/** Waits until a condition holds; fails after ten seconds. */
 export async function until(what: string, isSo: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 400; turn += 1) {
+  for (let turn = 0; turn < 2_000; turn += 1) {
     if (isSo()) {
       return;
     }

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { EventsItem, RunEvent, RunEventKind, RunSummary } from "@redflow/bindings";
-import { MAX_ROWS, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "../src/pages/runs/list.js";
+import type { RunQuery } from "../src/api.js";
+import { MAX_ROWS, appendPage, applyEvent, applyEvents, changesWaiting, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "../src/pages/runs/list.js";
 
 const run = (id: number, more: Partial<RunSummary> = {}): RunSummary => ({
   runId: `r${String(id).padStart(6, "0")}`,
@@ -41,30 +42,54 @@ test("a run follows its events, also if they come twice", () => {
   assert.equal(applyEvent(run(1), event(1, { ...finished, completed: false, stopReason: "iteration_limit" })).status, "stopped");
 });
 
-test("events change the rows in place; runs that begin are counted if the filter may contain them", () => {
-  const rows = [run(2), run(1)];
-  const changed = applyEvents(rows, [event(1, finished), event(3, started), event(3, started), event(4, finished)], {});
-  assert.deepEqual(changed.rows.map(({ status }) => status), ["running", "completed"]);
-  assert.deepEqual(changed.begun, [run(3).runId]);
-  assert.equal(applyEvents(rows, [event(9, waiting)], {}).rows, rows);
-  const begun = (filter: object, kind: RunEventKind): number => applyEvents([], [event(3, kind)], filter).begun.length;
-  assert.deepEqual([begun({ status: "failed" }, started), begun({ status: "failed" }, failed), begun({ status: "failed" }, finished)], [0, 1, 0]);
-  assert.deepEqual([begun({ status: "waiting" }, waiting), begun({ agent: "b" }, started), begun({ prefix: "r000003" }, started)], [1, 0, 1]);
-  assert.deepEqual([begun({ code: "TIMEOUT" }, started), begun({ instance: "other" }, started)], [0, 0]);
+test("a run waits until each of its questions is answered", () => {
+  const call = (callId: string) => ({ callId, tool: "pay", iteration: 1, askedAt: 1, input: {} });
+  const returned = (callId: string): RunEventKind => ({ type: "tool_returned", iteration: 1, tool: "pay", callId, success: true, durationMs: 1 });
+  const waits = run(1, { status: "waiting", waiting: call("a"), questions: [call("a"), call("b")] });
+  assert.equal(applyEvent(waits, event(1, returned("c"))), waits);
+  const half = applyEvent(waits, event(1, returned("a")));
+  assert.deepEqual([half.status, half.waiting?.callId, half.questions?.length], ["waiting", "b", 1]);
+  const whole = applyEvent(half, event(1, returned("b")));
+  assert.deepEqual([whole.status, whole.waiting, whole.questions], ["running", undefined, undefined]);
+  // An event says that the run waits, and nothing of its questions.
+  assert.equal(applyEvent(run(1, { status: "waiting" }), event(1, returned("a"))).status, "running");
 });
 
-test("a new first page replaces its part of the list; nothing is doubled or lost", () => {
-  const rows = [5, 4, 3, 2, 1].map((id) => run(id));
-  const page = [run(7), run(6), run(4, { status: "failed" }), run(3)];
-  assert.deepEqual(rowsBelow(rows, page)?.map(({ startedAt }) => startedAt), [2, 1]);
-  assert.equal(rowsBelow(rows, []), undefined);
-  assert.equal(rowsBelow([], page), undefined);
-  // Runs 7 and 6 may be in neither.
-  assert.equal(rowsBelow(rows, [run(9), run(8)]), undefined);
+test("events change the rows in place, and say when the list is out of date", () => {
+  const rows = [run(2), run(1)];
+  const changed = applyEvents(rows, [event(1, finished), event(4, finished)], {});
+  assert.deepEqual(changed.rows.map(({ status }) => status), ["running", "completed"]);
+  assert.equal(changed.isOutdated, false);
+  assert.equal(applyEvents(rows, [event(9, waiting)], {}).rows, rows);
+  /** Whether a run that is not in the list may belong to it now. */
+  const joins = (filter: RunQuery, kind: RunEventKind): boolean => applyEvents([], [event(3, kind)], filter).isOutdated;
+  assert.deepEqual([joins({}, started), joins({}, finished), joins({}, waiting)], [true, false, false]);
+  const here: RunQuery = { agent: "a", instance: "local", prefix: "r000003", since: "50" };
+  for (const [kind, own] of [[started, { status: "running" }], [waiting, { status: "waiting" }], [failed, { status: "failed" }], [failed, { code: "TIMEOUT" }], [finished, { status: "completed,stopped" }]] as const) {
+    assert.equal(joins({ ...here, ...own }, kind), true, JSON.stringify(own));
+    for (const other of [{ agent: "b" }, { instance: "other" }, { prefix: "r9" }, { status: "damaged" }, { code: "OTHER" }]) {
+      assert.equal(joins({ ...here, ...own, ...other }, kind), false, JSON.stringify([own, other]));
+    }
+  }
+  assert.equal(joins({ ...here, since: "101" }, started), false);
+  assert.equal(joins({ code: "TIMEOUT" }, finished), false);
+  // A row that no longer matches.
+  assert.deepEqual([applyEvents(rows, [event(1, finished)], { status: "running" }).isOutdated, applyEvents(rows, [event(1, finished)], { status: "completed,running" }).isOutdated], [true, false]);
+});
+
+test("only some events change which runs wait", () => {
+  const known = new Set([run(1).runId]);
+  const returned: RunEventKind = { type: "tool_returned", iteration: 1, tool: "pay", callId: "c", success: true, durationMs: 1 };
+  const cases: [number, RunEventKind, boolean][] = [[2, waiting, true], [2, returned, false], [1, returned, true], [2, finished, false], [1, failed, true], [2, started, false]];
+  for (const [id, kind, expected] of cases) {
+    assert.equal(changesWaiting([event(id, kind)], known), expected, `${id} ${kind.type}`);
+  }
+});
+
+test("the next page is added once, up to a limit", () => {
   assert.deepEqual(appendPage([run(3), run(2)], [run(2), run(1)]).map(({ startedAt }) => startedAt), [3, 2, 1]);
   const many = Array.from({ length: MAX_ROWS }, (_, index) => run(index));
   assert.equal(appendPage(many, [run(999_999)]).length, MAX_ROWS);
-  assert.equal(rowsBelow(many.toReversed(), [run(MAX_ROWS), run(MAX_ROWS - 1)])?.length, MAX_ROWS - 2);
 });
 
 test("a run can stand by itself and below its parent", () => {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { type EventsItem, RedflowClient } from "@redflow/bindings";
 import { DELIVERY_MS, HIDDEN_MS, Live, MAX_HELD } from "../src/live.js";
+import type { Interest } from "../src/live.js";
 
 /** A connection whose timers the test runs. */
 function connect(t: { after: (act: () => void) => void }) {
@@ -12,7 +13,7 @@ function connect(t: { after: (act: () => void) => void }) {
   answerWith(() => ({ runs: [] }));
   const client = new RedflowClient({ url: "." });
   const timers = new Map<number, { call: () => void; ms: number }>();
-  const seen = { reads: 0, items: [] as EventsItem[][], signedOut: 0, failures: [] as unknown[] };
+  const seen = { reads: 0, missed: [] as boolean[], items: [] as EventsItem[][], signedOut: 0, failures: [] as unknown[] };
   let now = 1_000;
   let ids = 0;
   const live = new Live({
@@ -24,6 +25,9 @@ function connect(t: { after: (act: () => void) => void }) {
       return ids;
     },
     clearTimeout: (timer) => void timers.delete(timer),
+    allTypes: [],
+    onItems: () => undefined,
+    onOpen: () => undefined,
     onSignedOut: () => (seen.signedOut += 1),
     onFailure: (error) => seen.failures.push(error),
   });
@@ -38,18 +42,20 @@ function connect(t: { after: (act: () => void) => void }) {
   };
   let finishRead: (() => void) | undefined;
   const follow = (isHeld = false) => {
-    const stop = live.follow({
-      types: ["run_started"],
-      read: async () => {
+    const interest: Interest = {
+      types: ["memory_cleared"],
+      read: async (_, hasMissed) => {
         seen.reads += 1;
+        seen.missed.push(hasMissed);
         if (isHeld) {
           await new Promise<void>((resolve) => (finishRead = resolve));
         }
       },
       take: (items) => void seen.items.push([...items]),
-    });
+    };
+    const stop = live.follow(interest);
     t.after(stop);
-    return stop;
+    return { stop, interest };
   };
   const socket = async (count: number): Promise<FakeSocket> => {
     await until(`socket ${count}`, () => FakeSocket.all.length >= count);
@@ -69,12 +75,12 @@ const event = (cursor: string) => ({
 
 test("reads after hello, then takes the events after its cursor, at most one delivery in a quarter of a second", async (t) => {
   const { seen, run, follow, socket, live } = connect(t);
-  const stop = follow();
+  const { stop } = follow();
   const first = await socket(1);
   assert.equal(first.url, "ws://sidecar.test/mount/events");
   first.deliver(hello("7"));
   await until("the page is read", () => seen.reads === 1);
-  assert.deepEqual(first.sent, [{ type: "subscribe", after: "7", types: ["run_started"] }]);
+  assert.deepEqual(first.sent, [{ type: "subscribe", after: "7", types: ["memory_cleared"] }]);
   assert.equal(live.state.value.kind, "open");
   first.deliver(event("8"));
   first.deliver(event("9"));
@@ -105,6 +111,59 @@ test("events wait while the page is read; with too many the page is read again",
   finish();
   await until("a delivery is due", () => run(DELIVERY_MS) === 1);
   assert.ok((seen.items[0]?.length ?? 0) < MAX_HELD);
+});
+
+test("reads of a page run one after the other, and events wait for all of them", async (t) => {
+  const { seen, run, follow, socket, finish, live } = connect(t);
+  const { interest, stop } = follow(true);
+  const first = await socket(1);
+  first.deliver(hello("0"));
+  await until("reading", () => seen.reads === 1);
+  live.refresh(interest);
+  live.refresh(interest);
+  let loads = 0;
+  void live.load(interest, async () => void (loads += 1));
+  first.deliver(event("1"));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual([seen.reads, loads, run(DELIVERY_MS)], [1, 0, 0]);
+  finish();
+  await until("one read for both", () => seen.reads === 2);
+  assert.deepEqual([loads, run(DELIVERY_MS)], [0, 0]);
+  finish();
+  await until("the event is due", () => run(DELIVERY_MS) === 1);
+  assert.deepEqual([loads, seen.reads, seen.items.length], [1, 2, 1]);
+  // A delay is shared.
+  live.refresh(interest, 700);
+  live.refresh(interest, 700);
+  assert.equal(run(700), 1);
+  await until("read", () => seen.reads === 3);
+  stop();
+  live.refresh(interest);
+  await live.load(interest, async () => assert.fail("the page is gone"));
+  assert.equal(seen.reads, 3);
+});
+
+test("only what the page has taken is not sent again; lost events are said", async (t) => {
+  const { seen, run, follow, socket, live } = connect(t);
+  follow();
+  const first = await socket(1);
+  first.deliver(hello("1"));
+  await until("read", () => seen.reads === 1);
+  first.deliver({ type: "caught_up", cursor: "3" });
+  await until("a delivery", () => run(DELIVERY_MS) === 1);
+  assert.equal(seen.items.length, 0);
+  first.deliver(event("4"));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  live.retry();
+  const second = await socket(2);
+  second.deliver(hello("9"));
+  await until("subscribed", () => second.sent.length === 1);
+  assert.equal(second.sent[0]?.["after"], "3");
+  second.deliver({ type: "closing", code: "EVENTS_GONE", message: "gone" });
+  await until("begins anew", () => run(0) === 1);
+  (await socket(3)).deliver(hello("20"));
+  await until("read again", () => seen.reads === 3);
+  assert.deepEqual(seen.missed, [false, false, true]);
 });
 
 test("a page without a socket is read once", async (t) => {

@@ -4,88 +4,9 @@ import { FakeSocket, Refusal, answerWith, requests, until } from "./console-kit.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { render } from "preact";
-import type { Feature, RunEventKind, RunSummary, Scope } from "@redflow/bindings";
-import { readFailure, readSession, session, toasts } from "../src/app.js";
-import { parsePlace, place, startRouter } from "../src/router.js";
-import { Shell } from "../src/shell.js";
-
-const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "settings"];
-const HOSTILE = '<img src=x onerror="alert(1)">\u202Eevil';
-const RUN = "019b76da-a800-7000-8000-000000000001";
-
-const offer = (features: Feature[] = FEATURES, scopes: Scope[] = ["read", "run", "deploy", "admin"]) => ({ name: "main", scopes, features, version: "9.9.9" });
-const summary = (more: Partial<RunSummary> = {}): RunSummary => ({
-  runId: RUN,
-  agent: { instance: "local", nodeId: "agent" },
-  name: HOSTILE,
-  status: "completed",
-  startedAt: 1_000,
-  endedAt: 3_000,
-  delivered: true,
-  tally: { iterations: 1, modelCalls: 1, toolCalls: 1, inputTokens: 10, outputTokens: 5, cachedTokens: 0, cost: 0.25 },
-  ...more,
-});
-const events = (kinds: RunEventKind[]) => kinds.map((event, index) => ({ runId: RUN, seq: index + 1, at: 1_000 + index * 500, agent: summary().agent, event }));
-const STEPS: RunEventKind[] = [
-  { type: "run_started", name: HOSTILE, maxIterations: 5, tools: ["t"] },
-  { type: "model_called", iteration: 1 },
-  { type: "model_answered", iteration: 1, action: "final", confidence: 0.9, durationMs: 400 },
-  { type: "run_finished", completed: true, stopReason: "final_answer", iterations: 1, durationMs: 1_500 },
-];
-const detail = { summary: summary(), events: events(STEPS), calls: [], result: { payload: HOSTILE }, refusedAnswer: undefined };
-
-/** An empty sidecar. `more` answers first. */
-const sidecar = (more: Record<string, unknown> = {}) =>
-  answerWith((method, path) => {
-    const [route = ""] = path.split("?");
-    const key = `${method} ${route}`;
-    if (key in more) {
-      return more[key];
-    }
-    const empty: Record<string, unknown> = {
-      "GET /api/session": offer(),
-      "GET /api/runs": { runs: [] },
-      "GET /api/flows": { revision: "r", flows: [] },
-      "GET /api/instances": { instances: [] },
-      "GET /api/stats": { from: "2026-01-01", to: "2026-01-02", by: "agent", keys: [], rows: [] },
-      "GET /api/flows/graph": { tabs: [], nodes: [], wires: [], diagnostics: [], omitted: 0, omittedParts: 0 },
-      "GET /api/deployment": { revision: "r", flows: [] },
-      "GET /api/catalogue": [],
-      "GET /api/tools": { tools: [], generation: 1 },
-      "GET /api/tokens": { tokens: [{ name: "main", scopes: ["admin"], isOwn: true }] },
-      "GET /api/config": { settings: [{ key: "listen", value: HOSTILE, isSet: true }] },
-    };
-    return empty[key];
-  });
-
-/** Opens the console at an address, and greets its sockets. */
-async function open(t: { after: (act: () => void) => void }, fragment: string): Promise<HTMLElement> {
-  const root = document.body.appendChild(document.createElement("div"));
-  FakeSocket.all.length = 0;
-  window.location.hash = fragment;
-  startRouter(window);
-  place.value = parsePlace(fragment);
-  readFailure.value = undefined;
-  const greeter = setInterval(() => {
-    for (const socket of FakeSocket.all) {
-      if (socket.sent.length === 0 && !socket.isClosed) {
-        socket.deliver({ type: "hello", version: "9.9.9", cursor: "0" });
-      }
-    }
-  }, 5);
-  t.after(() => {
-    clearInterval(greeter);
-    render(null, root);
-    root.remove();
-    session.value = undefined;
-    toasts.value = [];
-  });
-  render(<Shell />, root);
-  await readSession();
-  return root;
-}
-
-const text = (root: HTMLElement): string => root.textContent ?? "";
+import { FEATURES, HOSTILE, RUN, STEPS, detail, events, offer, open, sidecar, summary, text } from "./console-page-kit.js";
+import { readSession } from "../src/app.js";
+import { parsePlace, place } from "../src/router.js";
 
 test("without a session: sign-in, and the address stays", async (t) => {
   let isIn = false;
@@ -225,7 +146,7 @@ test("a run that waits is answered in the inbox", async (t) => {
   sidecar(answers);
   const root = await open(t, "#/inbox");
   await until("the question", () => text(root).includes("Did the call of pay happen?"));
-  assert.match(root.querySelector("nav .count")?.textContent ?? "", /^1/);
+  await until("the number in the menu", () => /^1/.test(root.querySelector("nav .count")?.textContent ?? ""));
   root.querySelector<HTMLInputElement>("input[type=radio][value=notDone]")?.click();
   await until("the button", () => root.querySelector<HTMLButtonElement>("form button[type=submit]")?.disabled === false);
   answers["GET /api/runs"] = { runs: [] };
@@ -240,7 +161,7 @@ test("the list is live: a run that ends changes its row, and a run that begins i
   const root = await open(t, "#/runs");
   await until("the row", () => root.querySelector(".row .status-running") !== null);
   const socket = FakeSocket.all.at(-1);
-  assert.deepEqual(socket?.sent[0]?.["types"], ["run_started", "waiting_for_outcome", "run_finished"]);
+  assert.deepEqual(socket?.sent[0]?.["types"], ["run_started", "waiting_for_outcome", "tool_returned", "run_finished"]);
   const [, , , finish] = events(STEPS);
   socket?.deliver({ type: "event", cursor: "1", event: { kind: "run", event: { ...finish, seq: 9 } } });
   await until("ended", () => root.querySelector(".status-completed") !== null);
@@ -264,7 +185,7 @@ test("what could not be read while the sidecar was away is read when it is back"
   sidecar();
   const root = await open(t, "#/settings");
   await until("the page", () => text(root).includes("No Node-RED is connected."));
-  answerWith((_, path) => (isAway ? new Refusal(503, "STOPPING", "The sidecar stops.") : path.startsWith("/api/stats") ? { from: "2026-01-01", to: "2026-01-01", by: "tool", keys: [], rows: [] } : { tools: [], generation: 1 }));
+  answerWith((_, path) => (isAway ? new Refusal(503, "STOPPING", "The sidecar stops.") : path === "/api/session" ? offer() : path.startsWith("/api/runs") ? { runs: [] } : path.startsWith("/api/stats") ? { from: "2026-01-01", to: "2026-01-01", by: "tool", keys: [], rows: [] } : { tools: [], generation: 1 }));
   place.value = parsePlace("#/tools");
   await until("the refusal", () => text(root).includes("STOPPING"));
   const reads = (): number => requests.filter((request) => request.includes("/api/stats")).length;

@@ -1,8 +1,8 @@
 // Reads what a page shows, once or live.
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { EventsItem, RunId } from "@redflow/bindings";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { live, readFailure } from "../app.js";
+import type { Interest } from "../live.js";
 
 export interface Loaded<T> {
   value: T | undefined;
@@ -33,30 +33,44 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, keys: read
   return { ...state, again };
 }
 
-interface LiveOptions {
-  runs?: readonly RunId[];
-  types?: readonly string[];
-  deltas?: boolean;
-  read(signal: AbortSignal): Promise<void>;
-  take(items: readonly EventsItem[]): void;
+/** How a page that is connected reads more. What it does after the page was left has no effect. */
+export interface LivePage {
+  /** Reads the page again, at the latest after `delayMs`. */
+  refresh: (delayMs?: number) => void;
+  /** Reads something else of the page. Its events wait meanwhile. */
+  load: (read: (signal: AbortSignal) => Promise<void>) => Promise<void>;
 }
 
 /** Connects the page to the live events while `keys` stay the same. */
-export function useLive(options: LiveOptions, keys: readonly unknown[]): void {
+export function useLive(options: Interest, keys: readonly unknown[]): LivePage {
   const latest = useRef(options);
   latest.current = options;
+  const followed = useRef<Interest | undefined>(undefined);
   useEffect(() => {
-    readFailure.value = undefined;
-    const { runs, types, deltas } = options;
-    return live.follow({
-      ...(runs === undefined ? {} : { runs }),
-      ...(types === undefined ? {} : { types }),
-      ...(deltas === undefined ? {} : { deltas }),
-      read: async (signal) => {
-        await latest.current.read(signal);
-        readFailure.value = undefined;
+    const { read: _read, take: _take, ...events } = options;
+    const interest: Interest = {
+      ...events,
+      read: async (signal, hasMissed) => {
+        await latest.current.read(signal, hasMissed);
+        if (!signal.aborted) {
+          readFailure.value = undefined;
+        }
       },
       take: (items) => latest.current.take(items),
-    });
+    };
+    followed.current = interest;
+    const stop = live.follow(interest);
+    return () => {
+      stop();
+      // The next page has not failed.
+      readFailure.value = undefined;
+    };
   }, keys);
+  return useMemo(
+    () => ({
+      refresh: (delayMs) => followed.current && live.refresh(followed.current, delayMs),
+      load: async (read) => followed.current && live.load(followed.current, read),
+    }),
+    [],
+  );
 }

@@ -59,6 +59,7 @@ export function Rows<Row>(props: RowsProps<Row>) {
   useEffect(() => {
     const measure = (): void => setHeight(box.current?.clientHeight || 800);
     measure();
+    report();
     window.addEventListener("resize", measure);
     return () => window.removeEventListener("resize", measure);
   }, []);

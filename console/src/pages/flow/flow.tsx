@@ -1,8 +1,8 @@
 // The drawing of a flow in force: at its own places, with its problems and the state of its agents.
 
-import { useState } from "preact/hooks";
-import type { FlowGraph, GraphNode, RunStatus } from "@redflow/bindings";
-import { api, sayFailure } from "../../app.js";
+import { useEffect, useState } from "preact/hooks";
+import type { FlowGraph, GraphNode, RunEvent, RunStatus } from "@redflow/bindings";
+import { api } from "../../app.js";
 import { FlowDrawing } from "../../drawing/flow-drawing.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page, PageProps } from "../../page.js";
@@ -12,7 +12,7 @@ import { useLive, useLoad } from "../../parts/load.js";
 import { showName } from "../../parts/text.js";
 import { go, replaceQuery } from "../../router.js";
 import { formatCount, t } from "../../words.js";
-import { runEvents } from "../runs/list.js";
+import { runEvents, statusAfter } from "../runs/list.js";
 import { AgentPanel } from "./agent-panel.js";
 
 /** The newest runs that are looked at for the state of agents. */
@@ -29,6 +29,17 @@ export function statusesOf(runs: readonly { agent: { nodeId: string }; status: R
   return statuses;
 }
 
+/** The status of the newest run of each agent, after events. */
+function applyStatuses(statuses: ReadonlyMap<string, RunStatus>, events: readonly RunEvent[], instance: string): ReadonlyMap<string, RunStatus> {
+  const changed = new Map(statuses);
+  for (const { agent, event } of events) {
+    if (agent.instance === instance) {
+      changed.set(agent.nodeId, statusAfter(event) ?? "running");
+    }
+  }
+  return changed;
+}
+
 function Flow({ params, query }: PageProps) {
   const [tab, instance] = [params["tab"], query["instance"]];
   const [graph, setGraph] = useState<FlowGraph | undefined>();
@@ -39,26 +50,20 @@ function Flow({ params, query }: PageProps) {
     setGraph(drawn);
     setStatuses(statusesOf(runs.runs));
   };
-  useLive(
+  const { refresh } = useLive(
     {
       types: [...LIST_TYPES, "deployed"],
       read,
       take: (items) => {
         if (items.some((item) => item.type === "event" && item.event.kind === "flow" && item.event.event.type === "deployed")) {
-          read(new AbortController().signal).catch(sayFailure);
+          refresh();
         }
-        const changed = new Map(statuses);
-        for (const { agent, event } of runEvents(items)) {
-          if (agent.instance === (instance ?? "local")) {
-            const end = event.type === "run_finished" ? (event.error !== undefined ? "failed" : event.completed ? "completed" : "stopped") : undefined;
-            changed.set(agent.nodeId, end ?? (event.type === "waiting_for_outcome" ? "waiting" : "running"));
-          }
-        }
-        setStatuses(changed);
+        setStatuses((old) => applyStatuses(old, runEvents(items), instance ?? "local"));
       },
     },
     [tab, instance],
   );
+  useEffect(() => setGraph(undefined), [instance]);
   const chosen = graph?.nodes.find(({ id }) => id === query["node"]);
   return (
     <>

@@ -1,8 +1,8 @@
 // What needs attention, the agents, the spending of two weeks, and the newest runs.
 
 import { useState } from "preact/hooks";
-import type { AgentState, RunSummary, Stats } from "@redflow/bindings";
-import { api, sayFailure, waitingCount } from "../../app.js";
+import type { AgentState, RunId, RunSummary, Stats } from "@redflow/bindings";
+import { api } from "../../app.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page } from "../../page.js";
 import { Plot } from "../../drawing/plot.js";
@@ -39,7 +39,7 @@ type Spending = Stats | { error: unknown };
 
 interface HomeData {
   newest: readonly RunSummary[];
-  waiting: number;
+  waiting: ReadonlySet<RunId>;
   failed: number;
   agents: readonly Agent[];
   stats: Spending;
@@ -58,23 +58,22 @@ async function readHome(signal: AbortSignal): Promise<HomeData> {
   ]);
   const own = flows.flows.flatMap((tab) => tab.agents.map((state): Agent => ({ state, instance: OWN_INSTANCE, tab: tab.id })));
   const others = instances.instances.flatMap(({ instance, agents }) => agents.map((state): Agent => ({ state, instance, tab: undefined })));
-  waitingCount.value = waiting.runs.length;
-  return { newest: newest.runs, waiting: waiting.runs.length, failed: failed.runs.length, agents: [...own, ...others], stats };
+  return { newest: newest.runs, waiting: new Set(waiting.runs.map(({ runId }) => runId)), failed: failed.runs.length, agents: [...own, ...others], stats };
 }
 
 function Home() {
   const [data, setData] = useState<HomeData | undefined>();
-  const [timer] = useState<{ id: number | undefined }>({ id: undefined });
-  useLive(
+  const { refresh } = useLive(
     {
       types: [...LIST_TYPES, "deployed"],
       read: async (signal) => setData(await readHome(signal)),
       take: (items) => {
-        setData((old) => (old === undefined ? old : { ...old, newest: applyEvents(old.newest, runEvents(items), {}).rows }));
-        timer.id ??= window.setTimeout(() => {
-          timer.id = undefined;
-          readHome(new AbortController().signal).then(setData, sayFailure);
-        }, REFRESH_MS);
+        const events = runEvents(items);
+        setData((old) => (old === undefined ? old : { ...old, newest: applyEvents(old.newest, events, {}).rows }));
+        // Most calls return in a run that did not wait, and change nothing here.
+        if (events.length < items.length || events.some(({ runId, event }) => event.type !== "tool_returned" || data?.waiting.has(runId) === true)) {
+          refresh(REFRESH_MS);
+        }
       },
     },
     [],
@@ -91,7 +90,7 @@ function Home() {
   return (
     <>
       <h1>{t("home")}</h1>
-      <Needs waiting={data.waiting} failed={data.failed} refused={refused} />
+      <Needs waiting={data.waiting.size} failed={data.failed} refused={refused} />
       <div class="halves">
         <section aria-labelledby="home-agents">
           <h2 id="home-agents">{t("home.agents")}</h2>

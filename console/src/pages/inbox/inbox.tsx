@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { RunSummary } from "@redflow/bindings";
-import { api, sayFailure, shade, waitingCount } from "../../app.js";
+import { api, shade } from "../../app.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page } from "../../page.js";
 import { Age, Empty, Reading } from "../../parts/controls.js";
@@ -11,6 +11,7 @@ import { Resolve } from "../../parts/resolve.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { t } from "../../words.js";
+import { changesWaiting, runEvents } from "../runs/list.js";
 
 /** The most runs that are shown. */
 const MAX_RUNS = 50;
@@ -20,25 +21,18 @@ const REFRESH_MS = 1_000;
 function Inbox() {
   const [runs, setRuns] = useState<readonly RunSummary[] | undefined>();
   const [hasMore, setMore] = useState(false);
-  const [timer] = useState<{ id: number | undefined }>({ id: undefined });
-  const read = async (signal?: AbortSignal): Promise<void> => {
-    const page = await api.runs({ status: "waiting", limit: MAX_RUNS }, signal === undefined ? {} : { signal });
-    setRuns(page.runs);
-    setMore(page.next !== undefined);
-    if (page.next === undefined) {
-      waitingCount.value = page.runs.length;
-    }
-  };
-  useLive(
+  const { refresh } = useLive(
     {
-      // A call that returns late ends the wait, so returns count too.
-      types: [...LIST_TYPES, "tool_returned"],
-      read,
-      take: () => {
-        timer.id ??= window.setTimeout(() => {
-          timer.id = undefined;
-          read().catch(sayFailure);
-        }, REFRESH_MS);
+      types: LIST_TYPES,
+      read: async (signal) => {
+        const page = await api.runs({ status: "waiting", limit: MAX_RUNS }, { signal });
+        setRuns(page.runs);
+        setMore(page.next !== undefined);
+      },
+      take: (items) => {
+        if (changesWaiting(runEvents(items), new Set(runs?.map(({ runId }) => runId)))) {
+          refresh(REFRESH_MS);
+        }
       },
     },
     [],
@@ -67,7 +61,7 @@ function Inbox() {
                   <Age at={run.startedAt} />
                 </small>
               </h2>
-              {shade.value ? <p class="muted">{t("shade.hidden")}</p> : <Resolve run={run} onDone={() => void read().catch(sayFailure)} />}
+              {shade.value ? <p class="muted">{t("shade.hidden")}</p> : <Resolve run={run} onDone={() => refresh()} />}
             </li>
           ))}
         </ul>

@@ -24,6 +24,8 @@ import { Steps } from "./steps.js";
 
 /** The most characters of an answer that is being written. */
 const MAX_WRITTEN = 64_000;
+/** The least time between two reads while the run goes on. */
+const REFRESH_MS = 250;
 /** The events that change what the sidecar says of a run. */
 const CHANGES: readonly string[] = ["waiting_for_outcome", "run_finished", "tool_returned"];
 
@@ -72,21 +74,13 @@ function Run({ params, query }: PageProps) {
   const [isSheetOpen, setSheetOpen] = useState(false);
   const [wasAsked, setAsked] = useState(false);
   const fold = useRef<RunTimeline>(emptyTimeline());
-  useEffect(() => {
-    fold.current = emptyTimeline();
-    setDetail(undefined);
-    setSummary(undefined);
-    setWritten(undefined);
-    setAsked(false);
-    setTimeline(fold.current);
-  }, [id]);
 
   const show = (read: RunDetail): void => {
     setDetail(read);
     setSummary(read.summary);
     setTimeline(copyTimeline(applyEvents(fold.current, read.events)));
   };
-  useLive(
+  const { refresh } = useLive(
     {
       runs: [id],
       deltas: true,
@@ -100,7 +94,7 @@ function Run({ params, query }: PageProps) {
         setTimeline(copyTimeline(applyEvents(fold.current, events)));
         setSummary((old) => (old === undefined ? old : events.reduce(applyEvent, old)));
         if (events.some(({ event }) => CHANGES.includes(event.type))) {
-          api.client.run(id).then(show, (error: unknown) => (readFailure.value = error));
+          refresh(REFRESH_MS);
         }
       },
     },

@@ -1,6 +1,6 @@
 // The list of runs as data: its filter in the address, and how pages and events change its rows.
 
-import type { EventsItem, RunEvent, RunId, RunStatus, RunSummary, TreeRun } from "@redflow/bindings";
+import type { EventsItem, RunEvent, RunEventKind, RunId, RunStatus, RunSummary, TreeRun } from "@redflow/bindings";
 import type { RunQuery } from "../../api.js";
 
 /** The most rows that a list holds. */
@@ -36,38 +36,38 @@ export function requestOf({ period, ...query }: RunQuery & { period?: string }, 
   return hours === undefined ? query : { ...query, since: String(now - hours * HOUR_MS) };
 }
 
-/** Whether a filter asks for runs of this status. */
-export function hasStatus({ status }: RunQuery, of: RunStatus): boolean {
-  return status === undefined || status.split(",").includes(of);
-}
-
-/** Whether a run that just began can be in the list. The sidecar knows the rest. */
-export function mayContain({ status, agent, instance, prefix, code }: RunQuery, { agent: by, runId }: RunEvent): boolean {
-  return (
-    code === undefined &&
-    (status === undefined || status.split(",").includes("running")) &&
-    (agent === undefined || agent === by.nodeId) &&
-    (instance === undefined || instance === by.instance) &&
-    (prefix === undefined || runId.startsWith(prefix))
-  );
-}
-
-/**
- * The rows that stay below a new first page: the older ones. Undefined if there are none, or if runs between the page and the rows
- * are in neither, so that the list begins anew.
- */
-export function rowsBelow(rows: readonly RunSummary[], page: readonly RunSummary[]): RunSummary[] | undefined {
-  const [newest, last] = [rows[0], page.at(-1)];
-  if (newest === undefined || last === undefined || isOlder(newest, last)) {
-    return undefined;
+/** The status that an event gives its run; undefined if it gives none. */
+export function statusAfter(event: RunEventKind): RunStatus | undefined {
+  switch (event.type) {
+    case "waiting_for_outcome":
+      return "waiting";
+    // The answer to a call that waited.
+    case "tool_returned":
+    case "run_started":
+      return "running";
+    case "run_finished":
+      return event.error !== undefined ? "failed" : event.completed ? "completed" : "stopped";
+    default:
+      return undefined;
   }
-  const inPage = new Set(page.map(({ runId }) => runId));
-  const older = rows.filter((row) => !inPage.has(row.runId) && isOlder(row, last));
-  return older.length === 0 ? undefined : older.slice(0, MAX_ROWS - page.length);
 }
 
-function isOlder(row: RunSummary, than: RunSummary): boolean {
-  return row.startedAt < than.startedAt || (row.startedAt === than.startedAt && row.runId < than.runId);
+/** What a filter looks at. A part that is not known is left out. */
+type Known = Pick<RunSummary, "runId" | "agent" | "status"> & Partial<Pick<RunSummary, "code" | "startedAt" | "parent">>;
+
+/** Whether a run may belong to the list: nothing that is known of it contradicts the filter. */
+export function mayMatch({ status, agent, instance, code, since, until, prefix, roots }: RunQuery, run: Known): boolean {
+  const { startedAt } = run;
+  return (
+    (status === undefined || status.split(",").includes(run.status)) &&
+    (agent === undefined || agent === run.agent.nodeId) &&
+    (instance === undefined || instance === run.agent.instance) &&
+    (code === undefined || code === run.code) &&
+    (startedAt === undefined || since === undefined || startedAt >= Number(since)) &&
+    (startedAt === undefined || until === undefined || startedAt < Number(until)) &&
+    (prefix === undefined || run.runId.startsWith(prefix)) &&
+    (roots === undefined || run.parent === undefined)
+  );
 }
 
 /** The rows after the next page. */
@@ -81,26 +81,27 @@ export function applyEvent(run: RunSummary, { at, event }: RunEvent): RunSummary
   if (run.endedAt !== undefined) {
     return run;
   }
-  switch (event.type) {
-    case "waiting_for_outcome":
-      return { ...run, status: "waiting" };
-    case "tool_returned":
-    case "model_called":
-      return { ...run, status: "running" };
-    case "run_finished": {
-      const status = event.error !== undefined ? "failed" : event.completed ? "completed" : "stopped";
-      const { waiting: _waiting, questions: _questions, ...rest } = run;
-      return {
-        ...rest,
-        status,
-        endedAt: at,
-        ...(event.error === undefined ? {} : { code: event.error.code }),
-        ...(event.tally === undefined ? {} : { tally: event.tally }),
-      };
-    }
-    default:
+  const status = statusAfter(event) ?? run.status;
+  const { waiting, questions, ...rest } = run;
+  if (event.type === "tool_returned") {
+    // A run waits until each of its questions has an answer.
+    const asked = questions ?? (waiting === undefined ? [] : [waiting]);
+    const left = asked.filter(({ callId }) => callId !== event.callId);
+    if (run.status !== "waiting" || (left.length > 0 && left.length === asked.length)) {
       return run;
+    }
+    return left[0] === undefined ? { ...rest, status } : { ...run, waiting: left[0], questions: left };
   }
+  if (event.type !== "run_finished") {
+    return status === run.status ? run : { ...run, status };
+  }
+  return {
+    ...rest,
+    status,
+    endedAt: at,
+    ...(event.error === undefined ? {} : { code: event.error.code }),
+    ...(event.tally === undefined ? {} : { tally: event.tally }),
+  };
 }
 
 /** The descendants of a run that the list shows, and how to get more of them. */
@@ -131,38 +132,42 @@ export function runEvents(items: readonly EventsItem[]): RunEvent[] {
   return items.flatMap((item) => (item.type === "event" && item.event.kind === "run" ? [item.event.event] : []));
 }
 
-/** The rows after events, and the runs that began and may belong to the list. */
-export function applyEvents(rows: readonly RunSummary[], events: readonly RunEvent[], filter: RunQuery) {
-  const known = new Map(rows.map((row, index) => [row.runId, index]));
-  const begun = new Set<string>();
-  let next: RunSummary[] | undefined;
-  for (const event of events) {
-    const index = known.get(event.runId);
-    if (index === undefined) {
-      const isNew = event.event.type === "run_started" ? mayContain(filter, event) : mayJoin(filter, event);
-      if (isNew) {
-        begun.add(event.runId);
-      }
-      continue;
-    }
-    const row = (next ?? rows)[index];
-    if (row !== undefined) {
-      const changed = applyEvent(row, event);
-      if (changed !== row) {
-        next ??= [...rows];
-        next[index] = changed;
-      }
-    }
-  }
-  return { rows: next ?? rows, begun: [...begun] };
+/** Whether events change which runs wait for a person, given those that do. */
+export function changesWaiting(events: readonly RunEvent[], waiting: ReadonlySet<RunId>): boolean {
+  return events.some(({ runId, event }) => event.type === "waiting_for_outcome" || (event.type !== "run_started" && waiting.has(runId)));
 }
 
-/** Whether a run that is not in the list may belong to it after this event, because the filter asks for its new status. */
-function mayJoin({ status }: RunQuery, { event }: RunEvent): boolean {
-  const names = status?.split(",") ?? [];
-  if (event.type === "waiting_for_outcome") {
-    return names.includes("waiting") && !names.includes("running");
+/** The rows after events, and whether the sidecar has other ones: a run may belong to the list now, or no longer does. */
+export function applyEvents(rows: readonly RunSummary[], events: readonly RunEvent[], filter: RunQuery) {
+  const known = new Map(rows.map((row, index) => [row.runId, index]));
+  let next: RunSummary[] | undefined;
+  let isOutdated = false;
+  for (const event of events) {
+    const index = known.get(event.runId);
+    const row = index === undefined ? undefined : (next ?? rows)[index];
+    if (index === undefined || row === undefined) {
+      isOutdated ||= mayJoin(filter, event);
+      continue;
+    }
+    const changed = applyEvent(row, event);
+    if (changed !== row) {
+      next ??= [...rows];
+      next[index] = changed;
+      isOutdated ||= !mayMatch(filter, changed);
+    }
   }
-  const end = event.type !== "run_finished" ? undefined : event.error !== undefined ? "failed" : event.completed ? "completed" : "stopped";
-  return end !== undefined && names.includes(end) && !names.includes("running");
+  return { rows: next ?? rows, isOutdated };
+}
+
+/** Whether a run that the list does not have may belong to it after this event. */
+function mayJoin(filter: RunQuery, { runId, agent, at, event }: RunEvent): boolean {
+  const status = statusAfter(event);
+  // In a list of every status only a run that begins is new.
+  const isNews = event.type === "run_started" || filter.status !== undefined || filter.code !== undefined;
+  if (status === undefined || !isNews) {
+    return false;
+  }
+  const code = event.type === "run_finished" ? event.error?.code : undefined;
+  const run = { runId, agent, status, ...(code === undefined ? {} : { code }), ...(event.type === "run_started" ? { startedAt: at } : {}) };
+  return mayMatch(filter, run);
 }

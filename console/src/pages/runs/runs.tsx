@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunEvent, RunId, RunSummary } from "@redflow/bindings";
-import { api, now, sayFailure } from "../../app.js";
+import { api, now } from "../../app.js";
 import { addKeys } from "../../keys.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page, PageProps } from "../../page.js";
@@ -15,13 +15,16 @@ import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
 import { CancelAll } from "./cancel-all.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, hasStatus, keyOfLine, linesOf, requestOf, rowsBelow, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
 
 /** The rows of one request. */
 const PAGE_ROWS = 100;
 /** The least time between two reads of the first page while runs begin. */
 const REFRESH_MS = 1_000;
+/** The most new runs that are counted while the reader is not at the top. */
+const MAX_FRESH = 200;
+
 /** On narrower pages the fields of the filter are folded at first. */
 const NARROW_PX = 800;
 
@@ -33,113 +36,110 @@ const QUICK: readonly { key: string; name: string; status: string }[] = [
   { key: "4", name: "failed", status: "failed" },
 ];
 
+/** The rows that were read, and how to get more. */
+interface List {
+  rows: readonly RunSummary[];
+  next: RunId | undefined;
+  searchedTo: number | undefined;
+}
+
 function Runs({ query }: PageProps) {
   const filter = filterOf(query);
   const key = JSON.stringify(filter);
-  const [rows, setRows] = useState<readonly RunSummary[] | undefined>();
-  const [next, setNext] = useState<RunId | undefined>();
-  const [searchedTo, setSearchedTo] = useState<number | undefined>();
-  const [fresh, setFresh] = useState<ReadonlySet<string>>(new Set());
+  const [list, setList] = useState<List | undefined>();
+  const [fresh, setFresh] = useState(0);
   const [opened, setOpened] = useState<ReadonlyMap<RunId, Opened>>(new Map());
   const [isCancelling, setCancelling] = useState(false);
   const [isAtRest, setAtRest] = useState(true);
   const [turn, setTurn] = useState(0);
-  const atRest = useRef(isAtRest);
-  atRest.current = isAtRest;
-  const isReading = useRef(false);
-  const shown = useRef(rows);
-  shown.current = rows;
-
-  const readFirst = async (signal?: AbortSignal): Promise<void> => {
-    const page = await api.runs({ ...requestOf(filter, Date.now()), limit: PAGE_ROWS }, signal === undefined ? {} : { signal });
-    const older = page.next === undefined ? undefined : rowsBelow(shown.current ?? [], page.runs);
-    setRows([...page.runs, ...(older ?? [])]);
-    if (older === undefined) {
-      setNext(page.next);
-      setSearchedTo(page.searchedTo);
-    }
-    setFresh(new Set());
-  };
-  const showFresh = async (): Promise<void> => {
-    await readFirst();
-    setTurn((old) => old + 1);
-  };
-
-  const timer = useRef<number | undefined>(undefined);
-  const refreshSoon = (): void => {
-    timer.current ??= window.setTimeout(() => {
-      timer.current = undefined;
-      if (atRest.current) {
-        readFirst().catch(sayFailure);
-      }
-    }, REFRESH_MS);
+  const atRest = useRef(true);
+  /** Whether rows may have come or gone since the list was read at rest. */
+  const isDue = useRef(false);
+  const latest = useRef(list);
+  const show = (changed: List | undefined): void => {
+    latest.current = changed;
+    setList(changed);
   };
 
   useEffect(() => {
-    setRows(undefined);
+    show(undefined);
     setOpened(new Map());
-    setFresh(new Set());
-    return () => {
-      window.clearTimeout(timer.current);
-      timer.current = undefined;
-    };
+    setFresh(0);
   }, [key]);
 
-  useLive(
+  const { refresh, load } = useLive(
     {
       types: LIST_TYPES,
-      read: readFirst,
+      read: async (signal, hasMissed) => {
+        const known = latest.current?.rows ?? [];
+        const request = requestOf(filter, Date.now());
+        if (hasMissed || atRest.current || known.length === 0) {
+          // The reader is at the top. Older rows are read again when they come into sight.
+          const page = await api.runs({ ...request, limit: PAGE_ROWS }, { signal });
+          show({ rows: page.runs, next: page.next, searchedTo: page.searchedTo });
+          setOpened((old) => (hasMissed ? new Map() : old));
+          setFresh(0);
+          isDue.current = false;
+        } else {
+          const ids = new Set(known.map(({ runId }) => runId));
+          const page = await api.runs({ ...request, limit: MAX_FRESH }, { signal });
+          setFresh(page.runs.filter(({ runId }) => !ids.has(runId)).length);
+        }
+      },
       take: (items) => {
         const events = runEvents(items);
-        const changed = applyEvents(shown.current ?? [], events, filter);
-        setRows(changed.rows);
-        setOpened((old) => applyToOpened(old, events));
-        if (changed.begun.length > 0) {
-          setFresh((old) => new Set([...old, ...changed.begun]));
+        const { current } = latest;
+        if (current === undefined) {
+          return;
         }
-        if (atRest.current && (changed.begun.length > 0 || changed.rows.some((row) => !hasStatus(filter, row.status)))) {
-          refreshSoon();
+        const { rows, isOutdated } = applyEvents(current.rows, events, requestOf(filter, Date.now()));
+        show({ ...current, rows });
+        setOpened((old) => applyToOpened(old, events));
+        if (isOutdated) {
+          isDue.current = true;
+          refresh(REFRESH_MS);
         }
       },
     },
     [key],
   );
 
-  const readNext = async (): Promise<void> => {
-    if (next === undefined || isReading.current || (rows?.length ?? 0) >= MAX_ROWS) {
-      return;
-    }
-    isReading.current = true;
-    try {
-      const page = await api.runs({ ...requestOf(filter, Date.now()), limit: PAGE_ROWS, before: next });
-      setRows((old) => appendPage(old ?? [], page.runs));
-      setNext(page.next);
-      setSearchedTo(page.searchedTo);
-    } catch (error) {
-      sayFailure(error);
-    } finally {
-      isReading.current = false;
-    }
-  };
+  const readNext = (): Promise<void> =>
+    load(async (signal) => {
+      const { current } = latest;
+      if (current?.next === undefined || current.rows.length >= MAX_ROWS) {
+        return;
+      }
+      const { runs, next, searchedTo } = await api.runs({ ...requestOf(filter, Date.now()), limit: PAGE_ROWS, before: current.next }, { signal });
+      show({ rows: appendPage(current.rows, runs), next, searchedTo });
+    });
 
-  const readChildren = async (id: RunId, after?: RunId): Promise<void> => {
-    try {
-      const { runs, next: more } = await api.tree(id, after);
-      setOpened((old) => new Map(old).set(id, { runs: [...(after === undefined ? [] : (old.get(id)?.runs ?? [])), ...runs], next: more }));
-    } catch (error) {
-      sayFailure(error);
-    }
-  };
+  const readChildren = (id: RunId, after?: RunId): Promise<void> =>
+    load(async (signal) => {
+      const { runs, next } = await api.tree(id, after, { signal });
+      setOpened((old) => new Map(old).set(id, { runs: [...(after === undefined ? [] : (old.get(id)?.runs ?? [])), ...runs], next }));
+    });
   const toggleChildren = (id: RunId): void => {
     if (opened.has(id)) {
-      setOpened(new Map([...opened].filter(([other]) => other !== id)));
+      setOpened((old) => new Map([...old].filter(([other]) => other !== id)));
     } else {
       void readChildren(id);
     }
   };
 
+  /** Rows come by themselves only while the reader is at the top and points at none. */
+  const rest = (isResting: boolean): void => {
+    atRest.current = isResting;
+    setAtRest(isResting);
+    if (isResting && isDue.current) {
+      isDue.current = false;
+      refresh();
+    }
+  };
+
   useEffect(() => addKeys(Object.fromEntries(QUICK.map(({ key: pressed, status }) => [pressed, () => replaceQuery({ ...query, status })]))), [query]);
 
+  const { rows, searchedTo } = list ?? {};
   const lines = linesOf(rows ?? [], opened);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
   return (
@@ -151,9 +151,16 @@ function Runs({ query }: PageProps) {
         </Act>
       </div>
       <Filters query={query} />
-      {fresh.size > 0 && !isAtRest ? (
-        <button type="button" class="fresh" onClick={() => void showFresh().catch(sayFailure)}>
-          {t("runs.fresh", { n: fresh.size })}
+      {fresh > 0 && !isAtRest ? (
+        <button
+          type="button"
+          class="fresh"
+          onClick={() => {
+            setTurn((old) => old + 1);
+            rest(true);
+          }}
+        >
+          {t("runs.fresh", { n: fresh < MAX_FRESH ? fresh : `${MAX_FRESH}+` })}
         </button>
       ) : null}
       {rows === undefined ? (
@@ -171,12 +178,7 @@ function Runs({ query }: PageProps) {
           keyOf={keyOfLine}
           turn={turn}
           onEnd={() => (searchedTo === undefined ? void readNext() : undefined)}
-          onRest={(rest) => {
-            setAtRest(rest);
-            if (rest && fresh.size > 0) {
-              refreshSoon();
-            }
-          }}
+          onRest={rest}
         />
       )}
       <p class="muted" role="status">
