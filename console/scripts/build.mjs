@@ -1,23 +1,37 @@
 // Builds the console into an empty dist/. The same sources give the same bytes. Names have no hashes, because the sidecar
 // serves the files below a digest of all of them.
 
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 
 /** The most bytes of all files together, after gzip. */
 const MAX_GZIP_BYTES = 130_000;
 
 const folder = fileURLToPath(new URL("..", import.meta.url));
 const source = join(folder, "src");
-const dist = process.argv[2] ?? join(folder, "dist");
+const result = process.argv[2] ?? join(folder, "dist");
+// The result appears whole: what an interrupted build leaves does not count as a build.
+const dist = `${result}.part`;
 
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 
-// Neither names nor lines are shortened: a stack trace of a user can be read.
+const jsx = { jsx: "automatic", jsxImportSource: "preact" };
+
+// Comments are removed, and names in libraries are shortened. Our own names and lines stay: a stack trace of a user can be read.
+const scripts = {
+  name: "scripts",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.(m?js|tsx?)$/ }, async ({ path }) => {
+      const options = path.includes("node_modules") ? { minify: true } : { minifyWhitespace: true };
+      const { code } = await transform(readFileSync(path, "utf8"), { loader: path.endsWith("x") ? "tsx" : "ts", ...jsx, ...options });
+      return { contents: code };
+    }),
+};
+
 await build({
   absWorkingDir: folder,
   entryPoints: [join(source, "main.tsx")],
@@ -25,8 +39,7 @@ await build({
   bundle: true,
   format: "esm",
   target: "es2022",
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  plugins: [scripts],
   legalComments: "none",
   charset: "utf8",
   logLevel: "warning",
@@ -56,4 +69,7 @@ console.log(`console: ${total} bytes after gzip, at most ${MAX_GZIP_BYTES}`);
 if (total > MAX_GZIP_BYTES) {
   console.error("console: too large. Remove a dependency or load less.");
   process.exitCode = 1;
+} else {
+  rmSync(result, { recursive: true, force: true });
+  renameSync(dist, result);
 }
