@@ -11,9 +11,8 @@ import { Problem } from "../../parts/problem.js";
 import { Name, Quote, Words, showName, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
-import { dayOf } from "../usage/sums.js";
+import { DAY_MS, dayOf } from "../usage/sums.js";
 
-const DAY_MS = 86_400_000;
 /** The least time between two reads while tools are called. */
 const REFRESH_MS = 1_000;
 /** The days of the counts. */
