@@ -71,9 +71,9 @@ export function formatShort(value: number): string {
   return format(value, { notation: "compact", maximumFractionDigits: 1 });
 }
 
-/** A cost with all its digits. Sums are kept in millionths. */
+/** A cost with all its digits. Sums are kept in billionths. */
 export function formatExactCost(value: number): string {
-  return format(value, { maximumFractionDigits: 6 });
+  return format(value, { maximumFractionDigits: 9 });
 }
 
 /** A share from 0 to 1. */

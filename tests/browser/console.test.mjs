@@ -9,6 +9,7 @@ import * as keyboard from "./console/keyboard.mjs";
 import { startLarge } from "./console/large.mjs";
 import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
+import * as privacy from "./console/privacy.mjs";
 import * as runs from "./console/runs.mjs";
 import * as scopes from "./console/scopes.mjs";
 import * as sessions from "./console/sessions.mjs";
@@ -22,7 +23,8 @@ const SCENARIOS = {
   "one key filters a list; what is filtered is cancelled together": lists.quickFilters,
   "a call with an unknown outcome is resolved in the inbox": runs.inbox,
   "a page survives a killed sidecar": runs.restart,
-  "untrusted texts stay text": look.hostile,
+  "words stay folded until someone asks": privacy.folded,
+  "one key hides all words on every page": privacy.shade,
   "every page without barriers": look.barriers,
   "Tab reaches every control, and its focus is seen": walk.everyControl,
   "controls of a narrow page are large enough to touch": walk.narrowTargets,
@@ -56,6 +58,8 @@ const LARGE_SCENARIOS = {
   "a flow with too many nodes is a list": bounds.flows,
   "tables and files of usage have the sums of the sidecar": bounds.sums,
   "the first page says what it leaves out": bounds.home,
+  "untrusted texts stay text": look.hostile,
+  "a report has no words and no secrets": privacy.report,
 };
 
 let [browser, console, large] = [];

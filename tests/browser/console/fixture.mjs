@@ -1,6 +1,6 @@
 // The shared fixture of the console's tests: a sidecar with a flow and some runs, and a browser that is signed in.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -85,6 +85,11 @@ export async function startConsole(flowOf = nodes) {
     data,
     /** The whole journal of a run. */
     journal: async (run) => (await fetch(`${url()}/api/runs/${run}/journal`, { headers: { authorization: `Bearer ${token}` } })).text(),
+    /** What `redflow replay` prints for a run, and its exit code. */
+    replay: (run) => {
+      const { status, stdout, stderr } = spawnSync(binary(), ["replay", run, "--data", data], { env: environment(), encoding: "utf8" });
+      return { status, text: `${stdout}${stderr}` };
+    },
     /** A new token with these scopes. */
     tokenWith: async (name, ...scopes) => (await request("POST", "/api/tokens", { name, scopes })).json.token,
     /** The path of a link that signs a browser in. */

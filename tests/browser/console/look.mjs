@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { HOSTILE } from "./large-flow.mjs";
 import { findBarriers, openPage } from "./page.mjs";
 
 const PICTURES = fileURLToPath(new URL("../dist/console/", import.meta.url));
@@ -38,17 +39,60 @@ export async function barriers(t, browser, console) {
   assert.deepEqual(found, []);
 }
 
+/** Hostile texts of a person, a model and a tool, hostile names and descriptions in the flow, and hostile errors. */
 export async function hostile(t, browser, console) {
-  const text = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u202Egpj.exe javascript:alert(1)';
-  const run = await console.ask("sums", text);
-  const { page, main, check } = await openPage(t, browser, console, { path: `#/runs/${run}` });
-  await main.getByRole("treeitem").nth(2).click();
+  const [run, failed] = [await console.ask("hostile", `Question ${HOSTILE}`), await console.ask("broken", HOSTILE)];
+  const { page, main, go, check } = await openPage(t, browser, console, { path: `#/runs/${run}` });
+  const checkPage = async (place) => {
+    assert.equal(await page.evaluate(() => window.hacked), undefined, place);
+    const found = await page.evaluate(() => document.querySelectorAll('img, body script, a[href^="javascript"], [onerror]').length);
+    assert.equal(found, 0, place);
+    // A mark that turns the direction of text is shown as its number.
+    const loose = await page.evaluate(() => {
+      const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      const texts = [];
+      while (walker.nextNode()) {
+        const { parentElement: parent, data } = walker.currentNode;
+        if (data.includes("\u202E")) {
+          texts.push(`${parent.tagName} ${data}`);
+        }
+      }
+      return texts;
+    });
+    assert.deepEqual(loose, [], place);
+  };
+  const contains = (text) => main.getByText(text).filter({ visible: true }).first().waitFor();
+  // The name of the agent, the question, the answer of the model, the tool's input and its error.
+  await main.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
+  await go(`#/runs/${run}?step=1`);
   await main.getByRole("button", { name: "Show what was said" }).click();
-  await main.getByText("onerror=").first().waitFor();
-  assert.equal(await page.evaluate(() => window.hacked), undefined);
-  assert.doesNotMatch(await page.evaluate(() => document.documentElement.outerHTML), /\u202E/);
-  assert.equal(await main.locator("img").count(), 0);
-  assert.equal(await main.locator('a[href^="javascript"]').count(), 0);
+  await contains("Question <img src=x onerror=");
+  await main.getByRole("region", { name: "Input of the tool" }).getByText("onerror=").waitFor();
+  await main.getByRole("region", { name: "Answer of the model" }).getByText("onerror=").waitFor();
+  await main.getByRole("article", { name: "Call of calculator" }).getByRole("region", { name: "Why the call failed" }).waitFor();
+  await checkPage("steps");
+  for (const tab of ["Result", "Journal", "Plan"]) {
+    await main.getByRole("tab", { name: tab }).click();
+    await page.evaluate(() => document.querySelectorAll("main details").forEach((box) => (box.open = true)));
+    await contains("onerror=");
+    await checkPage(tab);
+  }
+  // A refused answer.
+  await go(`#/runs/${failed}?tab=result`);
+  await main.getByText(failed).first().waitFor();
+  await main.getByRole("button", { name: "Show what was said" }).click();
+  await contains("Refused <img");
+  await checkPage("a failed run");
+  // Lists, labels of the flow and its nodes, and descriptions of tools.
+  for (const [place, text] of [["#/", "<img"], ["#/runs?agent=hostile", "<img"], ["#/tools", "onerror="], ["#/usage", "<img"]]) {
+    await go(place);
+    await contains(text);
+    await checkPage(place);
+  }
+  await go("#/flow/desk?node=post");
+  await main.locator("svg text", { hasText: "<img" }).first().waitFor();
+  assert.match(await main.getByLabel("Tab").locator("option").first().textContent(), /Desk <img .*⟨202E⟩/);
+  await checkPage("#/flow");
   check();
 }
 
