@@ -39,8 +39,8 @@ export class WaitingCount {
 
   /** Counts anew soon if the events change the number. */
   take(items: readonly EventsItem[]): void {
-    if (changesWaiting(runEvents(items), this.#waiting)) {
-      this.#timer ??= window.setTimeout(() => {
+    if (this.#timer === undefined && changesWaiting(runEvents(items), this.#waiting)) {
+      this.#timer = window.setTimeout(() => {
         this.#timer = undefined;
         void this.read();
       }, REFRESH_MS);

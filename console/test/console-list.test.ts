@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import type { EventsItem, RunEvent, RunEventKind, RunSummary } from "@redflow/bindings";
 import type { RunQuery } from "../src/api.js";
-import { MAX_ROWS, appendPage, applyEvent, applyEvents, changesWaiting, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "../src/pages/runs/list.js";
+import { MAX_ROWS, appendPage, applyEvent, applyEvents, changesWaiting, filterOf, keyOfLine, linesOf, mergeFirstPage, requestOf, runEvents } from "../src/pages/runs/list.js";
 
 const run = (id: number, more: Partial<RunSummary> = {}): RunSummary => ({
   runId: `r${String(id).padStart(6, "0")}`,
@@ -108,4 +108,13 @@ test("takes only events of runs", () => {
     { type: "caught_up", cursor: "3" },
   ] as EventsItem[];
   assert.equal(runEvents(items).length, 1);
+});
+
+test("a new first page of descendants keeps those of later pages", () => {
+  const opened = (ids: number[], next?: number) => ({ runs: ids.map((id) => ({ run: run(id), depth: 1 })), next: next === undefined ? undefined : run(next).runId });
+  const ids = (of: { runs: readonly { run: RunSummary }[] }): number[] => of.runs.map(({ run: { startedAt } }) => startedAt);
+  const merged = mergeFirstPage(opened([1, 2, 3, 4], 4), opened([1, 9, 2], 2));
+  assert.deepEqual([ids(merged), merged.next], [[1, 9, 2, 3, 4], run(4).runId]);
+  assert.deepEqual(ids(mergeFirstPage(opened([1, 2, 3], 3), opened([1, 2]))), [1, 2]);
+  assert.equal(mergeFirstPage(opened([]), opened([1, 2], 2)).next, run(2).runId);
 });

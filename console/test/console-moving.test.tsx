@@ -137,6 +137,37 @@ test("a filtered list gains and loses rows", async (t) => {
   await until("a row joins", () => statuses(root).length === 1);
 });
 
+test("a child run that ends is drawn so while its parent goes on, and has a link", async (t) => {
+  const child = running(OTHER, "Child", { parent: RUN });
+  sidecar({
+    [`GET /api/runs/${RUN}`]: { summary: running(RUN, "Parent", { children: 1 }), events: events(STEPS.slice(0, 2)), calls: [], result: null },
+    [`GET /api/runs/${RUN}/tree`]: { runs: [{ run: child, depth: 1 }] },
+    [`GET /api/runs/${RUN}/iterations/1`]: { iteration: 1, prompt: { text: "" }, calls: [] },
+  });
+  const root = await open(t, `#/runs/${RUN}`);
+  await until("the child", () => text(root).includes("Run of Child: running"));
+  assert.equal(root.querySelector('[role="treeitem"] a')?.getAttribute("href"), `#/runs/${OTHER}`);
+  await until("its events are followed", () => FakeSocket.all.some(({ isClosed, sent }) => !isClosed && JSON.stringify(sent[0]?.["runs"]) === JSON.stringify([RUN, OTHER])));
+  await until("the page is read for them", () => reads(`/api/runs/${RUN}`) === 2);
+  send(OTHER, finished);
+  await until("the child has ended", () => text(root).includes("Run of Child: answered"));
+  assert.ok(root.querySelector(".facts .status-running"), "the parent goes on");
+  assert.equal(reads(`/api/runs/${RUN}`), 2);
+});
+
+test("the children of a row follow their events", async (t) => {
+  sidecar({
+    "GET /api/runs": { runs: [running(RUN, "Parent", { children: 1 })] },
+    [`GET /api/runs/${RUN}/tree`]: { runs: [{ run: running(OTHER, "Child", { parent: RUN }), depth: 1 }] },
+  });
+  const root = await open(t, "#/runs");
+  await until("the row", () => statuses(root).length === 1);
+  root.querySelector<HTMLElement>(".rows-body button[aria-expanded]")?.click();
+  await until("the child", () => statuses(root).length === 2);
+  send(OTHER, finished);
+  await until("it has ended", () => root.querySelectorAll(".rows-body .status-completed").length === 1);
+});
+
 test("the menu counts the runs that wait, on every page", async (t) => {
   const answers: Record<string, unknown> = { "GET /api/runs": { runs: [] } };
   sidecar(answers);

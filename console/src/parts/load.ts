@@ -47,9 +47,8 @@ export function useLive(options: Interest, keys: readonly unknown[]): LivePage {
   latest.current = options;
   const followed = useRef<Interest | undefined>(undefined);
   useEffect(() => {
-    const { read: _read, take: _take, ...events } = options;
     const interest: Interest = {
-      ...events,
+      ...options,
       read: async (signal, hasMissed) => {
         await latest.current.read(signal, hasMissed);
         if (!signal.aborted) {

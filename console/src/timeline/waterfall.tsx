@@ -44,6 +44,8 @@ export interface WideLayout {
   onChoose: (selection: Selection) => void;
   /** Opens a run that this run has started. */
   onOpenRun?: (run: RunSummary) => void;
+  /** The address of such a run, for a link. */
+  addressOf?: (run: RunSummary) => string;
 }
 
 export interface WaterfallProps {
@@ -284,7 +286,7 @@ function TreeRow({ row, id, clock, scale, layout, toggle, since, isChosen, place
       onDblClick={() => row.is === "child" && layout.onOpenRun?.(row.run)}
     >
       <span class="redflow-row-text" style={{ paddingInlineStart: `${Math.min(row.level, MAX_INDENT) * INDENT_PX}px` }}>
-        <RowSentence row={row} />
+        <RowSentence row={row} addressOf={layout.addressOf} />
       </span>
       <RowBar bar={row.bar} scale={scale} />
       <span class="redflow-row-numbers">
@@ -295,7 +297,7 @@ function TreeRow({ row, id, clock, scale, layout, toggle, since, isChosen, place
   );
 }
 
-function RowSentence({ row }: { row: Row }): VNode {
+function RowSentence({ row, addressOf }: { row: Row; addressOf: WideLayout["addressOf"] }): VNode {
   const { words } = useEnvironment();
   switch (row.is) {
     case "run":
@@ -313,7 +315,10 @@ function RowSentence({ row }: { row: Row }): VNode {
     case "remark":
       return <RemarkSentence remark={row.remark} />;
     case "child": {
-      const values = { name: <Foreign as="span" text={row.run.name} />, status: words(`timeline.status.${row.run.status}`) };
+      const name = <Foreign as="span" text={row.run.name} />;
+      // The tree has one stop for Tab; there Enter opens the run.
+      const link = addressOf === undefined ? name : <a href={addressOf(row.run)} tabIndex={-1}>{name}</a>;
+      const values = { name: link, status: words(`timeline.status.${row.run.status}`) };
       return <Sentence of="timeline.childRun" values={values} />;
     }
   }

@@ -1,7 +1,7 @@
 // One run: what happened, why, what it cost, and the proof.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { EventsItem, RunDetail, RunSummary, RunTimeline } from "@redflow/bindings";
+import type { EventsItem, RunDetail, RunId, RunSummary, RunTimeline } from "@redflow/bindings";
 import { applyEvents, emptyTimeline, endOfText } from "@redflow/bindings";
 import { api, readFailure, shade } from "../../app.js";
 import { addKeys } from "../../keys.js";
@@ -12,7 +12,8 @@ import { Coded, Problem } from "../../parts/problem.js";
 import { Name, Unfold } from "../../parts/text.js";
 import { replaceQuery } from "../../router.js";
 import { t } from "../../words.js";
-import { applyEvent, runEvents } from "../runs/list.js";
+import { applyEvent, applyToOpened, mergeFirstPage, runEvents } from "../runs/list.js";
+import type { Opened } from "../runs/list.js";
 import { Actions } from "./actions.js";
 import { Head } from "./head.js";
 import { Journal } from "./journal.js";
@@ -26,8 +27,10 @@ import { Steps } from "./steps.js";
 const MAX_WRITTEN = 64_000;
 /** The least time between two reads while the run goes on. */
 const REFRESH_MS = 250;
-/** The events that change what the sidecar says of a run. */
-const CHANGES: readonly string[] = ["waiting_for_outcome", "run_finished", "tool_returned"];
+/** The events that change what the sidecar says of a run. A call of a tool may start a run. */
+const CHANGES: readonly string[] = ["tool_called", "waiting_for_outcome", "run_finished", "tool_returned"];
+/** The most child runs whose events are followed. */
+const MAX_FOLLOWED = 200;
 
 const TABS = ["steps", "result", "journal", "plan"] as const;
 type Tab = (typeof TABS)[number];
@@ -73,33 +76,53 @@ function Run({ params, query }: PageProps) {
   const [timeline, setTimeline] = useState<RunTimeline>(emptyTimeline());
   const [isSheetOpen, setSheetOpen] = useState(false);
   const [wasAsked, setAsked] = useState(false);
+  const [children, setChildren] = useState<Opened>({ runs: [], next: undefined });
   const fold = useRef<RunTimeline>(emptyTimeline());
+  // Child runs that were open when they were read. They stay, so that the connection does.
+  const open = useRef<RunId[]>([]);
+  const begun = children.runs.filter(({ run }) => run.endedAt === undefined && !open.current.includes(run.runId)).map(({ run }) => run.runId);
+  open.current = begun.length === 0 ? open.current : [...open.current, ...begun].slice(0, MAX_FOLLOWED);
+  const followed = open.current;
 
   const show = (read: RunDetail): void => {
     setDetail(read);
     setSummary(read.summary);
     setTimeline(copyTimeline(applyEvents(fold.current, read.events)));
   };
-  const { refresh } = useLive(
+  const { refresh, load } = useLive(
     {
-      runs: [id],
+      runs: [id, ...followed],
       deltas: true,
-      read: async (signal) => show(await api.client.run(id, { signal })),
+      read: async (signal) => {
+        const read = await api.client.run(id, { signal });
+        show(read);
+        if ((read.summary.children ?? 0) > 0) {
+          const { runs, next } = await api.tree(id, undefined, { signal });
+          setChildren((old) => mergeFirstPage(old, { runs, next }));
+        }
+      },
       take: (items) => {
         const events = runEvents(items);
-        setWritten((old) => addDeltas(old, items));
-        if (events.length === 0) {
+        const own = events.filter(({ runId }) => runId === id);
+        setWritten((old) => addDeltas(old, items.filter((item) => item.type === "delta" && item.delta.runId === id)));
+        setChildren((old) => applyToOpened(old, events));
+        if (own.length === 0) {
           return;
         }
-        setTimeline(copyTimeline(applyEvents(fold.current, events)));
-        setSummary((old) => (old === undefined ? old : events.reduce(applyEvent, old)));
-        if (events.some(({ event }) => CHANGES.includes(event.type))) {
+        setTimeline(copyTimeline(applyEvents(fold.current, own)));
+        setSummary((old) => (old === undefined ? old : own.reduce(applyEvent, old)));
+        if (own.some(({ event }) => CHANGES.includes(event.type))) {
           refresh(REFRESH_MS);
         }
       },
     },
-    [id],
+    [id, followed.join(" ")],
   );
+  const readMoreChildren = (): Promise<void> =>
+    load(async (signal) => {
+      const { runs, next } = await api.tree(id, children.next, { signal });
+      setChildren((old) => ({ runs: [...old.runs, ...runs], next }));
+    });
 
   const steps = timeline.steps.map(({ iteration }) => iteration);
   const last = steps.at(-1) ?? 0;
@@ -152,7 +175,7 @@ function Run({ params, query }: PageProps) {
       >
         {tab === "steps" ? (
           <div class="two">
-            <Steps summary={summary} timeline={timeline} written={isUnfolded ? written : undefined} chosen={step} onChoose={choose} onChange={setSummary} />
+            <Steps summary={summary} timeline={timeline} written={isUnfolded ? written : undefined} chosen={step} onChoose={choose} onChange={setSummary} children={children} onMoreChildren={() => void readMoreChildren()} />
             {last === 0 ? null : (
               <Step
                 key={`${id} ${step}`}

@@ -1,15 +1,16 @@
 // The steps of a run: the shared timeline as a waterfall, the questions of a run that waits, and its confidence.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunId, RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
+import type { RunSummary, RunTimeline } from "@redflow/bindings";
 import { confidences } from "@redflow/bindings";
-import { api, sayFailure, shade } from "../../app.js";
+import { shade } from "../../app.js";
 import { environment } from "../../parts/environment.js";
 import { Resolve } from "../../parts/resolve.js";
-import { go } from "../../router.js";
+import { formatPlace, go } from "../../router.js";
 import { ConfidenceChart, EnvironmentProvider, Timeline } from "../../timeline/index.js";
 import type { Selection } from "../../timeline/index.js";
 import { t } from "../../words.js";
+import type { Opened } from "../runs/list.js";
 import type { WrittenText } from "./run.js";
 
 interface StepsProps {
@@ -19,27 +20,14 @@ interface StepsProps {
   chosen: number;
   onChoose: (iteration: number) => void;
   onChange: (summary: RunSummary) => void;
+  children: Opened;
+  /** Reads the child runs after those that are shown. */
+  onMoreChildren: () => void;
 }
 
-export function Steps({ summary, timeline, written, chosen, onChoose, onChange }: StepsProps) {
+export function Steps({ summary, timeline, written, chosen, onChoose, onChange, children, onMoreChildren }: StepsProps) {
   const [selection, setSelection] = useState<Selection>(chosen === 0 ? { is: "run" } : { is: "iteration", iteration: chosen });
-  const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
-  const [nextChild, setNextChild] = useState<RunId | undefined>();
-  const { runId, children = 0, status } = summary;
-  const readChildren = async (after?: RunId): Promise<void> => {
-    try {
-      const { runs, next } = await api.tree(runId, after);
-      setChildRuns((old) => [...(after === undefined ? [] : old), ...runs]);
-      setNextChild(next);
-    } catch (error) {
-      sayFailure(error);
-    }
-  };
-  useEffect(() => {
-    if (children > 0) {
-      void readChildren();
-    }
-  }, [runId, children, status]);
+  const { status } = summary;
   const before = useRef(chosen);
   useEffect(() => {
     // The keys and the address choose iterations too.
@@ -65,16 +53,17 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange }
         live={live}
         layout={{
           mode: "wide",
-          childRuns,
+          childRuns: children.runs,
           chosen: selection,
           onChoose: choose,
           onOpenRun: (run) => go(["runs", run.runId]),
+          addressOf: (run) => formatPlace(["runs", run.runId]),
         }}
       />
-      {nextChild === undefined ? null : (
+      {children.next === undefined ? null : (
         <p>
-          {t("run.children.shown", { n: childRuns.length })}{" "}
-          <button type="button" onClick={() => void readChildren(nextChild)}>
+          {t("run.children.shown", { n: children.runs.length })}{" "}
+          <button type="button" onClick={onMoreChildren}>
             {t("runs.children.more")}
           </button>
         </p>

@@ -111,6 +111,21 @@ export interface Opened {
   next: RunId | undefined;
 }
 
+/** The descendants of a run after a new first page. Those of later pages stay. */
+export function mergeFirstPage(old: Opened, page: Opened): Opened {
+  if (page.next === undefined || old.runs.length <= page.runs.length) {
+    return page;
+  }
+  const inPage = new Set(page.runs.map(({ run }) => run.runId));
+  return { runs: [...page.runs, ...old.runs.filter(({ run }) => !inPage.has(run.runId))], next: old.next };
+}
+
+/** The descendants of a run, after events. */
+export function applyToOpened({ runs, next }: Opened, events: readonly RunEvent[]): Opened {
+  const change = (run: RunSummary): RunSummary => events.filter(({ runId }) => runId === run.runId).reduce(applyEvent, run);
+  return { runs: runs.map((child) => ({ ...child, run: change(child.run) })), next };
+}
+
 /** A run of the list, or the place after the descendants that were read. */
 export type Line = { run: RunSummary; depth: number } | { moreOf: RunId; next: RunId };
 

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunEvent, RunId, RunSummary } from "@redflow/bindings";
+import type { RunId, RunSummary } from "@redflow/bindings";
 import { api, now } from "../../app.js";
 import { addKeys } from "../../keys.js";
 import { LIST_TYPES } from "../../live.js";
@@ -15,7 +15,7 @@ import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
 import { CancelAll } from "./cancel-all.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvent, applyEvents, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, applyToOpened, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
 
 /** The rows of one request. */
@@ -94,7 +94,7 @@ function Runs({ query }: PageProps) {
         }
         const { rows, isOutdated } = applyEvents(current.rows, events, requestOf(filter, Date.now()));
         show({ ...current, rows });
-        setOpened((old) => applyToOpened(old, events));
+        setOpened((old) => (old.size === 0 ? old : new Map([...old].map(([id, one]) => [id, applyToOpened(one, events)]))));
         if (isOutdated) {
           isDue.current = true;
           refresh(REFRESH_MS);
@@ -196,15 +196,6 @@ function Runs({ query }: PageProps) {
       {isCancelling ? <CancelAll filter={requestOf(filter, now.value)} onClose={() => setCancelling(false)} /> : null}
     </>
   );
-}
-
-/** The descendants that the list shows, after events. */
-function applyToOpened(opened: ReadonlyMap<RunId, Opened>, events: readonly RunEvent[]): ReadonlyMap<RunId, Opened> {
-  if (opened.size === 0) {
-    return opened;
-  }
-  const change = (run: RunSummary): RunSummary => events.filter(({ runId }) => runId === run.runId).reduce(applyEvent, run);
-  return new Map([...opened].map(([id, { runs, next }]) => [id, { runs: runs.map((child) => ({ ...child, run: change(child.run) })), next }]));
 }
 
 interface ColumnOptions {
