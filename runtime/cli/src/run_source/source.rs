@@ -3,7 +3,7 @@
 use crate::hints::Hints;
 use redflow_contract::api::{ApiError, RunList};
 use redflow_contract::id::RunId;
-use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::replay::{ReplayReport, RunDetail};
 use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
 use redflow_ports::RunFilter;
 
