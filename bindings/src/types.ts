@@ -3049,7 +3049,11 @@ outcome: Ending | null,
 /**
  * The first difference; null if there is none.
  */
-difference: Difference | null, };
+difference: Difference | null, 
+/**
+ * Why only a part of the journal could be read. Then the report is about the part before the damage.
+ */
+problem?: StoreProblem, };
 
 /**
  * The first wrong place in a journal.

@@ -1,7 +1,7 @@
 // Builds the console into an empty dist/. The same sources give the same bytes. Names have no hashes, because the sidecar
 // serves the files below a digest of all of them.
 
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -12,7 +12,9 @@ const MAX_GZIP_BYTES = 130_000;
 
 const folder = fileURLToPath(new URL("..", import.meta.url));
 const source = join(folder, "src");
-const dist = process.argv[2] ?? join(folder, "dist");
+const result = process.argv[2] ?? join(folder, "dist");
+// The result appears whole: what an interrupted build leaves does not count as a build.
+const dist = `${result}.part`;
 
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
@@ -73,4 +75,7 @@ console.log(`console: ${total} bytes after gzip, at most ${MAX_GZIP_BYTES}`);
 if (total > MAX_GZIP_BYTES) {
   console.error("console: too large. Remove a dependency or load less.");
   process.exitCode = 1;
+} else {
+  rmSync(result, { recursive: true, force: true });
+  renameSync(dist, result);
 }

@@ -13,9 +13,9 @@ export const THEMES: readonly Theme[] = ["auto", "light", "dark"];
 
 /** How often ages are drawn again. Nothing is requested for that. */
 const TICK_MS = 10_000;
-/** How long a remark stays. */
+/** How long a toast stays. */
 const TOAST_MS = 8_000;
-/** The most remarks at once. */
+/** The most toasts at once. */
 const MAX_TOASTS = 4;
 
 /** Who is signed in. Undefined before that is known; null if no user is. */
@@ -90,7 +90,7 @@ export function isAway(): boolean {
   return live.state.value.kind === "away";
 }
 
-/** Shows a remark for a while. */
+/** Shows a text for a while. */
 export function say(text: string): void {
   const id = (toasts.value.at(-1)?.id ?? 0) + 1;
   toasts.value = [...toasts.value, { id, text }].slice(-MAX_TOASTS);

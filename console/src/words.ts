@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { showInvisible } from "@redflow/bindings";
+import { formatsIn } from "./timeline/formats.js";
 import { EN } from "./words/en.js";
 
 export type Key = keyof typeof EN;
@@ -59,23 +60,20 @@ export async function setLanguage(wanted: Language, read: (file: string) => Prom
   document.documentElement.lang = wanted;
 }
 
+/** The formats that the timeline uses too. */
+export const formats = formatsIn(
+  () => language.value,
+  () => language.value,
+);
+export const { count: formatCount, cost: formatCost, duration: formatDuration } = formats;
+
 function format(value: number, options: Intl.NumberFormatOptions): string {
   return new Intl.NumberFormat(language.value, options).format(value);
-}
-
-/** A whole number, in groups of thousands. */
-export function formatCount(value: number): string {
-  return format(value, { maximumFractionDigits: 0 });
 }
 
 /** A number in few characters, such as `12k`. */
 export function formatShort(value: number): string {
   return format(value, { notation: "compact", maximumFractionDigits: 1 });
-}
-
-/** A cost. Small ones have three digits that are not zero. */
-export function formatCost(value: number): string {
-  return format(value, value < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 2 });
 }
 
 /** A cost with all its digits. Sums are kept in billionths. */
@@ -86,20 +84,6 @@ export function formatExactCost(value: number): string {
 /** A share from 0 to 1. */
 export function formatShare(value: number): string {
   return format(value, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-}
-
-/** A duration, such as `1.5 s`. */
-export function formatDuration(ms: number): string {
-  const whole = Math.max(0, Math.round(ms));
-  if (whole < 1_000) {
-    return `${whole} ms`;
-  }
-  if (whole < 59_950) {
-    return `${format(whole / 1_000, { minimumFractionDigits: 1, maximumFractionDigits: 1 })} s`;
-  }
-  const seconds = Math.round(whole / 1_000);
-  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)];
-  return hours > 0 ? `${hours} h ${minutes % 60} min` : `${minutes} min ${seconds % 60} s`;
 }
 
 /** A past time as an age, such as `5 min ago`. */

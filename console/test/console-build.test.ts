@@ -1,8 +1,9 @@
 // The files that the sidecar embeds: complete, small enough, equal byte for byte, and within the content security policy.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
@@ -28,6 +29,21 @@ test("two builds are equal byte for byte, with names without hashes", (t) => {
   // Readable stack traces: our own functions keep their names, and lines are short.
   assert.match(script, /function SignIn\(/);
   assert.ok(!script.includes(FOLDER), "no path of this machine");
+});
+
+test("an interrupted build leaves no result", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "redflow-console-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const result = join(folder, "dist");
+  const build = spawn(process.execPath, [join(FOLDER, "scripts", "build.mjs"), result], { stdio: "ignore" });
+  const ended = once(build, "exit");
+  while (build.exitCode === null && !readdirSync(folder, { recursive: true, encoding: "utf8" }).some((name) => name.endsWith("console.js"))) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  build.kill("SIGKILL");
+  await ended;
+  // A build that was faster is complete.
+  assert.deepEqual(existsSync(result) ? readdirSync(result).toSorted() : FILES, FILES);
 });
 
 test("no source makes markup of a text, or loads anything from elsewhere", () => {

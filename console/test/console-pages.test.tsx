@@ -249,3 +249,18 @@ test("numbers that are not known are not zero: sums that cannot be read, and too
   await until("the counts", () => /3.*1/.test(counts(root)[0] ?? ""));
   assert.equal(counts(root)[1], "others");
 });
+
+test("tools are read once for many events, and again after the end of a run", async (t) => {
+  sidecar();
+  const root = await open(t, "#/tools");
+  await until("the page", () => text(root).includes("There are no tools yet."));
+  const reads = (): number => requests.filter((request) => request === "GET /api/tools").length;
+  const before = reads();
+  const [finished] = events(STEPS).slice(-1);
+  for (let turn = 1; turn <= 8; turn += 1) {
+    FakeSocket.all.at(-1)?.deliver({ type: "event", cursor: String(turn), event: { kind: "run", event: finished } });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  await until("read again", () => reads() > before);
+  assert.equal(reads(), before + 1);
+});

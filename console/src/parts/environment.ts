@@ -2,16 +2,12 @@
 
 import { RedflowError } from "@redflow/bindings";
 import { shade } from "../app.js";
-import { formatsIn } from "../timeline/index.js";
 import type { TimelineEnvironment } from "../timeline/index.js";
-import { language, tKey } from "../words.js";
+import { formats, tKey } from "../words.js";
 
 export const environment: TimelineEnvironment = {
   words: (key, values) => tKey(key, values),
-  formats: formatsIn(
-    () => language.value,
-    () => language.value,
-  ),
+  formats,
   describeProblem: (error) =>
     error instanceof RedflowError ? { code: error.code, message: error.message } : { code: "INTERNAL", message: String(error) },
   isShaded: () => shade.value,

@@ -4,14 +4,14 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { live, readFailure } from "../app.js";
 import type { Interest } from "../live.js";
 
-export interface Loaded<T> {
+export interface LoadState<T> {
   value: T | undefined;
   error: unknown;
   again: () => void;
 }
 
 /** Reads a value when `keys` change. An old value stays until the next one is there. */
-export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Loaded<T> {
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): LoadState<T> {
   const [state, setState] = useState<{ value: T | undefined; error: unknown }>({ value: undefined, error: undefined });
   const [turn, setTurn] = useState(0);
   useEffect(() => {

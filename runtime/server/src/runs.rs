@@ -146,10 +146,13 @@ pub(crate) async fn replay(
     let slot = app.work_slots.computation(&caller.name).await?;
     let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
     let (report, _) = slot.run_blocking(move || redflow_strategies::replay(&journal)).await?;
-    Ok(json(200, &match problem {
-        Some(problem) => report.damaged(store_problem(problem)),
-        None => report,
-    }))
+    Ok(json(
+        200,
+        &match problem {
+            Some(problem) => report.damaged(store_problem(problem)),
+            None => report,
+        },
+    ))
 }
 
 pub(crate) async fn cancel(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Folders with files that tools wrote.
-const SKIPPED: &[&str] = &[".git", "node_modules", "dist", "dist-test"];
+const SKIPPED: &[&str] = &[".git", "node_modules", "dist", "dist.part", "dist-test"];
 
 /// The files under `folder`, sorted, as paths from `root` with `/` between the parts.
 #[must_use]

@@ -48,7 +48,18 @@ export async function hostile(t, browser, console) {
     const found = await page.evaluate(() => document.querySelectorAll('img, body script, a[href^="javascript"], [onerror]').length);
     assert.equal(found, 0, place);
     // A mark that turns the direction of text is shown as its number.
-    assert.doesNotMatch(await page.evaluate(() => document.body.innerText), /\u202E/, place);
+    const loose = await page.evaluate(() => {
+      const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      const texts = [];
+      while (walker.nextNode()) {
+        const { parentElement: parent, data } = walker.currentNode;
+        if (data.includes("\u202E")) {
+          texts.push(`${parent.tagName} ${data}`);
+        }
+      }
+      return texts;
+    });
+    assert.deepEqual(loose, [], place);
   };
   const contains = (text) => main.getByText(text).filter({ visible: true }).first().waitFor();
   // The name of the agent, the question, the answer of the model, the tool's input and its error.

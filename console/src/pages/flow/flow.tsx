@@ -1,4 +1,4 @@
-// The drawing of a flow in force: at its own places, with its problems and the state of its agents.
+// The drawing of the active flow: at its own places, with its problems and the state of its agents.
 
 import { useEffect, useState } from "preact/hooks";
 import type { FlowGraph, GraphNode, RunEvent, RunStatus } from "@redflow/bindings";

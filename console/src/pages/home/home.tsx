@@ -15,9 +15,8 @@ import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCost, formatCount, formatExactCost, formatShort, t } from "../../words.js";
 import { applyEvents, runEvents } from "../runs/list.js";
-import { dayOf, daysBetween, seriesOf } from "../usage/sums.js";
+import { DAY_MS, dayOf, daysBetween, seriesOf } from "../usage/sums.js";
 
-const DAY_MS = 86_400_000;
 /** The days of the plot. */
 const DAYS = 14;
 /** The newest runs. */

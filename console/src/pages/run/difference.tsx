@@ -24,7 +24,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
       </p>
       {shade.value ? <p class="muted">{t("shade.hidden")}</p> : (
         <>
-          {recorded === undefined && replayed === undefined ? null : <Compared recorded={recorded ?? ""} replayed={replayed ?? ""} />}
+          {recorded === undefined && replayed === undefined ? null : <Comparison recorded={recorded ?? ""} replayed={replayed ?? ""} />}
           {page.error === undefined ? null : <Problem error={page.error} />}
           {page.value === undefined ? (page.error === undefined ? <Reading /> : null) : (
             <ol class="journal" start={page.value.from}>
@@ -41,7 +41,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
   );
 }
 
-function Compared({ recorded, replayed }: { recorded: string; replayed: string }) {
+function Comparison({ recorded, replayed }: { recorded: string; replayed: string }) {
   const parts = diffWordsWithSpace(cutText(recorded, MAX_COMPARED), cutText(replayed, MAX_COMPARED));
   return (
     <dl class="compared">

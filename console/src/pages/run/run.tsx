@@ -36,7 +36,7 @@ const TABS = ["steps", "result", "journal", "plan"] as const;
 type Tab = (typeof TABS)[number];
 
 /** What a model writes now. */
-export interface Written {
+export interface WrittenText {
   iteration: number;
   attempt: number;
   text: string;
@@ -45,7 +45,7 @@ export interface Written {
 }
 
 /** The text that is being written, after more of it. A new iteration or attempt begins anew. */
-export function addDeltas(written: Written | undefined, items: readonly EventsItem[]): Written | undefined {
+export function addDeltas(written: WrittenText | undefined, items: readonly EventsItem[]): WrittenText | undefined {
   let next = written;
   for (const item of items) {
     if (item.type === "delta") {
@@ -78,7 +78,7 @@ function Run({ params, query }: PageProps) {
   const id = params["id"] ?? "";
   const [detail, setDetail] = useState<RunDetail | undefined>();
   const [summary, setSummary] = useState<RunSummary | undefined>();
-  const [written, setWritten] = useState<Written | undefined>();
+  const [written, setWritten] = useState<WrittenText | undefined>();
   const [timeline, setTimeline] = useState<RunTimeline>(emptyTimeline());
   const [isSheetOpen, setSheetOpen] = useState(false);
   const [wasAsked, setAsked] = useState(false);

@@ -8,13 +8,13 @@ import { useLoad } from "../../parts/load.js";
 import { Mend, Problem } from "../../parts/problem.js";
 import { Name, Quote, Unfold } from "../../parts/text.js";
 import { formatCost, formatCount, formatDuration, formatShare, t, tOf } from "../../words.js";
-import type { Written } from "./run.js";
+import type { WrittenText } from "./run.js";
 
 interface StepProps {
   summary: RunSummary;
   iteration: number;
   timeline: RunTimeline;
-  written: Written | undefined;
+  written: WrittenText | undefined;
   /** Whether the words are shown. */
   isUnfolded: boolean;
   onUnfold: () => void;

@@ -10,12 +10,12 @@ import { formatPlace, go } from "../../router.js";
 import { ConfidenceChart, EnvironmentProvider, Timeline } from "../../timeline/index.js";
 import type { Selection } from "../../timeline/index.js";
 import { t } from "../../words.js";
-import type { Written } from "./run.js";
+import type { WrittenText } from "./run.js";
 
 interface StepsProps {
   summary: RunSummary;
   timeline: RunTimeline;
-  written: Written | undefined;
+  written: WrittenText | undefined;
   chosen: number;
   onChoose: (iteration: number) => void;
   onChange: (summary: RunSummary) => void;

@@ -11,9 +11,10 @@ import { Problem } from "../../parts/problem.js";
 import { Name, Quote, Words, showName, showText, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
-import { dayOf } from "../usage/sums.js";
+import { DAY_MS, dayOf } from "../usage/sums.js";
 
-const DAY_MS = 86_400_000;
+/** The least time between two reads while tools are called. */
+const REFRESH_MS = 1_000;
 /** The days of the counts. */
 const DAYS = 7;
 /** The calls that are shown. */
@@ -39,29 +40,39 @@ function keyOf({ id, provider, instance }: ToolEntry): string {
   return [id, provider, ...(instance === undefined ? [] : [instance])].join(" ");
 }
 
-function Tools({ query }: PageProps) {
-  const [list, setList] = useState<Awaited<ReturnType<typeof api.tools>> | undefined>();
+/** Reads the tools and their sums. Without the sums the list is still of use. */
+async function readTools(signal: AbortSignal) {
   const now = Date.now();
-  const stats = useLoad((signal) => api.stats({ by: "tool", from: dayOf(now - (DAYS - 1) * DAY_MS), to: dayOf(now) }, { signal }), []);
-  useLive(
+  const [list, stats] = await Promise.all([
+    api.tools({ signal }),
+    api.stats({ by: "tool", from: dayOf(now - (DAYS - 1) * DAY_MS), to: dayOf(now) }, { signal }).then(
+      (value) => ({ value, error: undefined }),
+      (error: unknown) => ({ value: undefined, error }),
+    ),
+  ]);
+  return { list, stats };
+}
+
+function Tools({ query }: PageProps) {
+  const [data, setData] = useState<Awaited<ReturnType<typeof readTools>> | undefined>();
+  const { refresh } = useLive(
     {
-      types: ["tool_invoked", "deployed"],
-      read: async (signal) => setList(await api.tools({ signal })),
-      take: () => {
-        void api.tools().then(setList);
-        stats.again();
-      },
+      // The calls of a run are counted when it ends.
+      types: ["tool_invoked", "deployed", "run_finished"],
+      read: async (signal) => setData(await readTools(signal)),
+      take: () => refresh(REFRESH_MS),
     },
     [],
   );
-  const counts = countsOf(stats.value);
+  const { list, stats } = data ?? {};
+  const counts = countsOf(stats?.value);
   const countOf = ({ id, name }: ToolEntry): string => {
     const count = counts.get(id) ?? counts.get(name);
     if (count !== undefined) {
       return t("tool.calls", { n: count.calls, failed: count.failed });
     }
     // The sums name the tools with the most calls; the calls of all others are one sum.
-    return stats.value === undefined ? "" : counts.has("") ? t("usage.other") : "0";
+    return stats?.value === undefined ? "" : counts.has("") ? t("usage.other") : "0";
   };
   const words = (query["q"] ?? "").toLowerCase();
   const found = list?.tools.filter(({ id, name, description }) => `${id} ${name} ${description}`.toLowerCase().includes(words)) ?? [];
@@ -75,7 +86,7 @@ function Tools({ query }: PageProps) {
           <input type="search" data-filter="" value={query["q"] ?? ""} onInput={(event: Event) => replaceQuery({ ...query, q: (event.currentTarget as HTMLInputElement).value })} />
         </label>
       </form>
-      {stats.error === undefined ? null : <Problem error={stats.error} onRetry={stats.again} />}
+      {stats?.error === undefined ? null : <Problem error={stats.error} onRetry={() => refresh()} />}
       {list === undefined ? (
         <Reading />
       ) : list.tools.length === 0 ? (

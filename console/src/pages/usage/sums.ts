@@ -5,7 +5,7 @@ import type { Stats, StatsRow } from "@redflow/bindings";
 export const MEASURES = ["cost", "tokens", "cached", "runs", "failed", "calls"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 /** The most days of a plot. */
 export const MAX_DAYS = 400;
 

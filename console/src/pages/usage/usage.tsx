@@ -11,10 +11,9 @@ import { Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatExactCost, formatShort, formatTime, t, tOf } from "../../words.js";
-import { csvOf, dayOf, daysBetween, seriesOf } from "./sums.js";
+import { DAY_MS, csvOf, dayOf, daysBetween, seriesOf } from "./sums.js";
 import type { Measure } from "./sums.js";
 
-const DAY_MS = 86_400_000;
 const PERIODS = ["7", "30", "90", "400"] as const;
 const GROUPS: readonly StatsBy[] = ["agent", "model", "tool"];
 
