@@ -460,8 +460,8 @@ function setIfDefined<T, K extends keyof T>(target: T, key: K, value: T[K] | und
 }
 
 /** Characters without a shape, control characters, and marks that change the direction of text. */
-// eslint-disable-next-line no-control-regex, no-misleading-character-class
 const INVISIBLE =
+  // eslint-disable-next-line no-control-regex, no-misleading-character-class
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 /** Replaces each character that a reader cannot see by its number, such as `⟨202E⟩`, so that no text looks like another one. */

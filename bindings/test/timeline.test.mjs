@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeCalls, isWaiting, waitingCalls, unansweredReason, usedBy } from "@redflow/bindings";
+import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, endOfText, activeCalls, isWaiting, showInvisible, waitingCalls, unansweredReason, usedBy } from "@redflow/bindings";
 
 const agent = { instance: "i", nodeId: "a" };
 const numbered = (kinds) => kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: 1_000 + index, agent, event }));
@@ -171,8 +171,15 @@ test("ignores event types and values of a newer sidecar", () => {
 
 test("cuts texts between two characters", () => {
   const error = `${"x".repeat(1_999)}😀 and more`;
-  const [step] = build(numbered([{ type: "tool_returned", iteration: 1, tool: "t", callId: "c", success: false, error, durationMs: 1 }])).steps;
+  const [step] = build(numbered([{ type: "tool_returned", iteration: 1, tool: "t", callId: "c", success: false, error, code: "TOOL_TIMEOUT", durationMs: 1 }])).steps;
   assert.equal(step.tools[0].error, `${"x".repeat(1_999)}…`);
+  assert.equal(step.tools[0].code, "TOOL_TIMEOUT");
+  assert.deepEqual([endOfText("a😀b", 2), endOfText("a😀b", 3), endOfText("ab", 2)], ["b", "😀b", "ab"]);
+});
+
+test("shows invisible characters as their numbers", () => {
+  assert.equal(showInvisible("a\u202Eb\u0000c\u00ADd\u{E0041}\r\n\t"), "a⟨202E⟩b⟨0000⟩c⟨00AD⟩d⟨E0041⟩\n\t");
+  assert.equal(showInvisible("é 漢字 😀"), "é 漢字 😀");
 });
 
 test("adds up what the answers used, until the end tells what the run used", () => {

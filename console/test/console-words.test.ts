@@ -34,9 +34,9 @@ test("every language has a text of its own for each key, with the same places", 
 test("every key is used", () => {
   const all = sources.filter(({ name }) => !name.startsWith("words/")).map(({ source }) => source).join("\n");
   const prefixes = [...all.matchAll(/tOf\("([\w.]+)"/g), ...all.matchAll(/\bt\(`([\w.]+)\.\$\{/g)].map(([, prefix]) => `${prefix ?? ""}.`);
-  // The rest of such a key is a word of the sources, or a value of the sidecar.
+  // The rest of such a key is a word of the sources, or a value or a property of the sidecar.
   const values = readFileSync(join(SOURCES, "..", "..", "bindings", "src", "types.ts"), "utf8");
-  const words = new Set([...(all + values).matchAll(/"([^"\n]+)"/g), ...all.matchAll(/[{,] (\w+)[,:]/g)].map(([, word]) => word));
+  const words = new Set([...(all + values).matchAll(/"([^"\n]+)"/g), ...all.matchAll(/[{,] (\w+)[,:]/g), ...values.matchAll(/^(\w+)\??: /gm)].map(([, word]) => word));
   const isWord = (rest: string): boolean => words.has(rest) || rest.split(".").every((part) => words.has(part));
   const isUsed = (key: string): boolean => all.includes(`"${key}"`) || prefixes.some((prefix) => key.startsWith(prefix) && isWord(key.slice(prefix.length)));
   assert.deepEqual(Object.keys(own).filter((key) => !isUsed(key)), []);
