@@ -6,6 +6,7 @@
 mod agents;
 mod check;
 mod clock;
+mod console;
 mod egress;
 mod flows;
 mod folder;
@@ -31,7 +32,7 @@ use table::Table;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [egress] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [egress] [store] [recovery] [live] [serve] [console] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 11] = [
+const SECTIONS: [(&str, Section); 12] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
@@ -58,6 +59,7 @@ const SECTIONS: [(&str, Section); 11] = [
     ("live", live::measure),
     ("egress", egress::measure),
     ("serve", serve::measure),
+    ("console", console::measure),
     ("instructions", instructions::measure),
 ];
 

@@ -18,6 +18,7 @@ import type {
   ConfigView,
   DeployAnswer,
   DeployRequest,
+  DeployedModelList,
   Deployment,
   EdgeRule,
   FlowGraph,
@@ -256,6 +257,11 @@ export class RedflowClient {
    */
   deploy(request: DeployRequest, options?: CallOptions): Promise<DeployAnswer> {
     return this.#post("/api/deployment", request, options);
+  }
+
+  /** The models of the active flow and of the flows of Node-REDs: who binds them, what they can do and cost. */
+  models(options?: CallOptions): Promise<DeployedModelList> {
+    return this.#get("/api/models", options);
   }
 
   /**

@@ -1265,6 +1265,33 @@ process: boolean,
 secrets: Array<string>, };
 
 /**
+ * What a rule of the policy does with the calls that it matches.
+ */
+export type RuleAction = "allow" | "ask" | "deny" | "limit";
+
+/**
+ * Which calls of a tool a rule of the policy matches.
+ */
+export type MatchedCalls = "every" | "some" | "none";
+
+/**
+ * A rule of the policy that names a tool.
+ */
+export type ToolRule = { 
+/**
+ * Its place in the policy, from 1.
+ */
+rule: number, 
+/**
+ * What it does.
+ */
+action: RuleAction, 
+/**
+ * Which calls of the tool it matches.
+ */
+calls: MatchedCalls, };
+
+/**
  * One tool of the registry.
  */
 export type ToolEntry = { 
@@ -1335,7 +1362,11 @@ reason?: string,
 /**
  * The Node-RED that has it; absent for the sidecar's own.
  */
-instance?: InstanceId, };
+instance?: InstanceId, 
+/**
+ * The rules of the policy that name it, in their order; absent if there are none.
+ */
+rules?: Array<ToolRule>, };
 
 /**
  * One call of a tool, as the log has it.
@@ -1418,7 +1449,11 @@ generation: number,
  * The problems of the manifest and of registered tools; absent if there are none. A manifest with problems is
  * not used; the one before it stays.
  */
-problems?: Array<Diagnostic>, };
+problems?: Array<Diagnostic>, 
+/**
+ * The rules of the policy; absent if there are none. The `rules` of a tool count them from 1.
+ */
+policy?: Array<PolicyRule>, };
 
 /**
  * Calls a tool outside a run.
@@ -2180,7 +2215,7 @@ export type ModelTestRequest = {
  */
 type: string, 
 /**
- * The properties of the node, as a flow has them.
+ * The properties of the node, as a flow has them; absent to use those of the deployed `node`.
  */
 config?: { [key: string]: JsonValue }, 
 /**
@@ -2313,6 +2348,114 @@ server?: ModelServer,
  * The model that the server has loaded, or the only one that it has; absent if it does not tell.
  */
 defaultModel?: string, };
+
+/**
+ * The price of a million tokens.
+ */
+export type ModelPrice = { 
+/**
+ * For input tokens.
+ */
+input: number, 
+/**
+ * For output tokens.
+ */
+output: number, 
+/**
+ * For input tokens from the provider's cache; absent if they cost as much as others.
+ */
+cached?: number, 
+/**
+ * For input tokens that the provider's cache stores; absent if they cost as much as others.
+ */
+cacheWrite?: number, };
+
+/**
+ * A model, and what it can do.
+ */
+export type ModelDescription = { 
+/**
+ * The provider, as OpenTelemetry names it.
+ */
+provider: string, 
+/**
+ * The model that requests name; empty if the server chooses.
+ */
+name: string, 
+/**
+ * Scheme, host and port of its server; absent for a model without a server.
+ */
+server?: string, 
+/**
+ * Whether it takes tools natively.
+ */
+tools: boolean, 
+/**
+ * Whether it takes images.
+ */
+vision: boolean, 
+/**
+ * Whether it can stream its answer.
+ */
+streaming: boolean, 
+/**
+ * The most tokens it reads; absent if unknown.
+ */
+contextWindow?: number, 
+/**
+ * The most tokens it writes; absent if unknown.
+ */
+maxOutput?: number, 
+/**
+ * What it costs by the configuration; absent if that has no price for it.
+ */
+price?: ModelPrice, };
+
+/**
+ * A model node of a deployed flow.
+ */
+export type DeployedModel = { 
+/**
+ * The id, type and name of the node.
+ */
+node: NodeSummary, 
+/**
+ * The id of its tab or subflow.
+ */
+tab: NodeId, 
+/**
+ * The Node-RED that has it; absent for the sidecar's own flow.
+ */
+instance?: InstanceId, 
+/**
+ * The first agents that bind it, also those that cannot run.
+ */
+agents: Array<NodeSummary>, 
+/**
+ * How many more agents bind it.
+ */
+omittedAgents: number, 
+/**
+ * What it is and can do; absent if it cannot be built.
+ */
+model?: ModelDescription, 
+/**
+ * Why it cannot be built, and so not be tested; absent if it can.
+ */
+problem?: string, };
+
+/**
+ * The models of the sidecar's own flow, then those of each Node-RED.
+ */
+export type DeployedModelList = { 
+/**
+ * The models.
+ */
+models: Array<DeployedModel>, 
+/**
+ * How many more there are.
+ */
+omitted: number, };
 
 /**
  * A model that a server has.
@@ -2906,7 +3049,11 @@ outcome: Ending | null,
 /**
  * The first difference; null if there is none.
  */
-difference: Difference | null, };
+difference: Difference | null, 
+/**
+ * Why only a part of the journal could be read. Then the report is about the part before the damage.
+ */
+problem?: StoreProblem, };
 
 /**
  * The first wrong place in a journal.
@@ -4280,6 +4427,10 @@ name: string,
  * What it allows.
  */
 scopes: Array<Scope>, 
+/**
+ * When it was made; absent for the main token.
+ */
+createdAt?: number, 
 /**
  * Whether this request was made with it.
  */

@@ -83,6 +83,9 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.notEqual(deployed.revision, revision);
   assert.equal((await client.deployment()).revision, deployed.revision);
 
+  const { models } = await client.models();
+  assert.deepEqual(models.map(({ node, agents }) => [node.type, agents.map(({ id }) => id)]), [["scripted-model", ["agent"]]]);
+  assert.equal((await client.testModel({ type: "scripted-model", node: models[0].node.id })).type, "scripted-model");
   const model = { type: "scripted-model", config: { replies: ["hello"] } };
   const tested = await client.testModel(model);
   assert.deepEqual([tested.ok, tested.error.code, tested.answer], [false, "INVALID_JSON", "hello"]);

@@ -26,7 +26,7 @@ const scripts = {
   name: "scripts",
   setup: ({ onLoad }) =>
     onLoad({ filter: /\.(m?js|tsx?)$/ }, async ({ path }) => {
-      const options = path.includes("node_modules") ? { minify: true } : { minifyWhitespace: true };
+      const options = path.includes("node_modules") ? { minify: true } : { minifyWhitespace: true, minifySyntax: true };
       const { code } = await transform(readFileSync(path, "utf8"), { loader: path.endsWith("x") ? "tsx" : "ts", ...jsx, ...options });
       return { contents: code };
     }),
@@ -57,9 +57,15 @@ await build({
 for (const name of ["index.html", "icon.svg"]) {
   copyFileSync(join(source, name), join(dist, name));
 }
+const read = (...path) => JSON.parse(readFileSync(join(...path), "utf8"));
+const catalogues = join(folder, "..", "node-red-bridge", "src", "editor", "locales");
+// The English catalogue has the sidecar's phrases only.
+const phrases = Object.keys(read(catalogues, "en-US", "phrases.json"));
 for (const language of ["es", "de"]) {
-  const [own, timeline] = ["words", "timeline/words"].map((path) => JSON.parse(readFileSync(join(source, path, `${language}.json`), "utf8")));
-  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline }, null, 1)}\n`);
+  const [own, timeline] = ["words", "timeline/words"].map((path) => read(source, path, `${language}.json`));
+  const translated = read(catalogues, language, "phrases.json");
+  const sentences = Object.fromEntries(phrases.map((key) => [`phrase.${key}`, translated[key]]));
+  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline, ...sentences }, null, 1)}\n`);
 }
 
 const sizes = readdirSync(dist).toSorted().map((name) => ({ name, bytes: gzipSync(readFileSync(join(dist, name)), { level: 9 }).length }));

@@ -1,9 +1,8 @@
 // What all pages share: the sidecar, the session, the live connection and what the user has chosen.
 
 import { effect, signal } from "@preact/signals";
-import { RedflowError } from "@redflow/bindings";
+import { RedflowClient, RedflowError } from "@redflow/bindings";
 import type { Scope, Session } from "@redflow/bindings";
-import { Api } from "./api.js";
 import { LIST_TYPES, Live } from "./live.js";
 import { WaitingCount } from "./waiting.js";
 import { LANGUAGES, chooseLanguage, setLanguage, t } from "./words.js";
@@ -25,7 +24,17 @@ const endSession = (): void => {
   session.value = null;
 };
 
-export const api = new Api(".", endSession);
+/** The sidecar that serves this page. The page's cookie authenticates; the address is relative, so any path before it works. */
+export const api = new RedflowClient({
+  url: ".",
+  fetch: async (address, init) => {
+    const response = await globalThis.fetch(address, init);
+    if (response.status === 401) {
+      endSession();
+    }
+    return response;
+  },
+});
 
 /** Why the session cannot be read. */
 export const sessionError = signal<unknown>(undefined);
@@ -51,7 +60,7 @@ export interface Toast {
 export const toasts = signal<readonly Toast[]>([]);
 
 export const live = new Live({
-  events: (options) => api.client.events(options),
+  events: (options) => api.events(options),
   now: () => Date.now(),
   setTimeout: (call, ms) => window.setTimeout(call, ms),
   clearTimeout: (timer) => window.clearTimeout(timer),

@@ -57,8 +57,8 @@ export interface LiveHost {
   onOpen(version: string): void;
   /** Called when the session has ended. */
   onSignedOut(): void;
-  /** Called when a page cannot be read. */
-  onFailure(error: unknown): void;
+  /** Called when a page cannot be read; without an error when another page is followed. */
+  onFailure(error?: unknown): void;
 }
 
 /** Whether an item is of one of these types. Without types all are. */
@@ -167,6 +167,7 @@ export class Live {
     this.#cursor = undefined;
     this.#wasRead = false;
     this.#hasMissed = false;
+    this.#host.onFailure();
     this.#open();
   }
 

@@ -88,7 +88,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
             const isHere = own === (path[0] ?? "");
             return (
               <li key={page.feature}>
-                <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined}>
+                <a href={own === "" ? "#/" : `#/${own}`} aria-current={isHere ? "page" : undefined} onClick={() => setMenuOpen(false)}>
                   {t(page.title)}
                   {page.feature === "inbox" ? <Waiting /> : null}
                 </a>

@@ -21,6 +21,11 @@ export function t(key: Key, values: Values = {}): string {
   return fill(catalogue.value[key] ?? EN[key], values);
 }
 
+/** The text of a key in the chosen language; undefined if that has none. */
+export function findText(key: string): string | undefined {
+  return catalogue.value[key];
+}
+
 /** The text of any key; the key itself if there is none. */
 export function tKey(key: string, values: Values = {}): string {
   const text = catalogue.value[key] ?? (EN as Record<string, string>)[key];

@@ -4,6 +4,10 @@ import { after, before, test } from "node:test";
 
 import * as access from "./console/access.mjs";
 import * as bounds from "./console/bounds.mjs";
+import * as catalogue from "./console/catalogue.mjs";
+import * as controls from "./console/controls.mjs";
+import { demo } from "./console/demo.mjs";
+import * as displays from "./console/displays.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as keyboard from "./console/keyboard.mjs";
 import { startLarge } from "./console/large.mjs";
@@ -13,11 +17,11 @@ import * as privacy from "./console/privacy.mjs";
 import * as runs from "./console/runs.mjs";
 import * as scopes from "./console/scopes.mjs";
 import * as sessions from "./console/sessions.mjs";
-import * as walk from "./console/walk.mjs";
 import * as waterfall from "./console/waterfall.mjs";
 import { launch } from "./kit/chromium.mjs";
 
 const SCENARIOS = {
+  "the address of the demo shows its run, and a click proves it": demo,
   "a signed-in browser sees a run and its proof": runs.proof,
   "a changed byte of a journal is the first difference": runs.difference,
   "one key filters a list; what is filtered is cancelled together": lists.quickFilters,
@@ -26,8 +30,8 @@ const SCENARIOS = {
   "words stay folded until someone asks": privacy.folded,
   "one key hides all words on every page": privacy.shade,
   "every page without barriers": look.barriers,
-  "Tab reaches every control, and its focus is seen": walk.everyControl,
-  "controls of a narrow page are large enough to touch": walk.narrowTargets,
+  "Tab reaches every control, and its focus is seen": controls.everyControl,
+  "controls of a narrow page are large enough to touch": controls.narrowTargets,
   "lists by keyboard": keyboard.lists,
   "narrow pages by keyboard": keyboard.sheets,
   "a run by keyboard": keyboard.run,
@@ -41,8 +45,12 @@ const SCENARIOS = {
   "two tabs see what the other one does": sessions.twoTabs,
   "a hidden tab is disconnected, and resumed where it was": sessions.hidden,
   "a page whose console was updated says so": sessions.updated,
-  "forced colours and less motion": sessions.displays,
+  "forced colours and less motion": displays.forcedColours,
+  "a tool says which rules decide about it": catalogue.rules,
+  "problems of a flow are in the user's language": catalogue.sentences,
   "pictures for the documentation": look.pictures,
+  // Attaches a Node-RED, which the pictures should not show.
+  "the models of the sidecar and of a Node-RED are shown and tested": catalogue.models,
 };
 
 /** With more runs, texts and nodes than a page shows at once. */

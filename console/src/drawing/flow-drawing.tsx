@@ -2,6 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { FlowGraph, GraphNode, RunStatus } from "@redflow/bindings";
+import { messageOf } from "../parts/phrases.js";
 import { Name, showText } from "../parts/text.js";
 import { t, tOf } from "../words.js";
 import { MAX_DRAWN, labelOf, layFlow, outputsOf } from "./flow-layout.js";
@@ -64,7 +65,7 @@ function Drawing({ graph, statuses, chosen, onChoose, zoom }: FlowDrawingProps &
               d={path}
               class={`wire kind-${wire.kind}${wire.port === undefined ? " binding" : ""}${problems.length > 0 ? " wrong" : ""}`}
             >
-              <title>{showText([tOf("kind", wire.kind), ...problems.map(({ code, message }) => `${code}: ${message}`)].join("\n"))}</title>
+              <title>{showText([tOf("kind", wire.kind), ...problems.map((one) => `${one.code}: ${messageOf(one)}`)].join("\n"))}</title>
             </path>
           ))}
           {laid.nodes.map((placed) => (

@@ -1,7 +1,5 @@
 // Stacked columns by day. The same numbers stand in a table, which a reader hears and a test reads.
 
-import { max } from "d3-array";
-import { stack } from "d3-shape";
 import { useState } from "preact/hooks";
 import { Name, showName } from "../parts/text.js";
 import { t } from "../words.js";
@@ -38,18 +36,24 @@ export function groupSeries(series: readonly Series[], other: string): Series[] 
   return [...shown, { name: other, values, total: rest.reduce((sum, { total }) => sum + total, 0) }];
 }
 
-/** The columns of each series, as d3 stacks them. */
-export function layColumns(days: readonly string[], series: readonly Series[]) {
-  return stack<string, number>()
-    .keys(series.map((_, index) => index))
-    .value((day, index) => series[index]?.values.get(day) ?? 0)(days);
+/** Where the column of each day begins and ends, for each series: the columns of a day stand on each other. */
+export function layColumns(days: readonly string[], series: readonly Series[]): [from: number, to: number][][] {
+  const heights = days.map(() => 0);
+  return series.map(({ values }) =>
+    days.map((day, place) => {
+      const from = heights[place] ?? 0;
+      const to = from + (values.get(day) ?? 0);
+      heights[place] = to;
+      return [from, to];
+    }),
+  );
 }
 
 export function Plot({ label, days, series, format, formatExactly, isSmall }: PlotProps) {
   const [isTable, setTable] = useState(false);
   const shown = groupSeries(series, t("usage.other"));
   const layers = layColumns(days, shown);
-  const highest = max(layers.at(-1) ?? [], ([, end]) => end) || 1;
+  const highest = Math.max(0, ...(layers.at(-1) ?? []).map(([, to]) => to)) || 1;
   // Half of a whole number is whole too, so that no level is rounded.
   const top = Number.isInteger(highest) ? highest + (highest % 2) : highest;
   const [width, height] = [Math.max(300, days.length * 12), isSmall ? 110 : 220];

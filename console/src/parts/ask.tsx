@@ -7,7 +7,7 @@ import { go } from "../router.js";
 import { t } from "../words.js";
 import { Act } from "./controls.js";
 import { Problem } from "./problem.js";
-import { writeValue } from "./text.js";
+import { showName, writeValue } from "./text.js";
 
 /** The payload that a text means: JSON if it is an object or a list, else the text. */
 export function readPayload(text: string): JsonValue {
@@ -41,7 +41,7 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
     setBusy(true);
     setError(undefined);
     try {
-      const { runs } = await api.client.start({ node, payload: payload !== undefined && text === given ? payload : readPayload(text) });
+      const { runs } = await api.start({ node, payload: payload !== undefined && text === given ? payload : readPayload(text) });
       const [first] = runs;
       if (first !== undefined) {
         go(["runs", first.runId]);
@@ -63,7 +63,7 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
         <p class="muted">{t("shade.hidden")}</p>
       ) : (
         <>
-          <label for={id}>{t("ask.label", { name })}</label>
+          <label for={id}>{t("ask.label", { name: showName(name) })}</label>
           <textarea id={id} rows={2} dir="auto" value={text} onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)} />
         </>
       )}

@@ -2,6 +2,7 @@
 
 import type { Diagnostic } from "@redflow/bindings";
 import { t, tOf } from "../words.js";
+import { helpOf, messageOf } from "./phrases.js";
 import { Mend } from "./problem.js";
 import { Name, Words } from "./text.js";
 
@@ -22,10 +23,10 @@ export function Diagnostics({ diagnostics, omitted }: { diagnostics: readonly Di
                   <Name text={one.node.name} fallback={one.node.id} />:{" "}
                 </>
               )}
-              <Words text={one.message} />
+              <Words text={messageOf(one)} />
             </p>
             <p>
-              <Words text={one.help} />
+              <Words text={helpOf(one)} />
             </p>
             <Mend code={one.code} />
           </li>

@@ -58,12 +58,7 @@ export function useLive(options: Interest, keys: readonly unknown[]): LivePage {
       take: (items) => latest.current.take(items),
     };
     followed.current = interest;
-    const stop = live.follow(interest);
-    return () => {
-      stop();
-      // The next page has not failed.
-      readFailure.value = undefined;
-    };
+    return live.follow(interest);
   }, keys);
   return useMemo(
     () => ({

@@ -12,7 +12,7 @@ const advice = new Map<string, Promise<string>>();
 function readAdvice(code: string): Promise<string> {
   let found = advice.get(code);
   if (found === undefined) {
-    found = api.client.code(code).then((entry) => entry.mend ?? entry.summary);
+    found = api.code(code).then((entry) => entry.mend ?? entry.summary);
     found.catch(() => advice.delete(code));
     advice.set(code, found);
   }

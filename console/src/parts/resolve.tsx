@@ -22,7 +22,7 @@ export function Resolve({ run, onDone }: { run: RunSummary; onDone: (run: RunSum
           forbidden={forbidden}
           resolve={async (request) => {
             try {
-              const changed = await api.client.resolve(run.runId, request);
+              const changed = await api.resolve(run.runId, request);
               say(t("inbox.resolved"));
               onDone(changed);
             } catch (error) {

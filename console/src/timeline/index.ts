@@ -13,4 +13,4 @@ export type { LiveText } from "./steps.js";
 export type { IterationTexts, ReadTexts } from "./texts.js";
 export { type NarrowLayout, Timeline, type TimelineProps } from "./timeline.js";
 export type { WideLayout } from "./waterfall.js";
-export { type Selection, isSameSelection } from "./waterfall-rows.js";
+export { type Selection } from "./waterfall-rows.js";

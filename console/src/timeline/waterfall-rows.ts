@@ -55,10 +55,6 @@ export interface RowsOptions {
   toggled: ReadonlySet<string>;
 }
 
-export function isSameSelection(one: Selection, other: Selection): boolean {
-  return keyOf(one) === keyOf(other);
-}
-
 /** The key of a row. */
 export function keyOf(selection: Selection): string {
   const { is, ...place } = selection;

@@ -4,7 +4,7 @@
 import { type RunSummary, type RunTimeline, type TreeRun, activeCalls } from "@redflow/bindings";
 import type { ReadonlySignal } from "@preact/signals";
 import type { VNode } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatConfidence } from "./chart.js";
 import { Clock } from "./clock.js";
 import { useEnvironment } from "./environment.js";
@@ -12,7 +12,7 @@ import { Foreign, Sentence } from "./foreign.js";
 import { FailedModelSentence, ModelNumbers, ModelSentence, RemarkSentence, ToolNumbers, ToolSentence } from "./sentences.js";
 import { type LiveText, LivePreview } from "./steps.js";
 import { type TimeScale, timeScale } from "./time-scale.js";
-import { type Bar, type Row, type Selection, busySpans, isSameSelection, keyOf, placesOf, rowsOf } from "./waterfall-rows.js";
+import { type Bar, type Row, type Selection, busySpans, keyOf, placesOf, rowsOf } from "./waterfall-rows.js";
 
 /** The height of a row; larger where fingers point. Each has a class of its own in timeline.css. */
 const [ROW_PX, TOUCH_ROW_PX] = [30, 44];
@@ -35,6 +35,9 @@ const MAX_BANDS = 10;
 /** A folded pause that is narrower has no label of its own. */
 const MIN_LABEL_WIDTH = 0.03;
 
+const NO_RUNS: readonly TreeRun[] = [];
+const NONE_TOGGLED: ReadonlySet<string> = new Set();
+
 /** A tree of rows with bars. The page shows the chosen row beside it. */
 export interface WideLayout {
   mode: "wide";
@@ -56,13 +59,14 @@ export interface WaterfallProps {
 }
 
 export function Waterfall({ timeline, clock, live, layout }: WaterfallProps): VNode {
-  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
-  const childRuns = layout.childRuns ?? [];
+  const [toggled, setToggled] = useState(NONE_TOGGLED);
+  const childRuns = layout.childRuns ?? NO_RUNS;
   // Only a run that goes on is drawn again when the clock ticks.
   const now = timeline.end === undefined ? clock.value : clock.peek();
-  const rows = rowsOf(timeline, { now, childRuns, toggled });
+  // There may be thousands of rows, so they are made only when they change.
+  const rows = useMemo(() => rowsOf(timeline, { now, childRuns, toggled }), [timeline, now, childRuns, toggled]);
   // A fold moves no bar.
-  const scale = scaleOf(toggled.size === 0 ? rows : rowsOf(timeline, { now, childRuns, toggled: new Set() }), now);
+  const scale = useMemo(() => scaleOf(toggled.size === 0 ? rows : rowsOf(timeline, { now, childRuns, toggled: NONE_TOGGLED }), now), [rows]);
   const toggle = (selection: Selection): void => {
     const next = new Set(toggled);
     if (!next.delete(keyOf(selection))) {
@@ -138,11 +142,12 @@ function Tree({ rows, timeline, clock, layout, scale, toggle }: TreeProps): VNod
   const view = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [height, rowPx] = useSizes(view, rows.length);
-  const chosen = Math.max(0, rows.findIndex(({ selection }) => isSameSelection(selection, layout.chosen)));
+  const chosenKey = keyOf(layout.chosen);
+  const chosen = useMemo(() => Math.max(0, rows.findIndex(({ selection }) => keyOf(selection) === chosenKey)), [rows, chosenKey]);
   const first = Math.max(0, Math.floor(top / rowPx) - OVERSCAN);
   const shown = rows.slice(first, Math.ceil((top + height) / rowPx) + OVERSCAN);
   const after = rows.length - first - shown.length;
-  const places = placesOf(rows);
+  const places = useMemo(() => placesOf(rows), [rows]);
   const id = useId();
   const isChosenShown = chosen >= first && chosen < first + shown.length;
   useLayoutEffect(() => scrollTo(view.current, chosen, rowPx), [chosen, rowPx]);

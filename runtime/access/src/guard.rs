@@ -123,33 +123,34 @@ pub struct AccessControl {
     pub(crate) sessions_changed: Notify,
     rates: Mutex<RateLimiter>,
     failures: Mutex<RateBucket>,
+    /// Tokens that were typed, right or wrong, by peer.
+    pub(crate) sign_ins: Mutex<RateLimiter>,
 }
 
 impl AccessControl {
-    /// `settings.listen` has to be the address that the listener actually has. Reads the file of the sessions.
+    /// `settings.listen` has to be the address that the listener actually has. Reads the file of the sessions, with
+    /// no time in it later than `now`.
     ///
     /// # Errors
     /// `CONFIG_FILE_INVALID` for invalid hosts and origins, and for a Redflow UI on a listener that other
     /// machines can reach.
-    pub fn new(settings: AccessSettings, tokens: Tokens) -> Result<Self, ApiError> {
+    pub fn new(settings: AccessSettings, tokens: Tokens, now: Millis) -> Result<Self, ApiError> {
         let origins = Origins::from_settings(&settings)?;
         let session_file = settings.sessions_file.clone().map(SessionFile::new);
         let stored = session_file.as_ref().map(|file| file.load(settings.max_sessions)).unwrap_or_default();
+        let failure_rate = Rate::per_second(settings.failures_per_second);
         Ok(Self {
             origins,
             tokens,
-            sessions: Mutex::new(Sessions::new(&settings, stored)),
+            sessions: Mutex::new(Sessions::new(&settings, stored, now)),
             session_file,
             sessions_changed: Notify::new(),
             rates: Mutex::new(RateLimiter::new(
                 Rate::per_second(settings.requests_per_second),
                 settings.request_burst,
             )),
-            failures: Mutex::new(RateBucket::new(
-                Rate::per_second(settings.failures_per_second),
-                settings.failure_burst,
-                0,
-            )),
+            failures: Mutex::new(RateBucket::new(failure_rate, settings.failure_burst, 0)),
+            sign_ins: Mutex::new(RateLimiter::new(failure_rate, settings.failure_burst)),
             settings,
         })
     }

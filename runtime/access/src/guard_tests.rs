@@ -21,7 +21,7 @@ struct Fixture {
 fn fixture(settings: AccessSettings) -> Fixture {
     let data = tempfile::tempdir().unwrap();
     let tokens = Tokens::open(data.path(), Some(SecretString::from(MAIN))).unwrap();
-    Fixture { access: AccessControl::new(settings, tokens).unwrap(), data }
+    Fixture { access: AccessControl::new(settings, tokens, 0).unwrap(), data }
 }
 
 impl Fixture {
@@ -44,10 +44,16 @@ impl Fixture {
         self.authenticate_at(0, method, lines).map(|caller| caller.auth_method)
     }
 
+    /// Signs in with the path of a code, in a browser without a cookie.
+    fn sign_in(&self, path: &str, now: u64) -> Result<HeaderValue, ApiCode> {
+        let code = path.trim_start_matches("/sign-in?code=");
+        self.access.sign_in(code, &HeaderMap::new(), now).map_err(|error| api_code(&error))
+    }
+
     /// The cookie of a new browser session.
     fn sign_in_browser(&self, now: u64) -> String {
         let code = self.access.sign_in_code(&self.access.owner(), now).unwrap();
-        let cookie = self.access.sign_in(code.path.strip_prefix("/sign-in?code=").unwrap(), now).unwrap();
+        let cookie = self.sign_in(&code.path, now).unwrap();
         assert!(cookie.is_sensitive());
         cookie.to_str().unwrap().split(';').next().unwrap().to_owned()
     }
@@ -275,7 +281,7 @@ fn a_browser_has_the_rights_of_its_token_until_it_signs_out() {
 fn a_session_ends_with_the_token_that_opened_it() {
     let data = tempfile::tempdir().unwrap();
     let access =
-        AccessControl::new(AccessSettings::default(), Tokens::open(data.path(), None).unwrap()).unwrap();
+        AccessControl::new(AccessSettings::default(), Tokens::open(data.path(), None).unwrap(), 0).unwrap();
     let fixture = Fixture { access, data };
     let cookie = fixture.sign_in_browser(1000);
     let open = fixture.access.sign_in_code(&fixture.access.owner(), 1000).unwrap();
@@ -289,8 +295,7 @@ fn a_session_ends_with_the_token_that_opened_it() {
         AuthMethod::Anonymous
     );
     // Its codes end too.
-    let refused = fixture.access.sign_in(open.path.strip_prefix("/sign-in?code=").unwrap(), 3000);
-    assert_eq!(refused.map_err(|error| api_code(&error)), Err(ApiCode::SignInRefused));
+    assert_eq!(fixture.sign_in(&open.path, 3000), Err(ApiCode::SignInRefused));
 }
 
 #[test]
@@ -332,17 +337,12 @@ fn a_code_opens_one_session_once() {
     let fixture = default_fixture();
     let code = fixture.access.sign_in_code(&fixture.access.owner(), 1000).unwrap();
     assert_eq!(code.expires_at, 601_000);
-    let text = code.path.strip_prefix("/sign-in?code=").unwrap();
-    let sign_in =
-        |text: &str, now| fixture.access.sign_in(text, now).map(|_| ()).map_err(|error| api_code(&error));
+    let sign_in = |path: &str, now| fixture.sign_in(path, now).map(|_| ());
     assert_eq!(sign_in("wrong", 2000), Err(ApiCode::SignInRefused));
-    assert_eq!(sign_in(text, 2000), Ok(()));
-    assert_eq!(sign_in(text, 2000), Err(ApiCode::SignInRefused));
+    assert_eq!(sign_in(&code.path, 2000), Ok(()));
+    assert_eq!(sign_in(&code.path, 2000), Err(ApiCode::SignInRefused));
     let late = fixture.access.sign_in_code(&fixture.access.owner(), 2000).unwrap();
-    assert_eq!(
-        sign_in(late.path.strip_prefix("/sign-in?code=").unwrap(), 602_000),
-        Err(ApiCode::SignInRefused)
-    );
+    assert_eq!(sign_in(&late.path, 602_000), Err(ApiCode::SignInRefused));
 }
 
 #[test]
@@ -355,9 +355,8 @@ fn wrong_guesses_are_limited_and_right_tokens_are_not() {
     assert_eq!(answers[..20], vec![Err(ApiCode::Unauthorized); 20]);
     assert_eq!(answers[20..], vec![Err(ApiCode::RateLimited); 5]);
     // Wrong codes count against the same limit.
-    let sign_in = |text: &str| fixture.access.sign_in(text, 0).map(|_| ()).map_err(|error| api_code(&error));
-    assert_eq!(sign_in("wrong"), Err(ApiCode::RateLimited));
-    assert_eq!(sign_in(code.path.strip_prefix("/sign-in?code=").unwrap()), Ok(()));
+    assert_eq!(fixture.sign_in("wrong", 0).map(|_| ()), Err(ApiCode::RateLimited));
+    assert_eq!(fixture.sign_in(&code.path, 0).map(|_| ()), Ok(()));
     assert_eq!(fixture.authenticate(&Method::GET, &[HOME, right]), Ok(AuthMethod::Bearer));
     assert_eq!(fixture.authenticate(&Method::GET, &[HOME, ("cookie", &cookie)]), Ok(AuthMethod::Cookie));
     assert_eq!(
@@ -394,7 +393,7 @@ fn debug_output_has_no_secret() {
 #[test]
 fn an_invalid_host_is_refused() {
     let settings = AccessSettings { hosts: vec!["*".to_owned()], ..AccessSettings::default() };
-    let error = AccessControl::new(settings, Tokens::ephemeral(None).unwrap()).unwrap_err();
+    let error = AccessControl::new(settings, Tokens::ephemeral(None).unwrap(), 0).unwrap_err();
     assert_eq!(api_code(&error), ApiCode::ConfigFileInvalid);
 }
 
@@ -533,6 +532,6 @@ fn a_message_can_carry_the_token() {
 fn a_redflow_ui_is_refused_if_other_machines_can_reach_the_listener() {
     let listen = "0.0.0.0:1880".parse().unwrap();
     let settings = AccessSettings { listen, redflow_ui: Some(UI.1.to_owned()), ..AccessSettings::default() };
-    let error = AccessControl::new(settings, Tokens::ephemeral(None).unwrap()).unwrap_err();
+    let error = AccessControl::new(settings, Tokens::ephemeral(None).unwrap(), 0).unwrap_err();
     assert_eq!(api_code(&error), ApiCode::ConfigFileInvalid);
 }

@@ -8,6 +8,7 @@
 
 use crate::connection::{Connection, final_response};
 use crate::framing::refusal;
+use crate::peer::PeerAddress;
 use crate::settings::AccessSettings;
 use futures::future::{Either, ready};
 use http::{Request, Response};
@@ -146,10 +147,10 @@ where
         shutdown: shutdown.clone(),
         abort: abort.clone(),
     });
-    while let Some(stream) = accept(&listener, &shutdown).await {
+    while let Some((stream, peer)) = accept(&listener, &shutdown).await {
         match Arc::clone(&permits).try_acquire_owned() {
             Ok(permit) => {
-                tokio::spawn(serve_connection(stream, permit, service.clone(), Arc::clone(&context)));
+                tokio::spawn(serve_connection(stream, peer, permit, service.clone(), Arc::clone(&context)));
             }
             Err(_) => {
                 if let Ok(permit) = Arc::clone(&refusal_permits).try_acquire_owned() {
@@ -187,7 +188,7 @@ fn http_builder(settings: &AccessSettings) -> http1::Builder {
 }
 
 /// The next connection, or none after `shutdown`.
-async fn accept(listener: &TcpListener, shutdown: &CancellationToken) -> Option<TcpStream> {
+async fn accept(listener: &TcpListener, shutdown: &CancellationToken) -> Option<(TcpStream, PeerAddress)> {
     let mut logged = false;
     loop {
         let accepted = tokio::select! {
@@ -196,7 +197,7 @@ async fn accept(listener: &TcpListener, shutdown: &CancellationToken) -> Option<
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => return Some(stream),
+            Ok((stream, peer)) => return Some((stream, PeerAddress(peer.ip()))),
             // This connection failed; the next one may work.
             Err(why)
                 if matches!(
@@ -221,6 +222,7 @@ async fn accept(listener: &TcpListener, shutdown: &CancellationToken) -> Option<
 
 async fn serve_connection<S, B>(
     stream: TcpStream,
+    peer: PeerAddress,
     permit: OwnedSemaphorePermit,
     service: S,
     context: Arc<ListenContext>,
@@ -236,8 +238,11 @@ async fn serve_connection<S, B>(
     let _ = stream.set_nodelay(true);
     let connection = Connection::new(stream, permit, &context.settings);
     let framing = connection.framing();
-    let service = service_fn(move |request: Request<Incoming>| match framing.check(request.headers()) {
-        Ok(()) => Either::Right(service.clone().call(request)),
+    let service = service_fn(move |mut request: Request<Incoming>| match framing.check(request.headers()) {
+        Ok(()) => {
+            request.extensions_mut().insert(peer);
+            Either::Right(service.clone().call(request))
+        }
         Err(error) => Either::Left(ready(Ok(refusal(&error)))),
     });
     let mut http = context.http.serve_connection(TokioIo::new(connection), service).with_upgrades();

@@ -79,15 +79,19 @@ impl SessionFile {
         })
     }
 
-    /// Writes the sessions that `take` gives, if it gives some. One write follows the other, so that the newest
-    /// sessions are written last.
-    pub(crate) fn save(&self, take: impl FnOnce() -> Option<Vec<Session>>) -> Result<(), ApiError> {
+    /// Writes the changed sessions, if `changes` gives some, and returns their revision. One write follows the other,
+    /// so that the newest sessions are written last.
+    pub(crate) fn save(
+        &self,
+        changes: impl FnOnce() -> Option<(Vec<Session>, u64)>,
+    ) -> Result<Option<u64>, ApiError> {
         let _writing = lock(&self.writing);
-        let Some(sessions) = take() else { return Ok(()) };
+        let Some((sessions, revision)) = changes() else { return Ok(None) };
         let stored: Vec<StoredSession> = sessions.iter().map(StoredSession::new).collect();
         let text = serde_json::to_vec(&stored)
             .map_err(|why| unusable(&self.path, &format!("cannot be written as JSON ({why})")))?;
-        secret_file::replace(&self.path, &text)
+        secret_file::replace(&self.path, &text)?;
+        Ok(Some(revision))
     }
 }
 

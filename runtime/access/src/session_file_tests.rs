@@ -1,19 +1,22 @@
 use crate::guard::{AccessControl, AuthMethod};
+use crate::peer::PeerAddress;
 use crate::settings::AccessSettings;
 use crate::tokens::{self, Tokens};
 use http::{HeaderMap, HeaderName, Method, Uri};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::Scope;
 use secrecy::{ExposeSecret as _, SecretString};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 const MAIN: &str = "the-main-token-0123";
+const PEER: PeerAddress = PeerAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
 /// Access control as after a start of the sidecar.
 fn start(data: &Path) -> AccessControl {
     let tokens = Tokens::open(data, Some(SecretString::from(MAIN))).unwrap();
     let sessions_file = Some(data.join("sessions.json"));
-    AccessControl::new(AccessSettings { sessions_file, ..AccessSettings::default() }, tokens).unwrap()
+    AccessControl::new(AccessSettings { sessions_file, ..AccessSettings::default() }, tokens, 1000).unwrap()
 }
 
 fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
@@ -22,7 +25,7 @@ fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
 
 fn sign_in(access: &AccessControl, token: &str) -> String {
     let page = headers(&[("host", "localhost:1881"), ("origin", "http://localhost:1881")]);
-    let (cookie, _) = access.sign_in_with_token(token, &page, 1000).unwrap();
+    let (cookie, _) = access.sign_in_with_token(token, PEER, &page, 1000).unwrap();
     cookie.to_str().unwrap().split(';').next().unwrap().to_owned()
 }
 
@@ -36,7 +39,7 @@ fn sessions_survive_a_restart_in_a_private_file_without_secrets() {
     let data = tempfile::tempdir().unwrap();
     let access = start(data.path());
     let cookie = sign_in(&access, MAIN);
-    access.save_sessions();
+    access.save_sessions().unwrap();
     let text = std::fs::read_to_string(data.path().join("sessions.json")).unwrap();
     assert!(!text.contains(MAIN) && !text.contains(cookie.split('=').nth(1).unwrap()), "{text}");
     // The token is short enough to guess, so no digest of it alone may be there.
@@ -51,7 +54,7 @@ fn sessions_survive_a_restart_in_a_private_file_without_secrets() {
     assert_eq!(auth_method(&next, &cookie, 2000), AuthMethod::Cookie);
     let signed_out = next.sign_out(&headers(&[("cookie", &cookie)]));
     assert!(signed_out.to_str().unwrap().contains("Max-Age=0"));
-    next.save_sessions();
+    next.save_sessions().unwrap();
     assert_eq!(auth_method(&start(data.path()), &cookie, 3000), AuthMethod::Anonymous);
 }
 
@@ -61,7 +64,7 @@ fn a_token_that_is_removed_or_replaced_between_two_starts_ends_its_sessions() {
     let guest = tokens::add(data.path(), "guest", &[Scope::Read], 1).unwrap();
     let access = start(data.path());
     let (main, cookie) = (sign_in(&access, MAIN), sign_in(&access, guest.expose_secret()));
-    access.save_sessions();
+    access.save_sessions().unwrap();
     drop(access);
     tokens::remove(data.path(), "guest").unwrap();
     assert_eq!(auth_method(&start(data.path()), &cookie, 2000), AuthMethod::Anonymous);
@@ -91,7 +94,7 @@ fn a_file_that_cannot_be_used_is_set_aside() {
         assert_eq!(std::fs::read_to_string(data.path().join("sessions.broken")).unwrap(), broken);
         // It works as without a file.
         let cookie = sign_in(&access, MAIN);
-        access.save_sessions();
+        access.save_sessions().unwrap();
         assert_eq!(auth_method(&start(data.path()), &cookie, 2000), AuthMethod::Cookie);
     }
     // The test itself would fail otherwise.
@@ -109,7 +112,7 @@ fn a_file_that_others_could_have_changed_opens_no_session() {
     let data = tempfile::tempdir().unwrap();
     let access = start(data.path());
     let cookie = sign_in(&access, MAIN);
-    access.save_sessions();
+    access.save_sessions().unwrap();
     let file = data.path().join("sessions.json");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(auth_method(&start(data.path()), &cookie, 2000), AuthMethod::Anonymous);
@@ -122,8 +125,28 @@ fn a_file_that_cannot_be_written_stops_no_sign_in() {
     let access = start(data.path());
     std::fs::create_dir(data.path().join("sessions.json")).unwrap();
     let cookie = sign_in(&access, MAIN);
-    access.save_sessions();
+    assert!(access.save_sessions().is_err());
     assert_eq!(auth_method(&access, &cookie, 2000), AuthMethod::Cookie);
+    // The next write has what this one could not write.
+    std::fs::remove_dir(data.path().join("sessions.json")).unwrap();
+    access.save_sessions().unwrap();
+    assert_eq!(auth_method(&start(data.path()), &cookie, 2000), AuthMethod::Cookie);
+}
+
+#[test]
+fn a_session_from_the_future_does_not_outlive_the_others() {
+    let data = tempfile::tempdir().unwrap();
+    let access = start(data.path());
+    let cookie = sign_in(&access, MAIN);
+    access.save_sessions().unwrap();
+    let file = data.path().join("sessions.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let future = text.replace(":1000", ":9000000000000");
+    assert_ne!(text, future);
+    std::fs::write(&file, future).unwrap();
+    let twelve_hours = 12 * 60 * 60 * 1000;
+    assert_eq!(auth_method(&start(data.path()), &cookie, 999 + twelve_hours), AuthMethod::Cookie);
+    assert_eq!(auth_method(&start(data.path()), &cookie, 1000 + twelve_hours), AuthMethod::Anonymous);
 }
 
 fn private(file: &Path) {

@@ -74,8 +74,10 @@ pub(crate) struct Sessions {
     codes: VecDeque<Code>,
     sessions: VecDeque<Session>,
     last_number: u64,
-    /// Whether the file of the sessions is older than them.
-    is_changed: bool,
+    /// Counts the changes that the file must have.
+    revision: u64,
+    /// The revision that the file has.
+    stored_revision: u64,
     /// The latest use of a session when they were last taken for the file.
     stored_at: Millis,
     code_lifetime: Millis,
@@ -86,14 +88,19 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Begins with the sessions of an earlier process.
-    pub(crate) fn new(settings: &AccessSettings, stored: Vec<Session>) -> Self {
+    /// Begins with the sessions of an earlier process. Its clock may have been fast, so none of them is from the future.
+    pub(crate) fn new(settings: &AccessSettings, mut stored: Vec<Session>, now: Millis) -> Self {
+        for session in &mut stored {
+            session.opened_at = session.opened_at.min(now);
+            session.last_used = session.last_used.min(now);
+        }
         Self {
             codes: VecDeque::new(),
             last_number: stored.iter().map(|session| session.number).max().unwrap_or(0),
             stored_at: stored.iter().map(|session| session.last_used).max().unwrap_or(0),
             sessions: stored.into(),
-            is_changed: false,
+            revision: 0,
+            stored_revision: 0,
             code_lifetime: millis(settings.code_lifetime),
             max_codes: settings.max_codes.max(1),
             idle: millis(settings.session_idle),
@@ -145,7 +152,7 @@ impl Sessions {
             opened_at: now,
             last_used: now,
         });
-        self.is_changed = true;
+        self.revision += 1;
         Ok((text, self.last_number))
     }
 
@@ -168,24 +175,31 @@ impl Sessions {
     pub(crate) fn close(&mut self, text: &str) {
         if let Some(index) = self.index_of(text) {
             self.sessions.remove(index);
-            self.is_changed = true;
+            self.revision += 1;
         }
     }
 
-    /// Whether [`Sessions::take_changes`] gives sessions.
+    /// Whether the file of the sessions is older than them.
     pub(crate) fn is_changed(&self) -> bool {
-        self.is_changed
+        self.revision > self.stored_revision
     }
 
-    /// The sessions to write to the file, if they have changed.
-    pub(crate) fn take_changes(&mut self) -> Option<Vec<Session>> {
-        let is_changed = std::mem::take(&mut self.is_changed);
+    /// The sessions to write to the file and their revision, if they have changed. They count as changed until
+    /// [`Sessions::mark_stored`].
+    pub(crate) fn changes(&mut self) -> Option<(Vec<Session>, u64)> {
         self.stored_at = self.sessions.iter().map(|session| session.last_used).max().unwrap_or(0);
-        is_changed.then(|| self.sessions.iter().cloned().collect())
+        self.is_changed().then(|| (self.sessions.iter().cloned().collect(), self.revision))
+    }
+
+    /// Notes that the file has this revision.
+    pub(crate) fn mark_stored(&mut self, revision: u64) {
+        self.stored_revision = self.stored_revision.max(revision);
     }
 
     fn mark_used(&mut self, index: usize, now: Millis) {
-        self.is_changed |= now.saturating_sub(self.stored_at) >= STORE_INTERVAL;
+        if now.saturating_sub(self.stored_at) >= STORE_INTERVAL {
+            self.revision += 1;
+        }
         if let Some(session) = self.sessions.get_mut(index) {
             session.last_used = session.last_used.max(now);
         }

@@ -1,4 +1,4 @@
-use super::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, Sessions, set_cookie};
+use super::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, Session, Sessions, set_cookie};
 use crate::fingerprint::Fingerprint;
 use crate::settings::{AccessSettings, Scheme};
 use crate::tokens::AcceptedToken;
@@ -10,7 +10,7 @@ const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 
 fn sessions() -> Sessions {
-    Sessions::new(&AccessSettings::default(), Vec::new())
+    Sessions::new(&AccessSettings::default(), Vec::new(), 0)
 }
 
 fn token() -> Fingerprint {
@@ -18,7 +18,12 @@ fn token() -> Fingerprint {
 }
 
 fn named(name: &str) -> AcceptedToken {
-    AcceptedToken { name: name.into(), scopes: [].into(), fingerprint: Fingerprint::of(name) }
+    AcceptedToken {
+        name: name.into(),
+        scopes: [].into(),
+        fingerprint: Fingerprint::of(name),
+        created_at: None,
+    }
 }
 
 fn open(sessions: &mut Sessions, name: &str, now: u64) -> SecretString {
@@ -94,28 +99,54 @@ fn a_session_belongs_to_one_token_and_not_to_another_one_of_its_name() {
     assert!(!found.is_of(&AcceptedToken { fingerprint: token(), ..named("guest") }));
 }
 
+/// The sessions that are written to the file.
+fn store(sessions: &mut Sessions) -> Vec<Session> {
+    let (stored, revision) = sessions.changes().unwrap();
+    sessions.mark_stored(revision);
+    assert!(!sessions.is_changed());
+    stored
+}
+
+#[test]
+fn a_stored_session_from_the_future_ends_after_a_week_too() {
+    let (week, future) = (7 * 24 * HOUR, 100 * 24 * HOUR);
+    let mut sessions = sessions();
+    let session = open(&mut sessions, "main", future);
+    let mut next = Sessions::new(&AccessSettings::default(), store(&mut sessions), HOUR);
+    for at in (2..=7 * 24).map(|hours| hours * HOUR) {
+        assert!(next.find(session.expose_secret(), at).is_some());
+    }
+    assert!(next.find(session.expose_secret(), HOUR + week).is_none());
+}
+
 #[test]
 fn the_file_is_older_after_each_opening_and_closing_and_after_ten_minutes_of_use() {
     let mut sessions = sessions();
-    assert!(!sessions.is_changed() && sessions.take_changes().is_none());
+    assert!(!sessions.is_changed() && sessions.changes().is_none());
     let session = open(&mut sessions, "main", 0);
-    assert_eq!(sessions.take_changes().map(|stored| stored.len()), Some(1));
+    assert_eq!(store(&mut sessions).len(), 1);
     for (at, is_changed) in [(1, false), (10 * MINUTE - 1, false), (10 * MINUTE, true)] {
         assert!(sessions.find(session.expose_secret(), at).is_some());
         assert_eq!(sessions.is_changed(), is_changed, "{at}");
     }
-    assert_eq!(sessions.take_changes().unwrap()[0].last_used, 10 * MINUTE);
+    assert_eq!(store(&mut sessions)[0].last_used, 10 * MINUTE);
     assert!(sessions.keep_alive(1, 11 * MINUTE) && !sessions.is_changed());
     sessions.close(session.expose_secret());
-    assert_eq!(sessions.take_changes().map(|stored| stored.len()), Some(0));
+    // A write that failed is repeated, and a change during a write needs another one.
+    let (_, failed) = sessions.changes().unwrap();
+    assert_eq!(sessions.changes().unwrap().1, failed);
+    open(&mut sessions, "main", 11 * MINUTE);
+    sessions.mark_stored(failed);
+    assert_eq!(store(&mut sessions).len(), 1);
+    sessions.mark_stored(failed);
+    assert!(!sessions.is_changed());
 }
 
 #[test]
 fn stored_sessions_keep_their_numbers_and_new_ones_get_the_next() {
     let mut sessions = sessions();
     let first = open(&mut sessions, "main", 0);
-    let stored = sessions.take_changes().unwrap();
-    let mut next = Sessions::new(&AccessSettings::default(), stored);
+    let mut next = Sessions::new(&AccessSettings::default(), store(&mut sessions), 0);
     assert!(!next.is_changed());
     assert_eq!(next.find(first.expose_secret(), 1).map(|found| found.number), Some(1));
     assert_eq!(next.open(&named("main"), 2).unwrap().1, 2);

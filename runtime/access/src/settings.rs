@@ -25,9 +25,10 @@ pub struct AccessSettings {
     pub requests_per_second: u32,
     /// Requests that it may send at once after a pause.
     pub request_burst: u32,
-    /// Wrong tokens and codes per second, of all clients together, whose error says what is wrong.
+    /// Wrong tokens and codes per second, of all clients together, whose error says what is wrong. Also the typed
+    /// tokens, right or wrong, that each address may try per second.
     pub failures_per_second: u32,
-    /// Such wrong tokens and codes at once after a pause.
+    /// Such tokens and codes at once after a pause.
     pub failure_burst: u32,
     /// Open connections, WebSockets included.
     pub max_connections: usize,

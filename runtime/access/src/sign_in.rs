@@ -1,7 +1,9 @@
 //! Signs browsers in and out, and keeps their sessions in a file.
 
 use crate::guard::{AccessControl, AuthMethod, Caller, check_cookie_request, session_cookies, unauthorized};
-use crate::sessions::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, set_cookie};
+use crate::lock;
+use crate::peer::PeerAddress;
+use crate::sessions::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, Sessions, set_cookie};
 use crate::settings::Scheme;
 use crate::tokens::AcceptedToken;
 use http::{HeaderMap, HeaderValue, Method};
@@ -22,15 +24,17 @@ impl AccessControl {
         Ok(SignInCode { path: format!("/sign-in?code={}", code.expose_secret()), expires_at })
     }
 
-    /// Opens a session with a one-time code. Returns the value of `Set-Cookie`.
+    /// Opens a session with a one-time code, and closes an earlier session of this browser. Returns the value of
+    /// `Set-Cookie`.
     ///
     /// # Errors
     /// `SIGN_IN_REFUSED`; `RATE_LIMITED` after too many wrong codes and tokens.
-    pub fn sign_in(&self, code: &str, now: Millis) -> Result<HeaderValue, ApiError> {
+    pub fn sign_in(&self, code: &str, headers: &HeaderMap, now: Millis) -> Result<HeaderValue, ApiError> {
         let token = self.with_sessions(|sessions| sessions.redeem(code, now));
         let Some(token) = token.and_then(|token| self.tokens.find_fingerprint(&token, now)) else {
             return Err(self.count_failure(refused(), now));
         };
+        self.close_sessions(headers);
         Ok(self.open_session(token, now)?.0)
     }
 
@@ -39,19 +43,26 @@ impl AccessControl {
     /// so that a page of another site cannot sign a browser in.
     ///
     /// # Errors
-    /// `ORIGIN_REFUSED`; `UNAUTHORIZED` for a wrong token; `RATE_LIMITED` for too many requests, and after too many
-    /// wrong codes and tokens.
+    /// `ORIGIN_REFUSED`; `UNAUTHORIZED` for a wrong token; `RATE_LIMITED` for too many tokens from one address, right or
+    /// wrong, and for too many requests.
     pub fn sign_in_with_token(
         &self,
         token: &str,
+        peer: PeerAddress,
         headers: &HeaderMap,
         now: Millis,
     ) -> Result<(HeaderValue, Caller), ApiError> {
         let page = self.origins.check_origin(headers)?;
         check_cookie_request(&Method::POST, headers, page)?;
+        // A right guess must be as slow as a wrong one.
+        if !lock(&self.sign_ins).take(&peer.network(), now) {
+            return Err(ApiError::new(
+                ApiCode::RateLimited,
+                "Too many tokens were tried from this address: wait a moment.",
+            ));
+        }
         let token = self.tokens.find(token, now);
-        let token =
-            token.ok_or_else(|| self.count_failure(unauthorized("The token is not accepted here"), now))?;
+        let token = token.ok_or_else(|| unauthorized("The token is not accepted here"))?;
         self.check_rate(Caller::with_token(token.clone(), AuthMethod::Message), now)?;
         self.close_sessions(headers);
         self.open_session(token, now)
@@ -75,16 +86,18 @@ impl AccessControl {
         }
     }
 
-    /// Writes the sessions to their file, if they have changed. It waits for the disk, so no request may call it.
-    pub fn save_sessions(&self) {
-        let Some(file) = &self.session_file else { return };
-        if let Err(error) = file.save(|| self.with_sessions(|sessions| sessions.take_changes())) {
-            tracing::warn!(
-                code = error.code.as_str(),
-                "{} Browsers that signed in may have to sign in again after a restart.",
-                error.message
-            );
+    /// Writes the sessions to their file, if they have changed. It waits for the disk. After a failure they stay
+    /// changed: try again later.
+    ///
+    /// # Errors
+    /// `DATA_READ_ONLY`, `DATA_FULL` or `DATA_UNUSABLE`.
+    pub fn save_sessions(&self) -> Result<(), ApiError> {
+        let Some(file) = &self.session_file else { return Ok(()) };
+        let stored = file.save(|| self.with_sessions(Sessions::changes))?;
+        if let Some(revision) = stored {
+            self.with_sessions(|sessions| sessions.mark_stored(revision));
         }
+        Ok(())
     }
 
     fn open_session(&self, token: AcceptedToken, now: Millis) -> Result<(HeaderValue, Caller), ApiError> {

@@ -8,6 +8,7 @@ use crate::{lock, secret_file};
 use redflow_contract::Millis;
 use redflow_contract::api::{ApiError, Scope};
 use redflow_contract::code::ApiCode;
+use redflow_contract::console::TokenEntry;
 use redflow_contract::secret::REDACTED;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
@@ -37,17 +38,8 @@ pub(crate) struct AcceptedToken {
     pub(crate) name: Arc<str>,
     pub(crate) scopes: Arc<[Scope]>,
     pub(crate) fingerprint: Fingerprint,
-}
-
-/// A further token as users see it, without its digest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenEntry {
-    /// Unique among the tokens.
-    pub name: String,
-    /// Sorted, without duplicates.
-    pub scopes: Vec<Scope>,
-    /// Unix time.
-    pub created_at: Millis,
+    /// None for the main token.
+    pub(crate) created_at: Option<Millis>,
 }
 
 /// An entry of `tokens.json`.
@@ -166,6 +158,25 @@ impl Tokens {
             cache.refresh(data, &self.main, now);
         }
         cache
+    }
+
+    /// Removes a further token, unless no token with the scope `admin` would be left. It stops working at once.
+    ///
+    /// # Errors
+    /// `REQUEST_INVALID` for the last token with `admin`; else as [`remove`].
+    pub(crate) fn remove(&self, name: &str) -> Result<(), ApiError> {
+        remove_if(self.data()?, name, |others| {
+            self.reload();
+            let is_admin = |token: &StoredToken| token.scopes.contains(&Scope::Admin);
+            if self.accepted_main().is_some() || others.iter().any(is_admin) {
+                return Ok(());
+            }
+            Err(invalid(
+                "No other token has the scope `admin`: mend the file of the main token, or make another one, first.",
+            ))
+        })?;
+        self.reload();
+        Ok(())
     }
 
     /// The directory of the token files.
@@ -316,6 +327,16 @@ pub fn add(data: &Path, name: &str, scopes: &[Scope], now: Millis) -> Result<Sec
 /// # Errors
 /// `NOT_FOUND` if there is no such token; else as [`Tokens::open`].
 pub fn remove(data: &Path, name: &str) -> Result<(), ApiError> {
+    remove_if(data, name, |_| Ok(()))
+}
+
+/// Removes a further token, unless `check` refuses the further tokens that would be left. No other process changes
+/// them meanwhile.
+fn remove_if(
+    data: &Path,
+    name: &str,
+    check: impl FnOnce(&[StoredToken]) -> Result<(), ApiError>,
+) -> Result<(), ApiError> {
     let _lock = secret_file::lock(data)?;
     let mut list = read_list(data)?;
     let before = list.len();
@@ -329,6 +350,7 @@ pub fn remove(data: &Path, name: &str) -> Result<(), ApiError> {
             ),
         ));
     }
+    check(&list)?;
     write_list(data, &list)
 }
 
@@ -340,7 +362,8 @@ pub fn list(data: &Path) -> Result<Vec<TokenEntry>, ApiError> {
     let entry = |token: StoredToken| TokenEntry {
         name: token.name,
         scopes: token.scopes,
-        created_at: token.created_at,
+        created_at: Some(token.created_at),
+        is_own: false,
     };
     Ok(read_list(data)?.into_iter().map(entry).collect())
 }
@@ -412,6 +435,7 @@ fn accept(token: &StoredToken) -> Option<AcceptedToken> {
         name: token.name.as_str().into(),
         scopes: token.scopes.as_slice().into(),
         fingerprint: Fingerprint::parse_hex(&token.hash)?,
+        created_at: Some(token.created_at),
     })
 }
 
@@ -420,6 +444,7 @@ fn accept_main(token: &SecretString) -> AcceptedToken {
         name: MAIN.into(),
         scopes: [Scope::Admin].into(),
         fingerprint: Fingerprint::of(token.expose_secret()),
+        created_at: None,
     }
 }
 

@@ -1,8 +1,9 @@
-use super::{MAIN, TokenEntry, Tokens, add, list, main_token, remove, rotate};
+use super::{MAIN, Tokens, add, list, main_token, remove, rotate};
 use crate::secret_file;
 use pretty_assertions::assert_eq;
 use redflow_contract::api::{ApiError, ProblemCode, Scope};
 use redflow_contract::code::{ApiCode, StoreCode};
+use redflow_contract::console::TokenEntry;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
 use tempfile::TempDir;
@@ -116,7 +117,8 @@ fn further_tokens_are_made_listed_and_removed() {
     let entry = |name: &str, scopes: &[Scope], created_at| TokenEntry {
         name: name.to_owned(),
         scopes: scopes.to_vec(),
-        created_at,
+        created_at: Some(created_at),
+        is_own: false,
     };
     assert_eq!(
         list(data.path()).unwrap(),

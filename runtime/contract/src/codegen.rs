@@ -2,9 +2,9 @@
 //! never for the shipped binary.
 
 use crate::{
-    action, api, attached, bridge, catalogue, chat, code, console, diagnostic, digest, edge, effect,
-    envelope, event, fact, flow, full_output, id, journal, limits, manifest, model_test, node, observability,
-    phrase, plan, policy, replay, run, run_error, stream, tally, tool, tool_api, transcript,
+    action, api, attached, bridge, catalogue, chat, code, console, deployed_model, diagnostic, digest, edge,
+    effect, envelope, event, fact, flow, full_output, id, journal, limits, manifest, model_test, node,
+    observability, phrase, plan, policy, replay, run, run_error, stream, tally, tool, tool_api, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
@@ -118,6 +118,9 @@ pub fn typescript() -> String {
         tool::NetworkPermission,
         tool::FilePermission,
         tool::ToolPermissions,
+        tool::RuleAction,
+        tool::MatchedCalls,
+        tool::ToolRule,
         tool::ToolEntry,
         tool::ToolInvocation,
         tool_api::ToolList,
@@ -154,6 +157,10 @@ pub fn typescript() -> String {
         model_test::SchemaUse,
         model_test::ModelServer,
         model_test::ModelList,
+        deployed_model::ModelPrice,
+        deployed_model::ModelDescription,
+        deployed_model::DeployedModel,
+        deployed_model::DeployedModelList,
         model_test::ListedModel,
         run::RunSummary,
         run::RunStatus,

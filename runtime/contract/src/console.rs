@@ -420,6 +420,10 @@ pub struct TokenEntry {
     pub name: String,
     /// What it allows.
     pub scopes: Vec<Scope>,
+    /// When it was made; absent for the main token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub created_at: Option<Millis>,
     /// Whether this request was made with it.
     pub is_own: bool,
 }

@@ -46,6 +46,7 @@ pub mod code;
 pub mod codegen;
 pub mod console;
 pub mod day;
+pub mod deployed_model;
 pub mod diagnostic;
 pub mod digest;
 pub mod edge;

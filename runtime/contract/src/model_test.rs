@@ -21,10 +21,10 @@ pub struct ModelTestRequest {
     /// The node type of the model.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// The properties of the node, as a flow has them.
-    #[serde(default)]
+    /// The properties of the node, as a flow has them; absent to use those of the deployed `node`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }", optional))]
-    pub config: Map<String, Value>,
+    pub config: Option<Map<String, Value>>,
     /// Keys by their names, as the user typed them. They replace those of `node`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<BTreeMap<String, String>>", optional))]

@@ -4,8 +4,8 @@
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, ROUTES, Route};
 use crate::{
-    api, attached, bridge, catalogue, chat, console, diagnostic, edge, event, manifest, model_test,
-    observability, replay, run, stream, tool, tool_api,
+    api, attached, bridge, catalogue, chat, console, deployed_model, diagnostic, edge, event, manifest,
+    model_test, observability, replay, run, stream, tool, tool_api,
 };
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -174,6 +174,7 @@ fn types() -> Map<String, Value> {
         model_test::ModelTestRequest,
         model_test::ModelTest,
         model_test::ModelList,
+        deployed_model::DeployedModelList,
         console::Session,
         console::SignInRequest,
         console::IterationDetail,

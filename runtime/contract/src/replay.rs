@@ -30,6 +30,20 @@ pub struct ReplayReport {
     pub outcome: Option<Ending>,
     /// The first difference; null if there is none.
     pub difference: Option<Difference>,
+    /// Why only a part of the journal could be read. Then the report is about the part before the damage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub problem: Option<StoreProblem>,
+}
+
+impl ReplayReport {
+    /// The report of a run whose stored journal is damaged, given that of the part before the damage.
+    #[must_use]
+    pub fn damaged(self, problem: StoreProblem) -> Self {
+        // The part has no end, so that is no difference.
+        let difference = self.difference.filter(|found| found.what != DifferenceKind::Incomplete);
+        Self { equal: false, difference, problem: Some(problem), ..self }
+    }
 }
 
 /// The first wrong place in a journal.

@@ -125,6 +125,7 @@ pub enum RouteId {
     InternalInput,
     InternalState,
     InternalTool,
+    Models,
     TestModel,
     ListModels,
     Catalogue,

@@ -25,6 +25,9 @@ pub const MAX_AGENT_TOOLS: usize = 128;
 /// The prefixes of ids that only the runtime gives.
 pub const RESERVED_PREFIXES: [&str; 4] = ["builtin", "flow", "agent", "mcp"];
 
+/// The type of the nodes that give agents the tools of the manifest.
+pub const REGISTRY_TOOL: &str = "registry-tool";
+
 /// Where a tool comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -119,6 +122,47 @@ pub struct ToolPermissions {
     pub secrets: Vec<String>,
 }
 
+/// What a rule of the policy does with the calls that it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RuleAction {
+    /// It allows them. Calls that no `allow` rule of the tool matches are refused.
+    Allow,
+    /// A person must approve them.
+    Ask,
+    /// It refuses them.
+    Deny,
+    /// It limits how many there are.
+    Limit,
+}
+
+/// Which calls of a tool a rule of the policy matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MatchedCalls {
+    /// Every call.
+    Every,
+    /// It depends on the agent, the role, the node or the effect class of the call.
+    Some,
+    /// No call. An `allow` rule like this still refuses the calls that no other `allow` rule matches.
+    None,
+}
+
+/// A rule of the policy that names a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolRule {
+    /// Its place in the policy, from 1.
+    pub rule: u32,
+    /// What it does.
+    pub action: RuleAction,
+    /// Which calls of the tool it matches.
+    pub calls: MatchedCalls,
+}
+
 /// One tool of the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
@@ -166,6 +210,10 @@ pub struct ToolEntry {
     /// The Node-RED that has it; absent for the sidecar's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<InstanceId>,
+    /// The rules of the policy that name it, in their order; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<ToolRule>>", optional))]
+    pub rules: Vec<ToolRule>,
 }
 
 /// One call of a tool, as the log has it.

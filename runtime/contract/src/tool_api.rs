@@ -4,6 +4,7 @@ use crate::Message;
 use crate::api::AgentState;
 use crate::diagnostic::Diagnostic;
 use crate::id::{InstanceId, NodeSummary};
+use crate::policy::PolicyRule;
 use crate::tool::{ToolEntry, ToolInvocation};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,10 @@ pub struct ToolList {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Diagnostic>>", optional))]
     pub problems: Vec<Diagnostic>,
+    /// The rules of the policy; absent if there are none. The `rules` of a tool count them from 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<PolicyRule>>", optional))]
+    pub policy: Vec<PolicyRule>,
 }
 
 /// Calls a tool outside a run.

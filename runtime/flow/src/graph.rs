@@ -67,10 +67,10 @@ pub fn draw_flow(flow: &ResolvedFlow, report: &CheckReport, tab: Option<&str>) -
         drawing.add_bindings();
         drawing.add_problems(report);
     }
-    let (all, mut room) = (tabs.len(), Room::new(MAX_TABS, TAB_BYTES));
+    let (all, mut limit) = (tabs.len(), ListLimit::new(MAX_TABS, TAB_BYTES));
     // The drawn tab is listed, however many there are.
-    let lists_drawn = drawn.is_some_and(|drawn| room.take(&tabs[drawn]));
-    tabs.retain(|tab| if tab.is_drawn { lists_drawn } else { room.take(tab) });
+    let lists_drawn = drawn.is_some_and(|drawn| limit.take(&tabs[drawn]));
+    tabs.retain(|tab| if tab.is_drawn { lists_drawn } else { limit.take(tab) });
     drawing.graph.omitted_parts += number(all - tabs.len());
     Some(FlowGraph { tabs, ..drawing.graph })
 }
@@ -122,13 +122,13 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The room for one list of a drawing. When something does not fit, the list is full.
-struct Room {
+/// What may still be added to one list of a drawing. When something does not fit, the list is full.
+struct ListLimit {
     items: usize,
     bytes: usize,
 }
 
-impl Room {
+impl ListLimit {
     fn new(items: usize, bytes: usize) -> Self {
         Self { items, bytes }
     }
@@ -137,7 +137,7 @@ impl Room {
         self.items == 0
     }
 
-    /// Whether there is room for one more.
+    /// Counts an item, if it may still be added.
     fn take(&mut self, item: &impl Serialize) -> bool {
         if self.is_full() {
             return false;
@@ -156,8 +156,8 @@ struct Drawing<'a> {
     /// The places of the drawn nodes in the file, in the order of `graph.nodes`.
     places: Vec<usize>,
     is_drawn: HashSet<usize>,
-    nodes_room: Room,
-    wires_room: Room,
+    node_limit: ListLimit,
+    wire_limit: ListLimit,
     graph: FlowGraph,
 }
 
@@ -169,8 +169,8 @@ impl<'a> Drawing<'a> {
             by_id: nodes.map(|(place, node)| (node.id.as_str(), place)).collect(),
             places: Vec::new(),
             is_drawn: HashSet::new(),
-            nodes_room: Room::new(MAX_GRAPH_NODES, NODE_BYTES),
-            wires_room: Room::new(MAX_WIRES, WIRE_BYTES),
+            node_limit: ListLimit::new(MAX_GRAPH_NODES, NODE_BYTES),
+            wire_limit: ListLimit::new(MAX_WIRES, WIRE_BYTES),
             graph: FlowGraph::default(),
         }
     }
@@ -208,7 +208,7 @@ impl<'a> Drawing<'a> {
             outputs: number(wires.max(kind.outputs.map_or(0, <[_]>::len))),
             disabled: self.flow.disabled.contains(node.id.as_str()),
         };
-        if self.nodes_room.take(&drawn) {
+        if self.node_limit.take(&drawn) {
             self.graph.nodes.push(drawn);
             self.places.push(place);
             self.is_drawn.insert(place);
@@ -219,12 +219,12 @@ impl<'a> Drawing<'a> {
 
     /// Adds a wire, or counts it.
     fn add_wire(&mut self, from: usize, port: Option<u32>, to: usize, kind: EdgeKind) {
-        if self.wires_room.is_full() {
+        if self.wire_limit.is_full() {
             self.graph.omitted_parts = self.graph.omitted_parts.saturating_add(1);
             return;
         }
         let wire = GraphWire { from: self.node(from).id.clone(), port, to: self.node(to).id.clone(), kind };
-        if self.wires_room.take(&wire) {
+        if self.wire_limit.take(&wire) {
             self.graph.wires.push(wire);
         } else {
             self.graph.omitted_parts += 1;
@@ -245,7 +245,7 @@ impl<'a> Drawing<'a> {
                 for to in ids.filter_map(|id| self.by_id.get(id).copied()).collect::<Vec<_>>() {
                     let wire = RawWire { from, port, to };
                     // The rest of very many wires is only counted.
-                    if self.is_drawn.contains(&to) && (self.wires_room.is_full() || seen.insert(wire)) {
+                    if self.is_drawn.contains(&to) && (self.wire_limit.is_full() || seen.insert(wire)) {
                         let to_type = &self.node(to).type_name;
                         let kind = kinds.remove(&wire);
                         let kind = kind.unwrap_or_else(|| wire_kind(&node.type_name, port, to_type));
@@ -304,7 +304,7 @@ impl<'a> Drawing<'a> {
 
     /// Adds the problems of the drawn nodes. A problem inside a subflow instance is one of the instance.
     fn add_problems(&mut self, report: &CheckReport) {
-        let mut room = Room::new(MAX_PROBLEMS, PROBLEM_BYTES);
+        let mut limit = ListLimit::new(MAX_PROBLEMS, PROBLEM_BYTES);
         for problem in &report.diagnostics {
             let Some(id) = problem.node.as_ref().and_then(|node| self.drawn_id(&node.id)) else { continue };
             let mut problem = Diagnostic::clone(problem);
@@ -316,7 +316,7 @@ impl<'a> Drawing<'a> {
             {
                 target.id = id;
             }
-            if room.take(&problem) {
+            if limit.take(&problem) {
                 self.graph.diagnostics.push(problem);
             } else {
                 self.graph.omitted_parts += 1;

@@ -76,6 +76,7 @@ pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observe: Observe
         effects: replayer.effects,
         outcome: replayer.outcome,
         difference,
+        problem: None,
     };
     let events = replayer.machine.as_mut().map(|machine| machine.take_events()).unwrap_or_default();
     let calls = replayer.calls.into_iter().map(|(_, call)| call).collect();

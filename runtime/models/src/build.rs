@@ -7,9 +7,10 @@ use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::live_model::{LiveModel, RequestOptions};
 use crate::model_list::ListSource;
-use crate::price::{Prices, find_price};
+use crate::price::{Price, Prices, find_price};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
+use redflow_contract::deployed_model::ModelPrice;
 use redflow_contract::json::size_of;
 use redflow_contract::node::{MAX_CONCURRENT_CALLS, StopSequences, StructuredOutput};
 use redflow_contract::scrub::Scrubber;
@@ -139,6 +140,12 @@ impl ModelBuilder {
             context_window: capabilities.context_window,
             max_output: capabilities.max_output,
             priced: price.is_some(),
+            price: price.map(|Price { input, output, cached, cache_write }| ModelPrice {
+                input,
+                output,
+                cached,
+                cache_write,
+            }),
         };
         if self.stream == Some(true) && !capabilities.streaming {
             return Err(

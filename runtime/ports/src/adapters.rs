@@ -10,6 +10,7 @@ use redflow_contract::json::read_typed;
 use redflow_contract::manifest::ManifestTool;
 use redflow_contract::node;
 use redflow_contract::secret::is_reference;
+use redflow_contract::tool::REGISTRY_TOOL;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,9 +41,6 @@ pub struct ManifestToolConfig<'a> {
 
 /// The most characters of a node's label in an error.
 const MAX_LABEL_CHARS: usize = 80;
-
-/// The node type that binds tools of the registry.
-pub const REGISTRY_TOOL: &str = "registry-tool";
 
 /// A node could not be built from its properties.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

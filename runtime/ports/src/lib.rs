@@ -40,7 +40,7 @@ mod ui_storage;
 
 pub use adapters::{
     Adapters, BuildError, Builder, ManifestToolBuilder, ManifestToolConfig, MemoryBuilder, ModelBuilder,
-    ModelChainBuilder, NodeBuilder, NodeConfig, REGISTRY_TOOL, ToolBuilder, ToolProviderBuilder, label_of,
+    ModelChainBuilder, NodeBuilder, NodeConfig, ToolBuilder, ToolProviderBuilder, label_of,
 };
 pub use chat_store::ChatStore;
 pub use clock::Clock;

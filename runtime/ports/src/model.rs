@@ -3,6 +3,7 @@
 use crate::future::BoxFuture;
 use redflow_contract::answer_kind::{AnswerKind, Reply};
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::deployed_model::ModelPrice;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::model_test::{ModelList, SentRequest};
 use redflow_contract::run_error::Failure;
@@ -172,4 +173,6 @@ pub struct ModelInfo {
     pub max_output: Option<u32>,
     /// Whether the cost of its calls is known.
     pub priced: bool,
+    /// The price of the configuration; none if that has none.
+    pub price: Option<ModelPrice>,
 }

@@ -2,12 +2,14 @@
 //!
 //! Owns the revision of a flow. Never writes a file.
 
+use crate::deployed_models::deployed_models;
 use crate::keyed_models::{KeyedModels, keyed_models};
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::settings::Settings;
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{DiagnosticCode, Severity};
+use redflow_contract::deployed_model::DeployedModelList;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::digest::Digest;
 use redflow_contract::edge::Role;
@@ -39,6 +41,7 @@ pub(crate) struct ActiveFlow {
     pub(crate) is_empty: bool,
     pub(crate) tools: Arc<FlowTools>,
     pub(crate) keyed_models: Arc<KeyedModels>,
+    pub(crate) models: Arc<DeployedModelList>,
 }
 
 /// The tools of a flow, for calls outside its runs.
@@ -118,15 +121,14 @@ impl FlowBuilder {
         check_flow(raw, &options)
     }
 
-    /// Reports the problems that a deploy of this flow would have, also what cannot be built. `stored` holds
-    /// the credentials of nodes that bring none. Also gives what `read` finds, unless the whole flow is refused.
-    pub(crate) fn report<T>(
+    /// Checks and builds a flow, to report the problems that a deploy of it would have. `stored` holds the credentials
+    /// of nodes that bring none. The built flow never runs; there is none if the whole flow is refused.
+    pub(crate) fn try_build(
         &self,
         mut raw: RawFlow,
         profile: Profile,
         stored: &Credentials,
-        read: impl FnOnce(&ResolvedFlow, &CheckReport) -> T,
-    ) -> (CheckReport, Option<T>) {
+    ) -> (CheckReport, Option<BuiltFlow>) {
         let merged =
             (self.instance == InstanceId::local()).then(|| self.stored_items.merge_credentials(&raw, stored));
         raw.add_missing_credentials(merged.as_ref().unwrap_or(stored));
@@ -139,8 +141,7 @@ impl FlowBuilder {
         let silent = tracing::subscriber::NoSubscriber::new();
         let built = tracing::subscriber::with_default(silent, || self.build(checked));
         add_build_problems(&mut report, built.build_errors(), self.settings.flow_limits.max_diagnostics);
-        let found = read(built.resolved(), &report);
-        (report, Some(found))
+        (report, Some(built))
     }
 
     fn build(&self, checked: CheckedFlow) -> BuiltFlow {
@@ -175,6 +176,7 @@ impl FlowBuilder {
         let agents = agent_states(&checked);
         let injects = Arc::new(inject_nodes(&checked.flow));
         let keyed_models = Arc::new(keyed_models(&checked.flow, &self.env));
+        let models = Arc::new(deployed_models(&checked, &self.instance, &self.adapters, &self.env));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
         let built = self.build(checked);
         let build_errors: HashMap<&NodeId, &BuildError> =
@@ -203,6 +205,7 @@ impl FlowBuilder {
             is_empty,
             tools: Arc::new(FlowTools::new(&built)),
             keyed_models,
+            models,
         };
         Ok(PreparedFlow { active, built, stored: StoredFlow { flows: pretty, credentials } })
     }

@@ -71,6 +71,21 @@ impl App {
         self.ready.load(Ordering::Relaxed) && !self.stop.is_cancelled()
     }
 
+    /// Writes changed sessions to their file on another thread, and says whether the file has them now.
+    pub(crate) async fn save_sessions(self: &Arc<Self>) -> bool {
+        let app = Arc::clone(self);
+        let saved = tokio::task::spawn_blocking(move || app.access.save_sessions()).await;
+        if let Ok(Err(error)) = &saved {
+            tracing::warn!(
+                code = error.code.as_str(),
+                "{} After a restart now, browsers that signed in would have to sign in again, and those that signed out \
+                 would not.",
+                error.message
+            );
+        }
+        matches!(saved, Ok(Ok(())))
+    }
+
     /// See [`WorkSlots::run_blocking`].
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,

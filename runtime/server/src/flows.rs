@@ -13,8 +13,7 @@ use redflow_access::Caller;
 use redflow_contract::api::{CheckRequest, DeployRequest, Deployment};
 use redflow_contract::code::ApiCode;
 use redflow_contract::console::CheckAnswer;
-use redflow_contract::diagnostic::CheckReport;
-use redflow_flow::{RawFlow, ResolvedFlow};
+use redflow_flow::RawFlow;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -68,14 +67,12 @@ pub(crate) async fn check(
     let (flow_builder, profile) = (app.flow_builder.clone(), profile.unwrap_or(app.settings.profile));
     let stored = app.active_flow().credentials;
     let check = move || {
-        let draw = |flow: &ResolvedFlow, report: &CheckReport| {
-            graph.then(|| draw_tab(flow, report, tab.as_ref())).transpose()
-        };
-        let (report, graph) = match RawFlow::from_value(flows, &flow_builder.settings.flow_limits) {
-            Ok(raw) => flow_builder.report(raw, profile, &stored, draw),
+        let (report, built) = match RawFlow::from_value(flows, &flow_builder.settings.flow_limits) {
+            Ok(raw) => flow_builder.try_build(raw, profile, &stored),
             Err(report) => (report, None),
         };
-        let graph = graph.transpose()?.flatten();
+        let built = built.filter(|_| graph);
+        let graph = built.map(|built| draw_tab(built.resolved(), &report, tab.as_ref())).transpose()?;
         Ok(json(200, &CheckAnswer { report, graph }))
     };
     let slot = match slot {

@@ -1,4 +1,4 @@
-//! The keys of deployed models and key nodes, and where each may go, for tests of models.
+//! Deployed models with their properties and keys, and where each key may go, for tests of models.
 
 use redflow_contract::Message;
 use redflow_contract::catalogue::{CATALOGUE, lookup};
@@ -49,9 +49,6 @@ pub(crate) fn keyed_models(flow: &ResolvedFlow, env: &dyn Fn(&str) -> Option<Str
         let mut props = resolved(ix);
         let key_node = flow.add_shared_key(ix, &raw.type_name, &mut props, env);
         let keys = keys_of(&props);
-        if keys.is_empty() {
-            continue;
-        }
         let model = Arc::new(KeyedModel { node: flow.summary(ix), props });
         if let Some(shared) = key_node.and_then(|key_node| stored.get_mut(&flow.nodes[key_node].id)) {
             shared.models.push(Arc::clone(&model));

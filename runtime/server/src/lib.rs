@@ -16,6 +16,7 @@ mod console;
 mod cors;
 mod cursor;
 mod deploy;
+mod deployed_models;
 mod event_socket;
 mod feed;
 mod flows;

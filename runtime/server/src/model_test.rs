@@ -6,6 +6,7 @@
 use redflow_contract::Message;
 use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, SchemaText};
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::deployed_model::ModelDescription;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::model_test::{
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use url::Url;
 
 /// The prompt of the test. The agent has no tools, so the only valid action is `final`.
 const QUESTION: &str = "This is a test of the connection. Return a FINAL action with the message \"ok\".";
@@ -65,6 +67,26 @@ impl ModelTester {
     #[must_use]
     pub fn address(&self) -> Option<String> {
         Some(self.model.describe_request(ModelRequest::for_text(&Transcript::default()).answer_kind)?.address)
+    }
+
+    /// What the model is and can do.
+    #[must_use]
+    pub fn describe(&self) -> ModelDescription {
+        let info = self.model.info();
+        let mut name = info.model.clone();
+        self.secrets.text(&mut name);
+        let origin = |address: String| Some(Url::parse(&address).ok()?.origin().ascii_serialization());
+        ModelDescription {
+            provider: info.provider.to_owned(),
+            name,
+            server: self.address().and_then(origin),
+            tools: info.tools,
+            vision: info.vision,
+            streaming: info.streaming,
+            context_window: info.context_window,
+            max_output: info.max_output,
+            price: info.price,
+        }
     }
 
     /// Asks the server which models it has.

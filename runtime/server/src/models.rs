@@ -1,4 +1,4 @@
-//! `/api/models`: tests a model, and lists the models of its server.
+//! `/api/models`: lists the deployed models, tests a model, and lists the models of its server.
 //!
 //! Owns which key a request may use. The keys of a deployed node go only to the address that the deployed node names,
 //! because a changed address alone must not carry a key away.
@@ -6,6 +6,7 @@
 use crate::active_flow::FlowBuilder;
 use crate::app::App;
 use crate::body::{self, RequestBody};
+use crate::deployed_models::add_models;
 use crate::keyed_models::{KeyedModels, StoredKeys};
 use crate::model_test::ModelTester;
 use crate::principal::principal;
@@ -18,9 +19,10 @@ use redflow_contract::Message;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{ApiCode, DiagnosticCode, RunErrorCode};
+use redflow_contract::deployed_model::DeployedModelList;
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
-use redflow_contract::id::{InstanceId, NodeSummary};
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::model_test::ModelTestRequest;
 use redflow_contract::run_error::Failure;
 use redflow_contract::secret::PASSWORD_MASK;
@@ -41,6 +43,13 @@ const NODE: &str = "model";
 
 /// Properties of a node that are not about the model. A disabled node can be tested, too.
 const PLACE: [&str; 7] = ["id", "z", "g", "d", "x", "y", "wires"];
+
+/// The models of the sidecar's own flow and of the flows of Node-REDs.
+pub(crate) async fn deployed(State(app): State<Arc<App>>) -> ApiResult {
+    let mut list = DeployedModelList::clone(&app.active_flow().models);
+    app.bridge.all().iter().for_each(|instance| add_models(&mut list, &instance.models()));
+    app.run_blocking(move || json(200, &list)).await
+}
 
 pub(crate) async fn test(
     State(app): State<Arc<App>>,
@@ -84,11 +93,28 @@ fn tester(app: &App, caller: &Caller, request: ModelTestRequest) -> Result<Model
 }
 
 fn build_tester(app: &App, request: ModelTestRequest) -> Result<ModelTester, Problem> {
-    let ModelTestRequest { type_name, mut config, credentials, node, instance } = request;
+    let ModelTestRequest { type_name, config, credentials, node, instance } = request;
     if lookup(&type_name).role != Role::Model {
         let text = format!("`{}` is not a type of model. /api/catalogue lists them.", printable(&type_name));
         return Err(Problem::new(ApiCode::BodyInvalid, text));
     }
+    let models = node.as_ref().and_then(|_| models_of(app, instance.as_ref()));
+    let stored = node.as_ref().and_then(|node| models.as_ref()?.get(node));
+    let flow_builder = &app.flow_builder;
+    let build = |node: &NodeSummary, props: &Message| {
+        ModelTester::new(&flow_builder.adapters, &flow_builder.env, node, props)
+            .map_err(|reason| problem(RunErrorCode::ConfigInvalid, reason))
+    };
+    let mut config = match (config, &node) {
+        (None, Some(node)) => {
+            let deployed = stored.and_then(|stored| stored.models.first());
+            let deployed =
+                deployed.filter(|model| model.node.type_name == type_name && credentials.is_empty());
+            let model = deployed.ok_or_else(|| no_such_model(node))?;
+            return build(&model.node, &model.props);
+        }
+        (config, _) => config.unwrap_or_default(),
+    };
     PLACE.iter().for_each(|name| drop(config.remove(*name)));
     config.remove("credentials");
     // An editor shows a stored key as this mask.
@@ -97,15 +123,8 @@ fn build_tester(app: &App, request: ModelTestRequest) -> Result<ModelTester, Pro
         .filter(|(_, key)| !key.trim().is_empty() && key != PASSWORD_MASK)
         .map(|(name, key)| (name, Value::from(key)))
         .collect();
-    let flow_builder = &app.flow_builder;
     let own = NodeSummary { id: NODE.into(), type_name, name: String::new() };
     let mut props = resolve(flow_builder, &own, with_keys(config, typed.clone()))?;
-    let build = |node: &NodeSummary, props: &Message| {
-        ModelTester::new(&flow_builder.adapters, &flow_builder.env, node, props)
-            .map_err(|reason| problem(RunErrorCode::ConfigInvalid, reason))
-    };
-    let models = node.as_ref().and_then(|_| models_of(app, instance.as_ref()));
-    let stored = node.and_then(|node| models.as_ref()?.get(&node));
     let Some(StoredKeys { keys, models }) = stored else { return build(&own, &props) };
     let mut keys = keys.clone();
     keys.retain(|name, _| !typed.contains_key(name));
@@ -127,6 +146,15 @@ fn build_tester(app: &App, request: ModelTestRequest) -> Result<ModelTester, Pro
         return Err(key_not_sent(first));
     }
     Ok(tester)
+}
+
+fn no_such_model(node: &NodeId) -> Problem {
+    let node = printable(node.as_str());
+    let text = format!(
+        "There is no deployed model `{node}` of this type. /api/models lists them. Give `config` with `credentials`, or to \
+         test another model."
+    );
+    Problem::new(ApiCode::NotFound, text)
 }
 
 fn with_keys(mut config: Message, keys: Map<String, Value>) -> Message {

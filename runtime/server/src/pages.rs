@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
-use redflow_access::Caller;
+use redflow_access::{Caller, PeerAddress};
 use redflow_contract::api::Scope;
 use redflow_contract::console::{Feature, Session, SignInRequest};
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub(crate) async fn sign_in_codes(
 pub(crate) async fn sign_in(
     State(app): State<Arc<App>>,
     method: Method,
+    headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> ApiResult {
     // Programs that only look at a link, such as chats and mail filters, must not spend its code.
@@ -43,7 +44,8 @@ pub(crate) async fn sign_in(
             other => return Err(unknown_parameter(other)),
         }
     }
-    let cookie = app.access.sign_in(code.as_deref().unwrap_or_default(), app.clock.now())?;
+    let cookie = app.access.sign_in(code.as_deref().unwrap_or_default(), &headers, app.clock.now())?;
+    app.save_sessions().await;
     // A relative address, so that it also works below another path. It has no fragment, so browsers keep theirs.
     let mut response = redirect("./");
     response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -52,11 +54,13 @@ pub(crate) async fn sign_in(
 
 pub(crate) async fn sign_in_with_token(
     State(app): State<Arc<App>>,
+    Extension(peer): Extension<PeerAddress>,
     headers: HeaderMap,
     body: RequestBody,
 ) -> ApiResult {
     let (SignInRequest { token }, _) = body::read_limited(&headers, body, &app, MAX_SIGN_IN_BYTES).await?;
-    let (cookie, caller) = app.access.sign_in_with_token(&token, &headers, app.clock.now())?;
+    let (cookie, caller) = app.access.sign_in_with_token(&token, peer, &headers, app.clock.now())?;
+    app.save_sessions().await;
     let mut response = json(200, &session_of(&caller));
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
@@ -68,8 +72,11 @@ pub(crate) async fn sign_out(
     body: RequestBody,
 ) -> ApiResult {
     body::expect_none(body, &app).await?;
+    let cookie = app.access.sign_out(&headers);
+    // A crash after the answer must not open the session again.
+    app.save_sessions().await;
     let mut response = redirect("../");
-    response.headers_mut().insert(header::SET_COOKIE, app.access.sign_out(&headers));
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
 }
 

@@ -96,6 +96,7 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::InternalInput => post(starts::start),
         RouteId::InternalState => get(agents::internal_state),
         RouteId::InternalTool => post(tools::internal_tool),
+        RouteId::Models => get(models::deployed),
         RouteId::TestModel => post(models::test),
         RouteId::ListModels => post(models::list),
         RouteId::Catalogue => get(info::catalogue),

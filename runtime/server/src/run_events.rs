@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::log_stream::{LogPart, LogStream, wants_stream};
 use crate::request::{Path, invalid, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, raw};
-use crate::runs::find_run;
+use crate::runs::{find_run, parse_limit};
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::HeaderMap;
@@ -35,22 +35,28 @@ pub(crate) async fn events(
     let position = app.hub.log.bounds().newest;
     let record = find_run(&app, &run).await?;
     let is_over = record.summary.status.is_over() || record.problem.is_some();
-    let replay = move || redflow_strategies::replay_events(&record.journal).0;
-    let (events, _) = slot.run_blocking(replay).await?;
-    let mut events: Vec<RunEvent> = events.into_iter().filter(|event| event.seq > last_seen).collect();
-    if !wants_stream(&headers) {
-        if let Some(page) = page {
-            page.keep(&mut events);
-        }
-        return Ok(json(200, &events));
-    }
-    let stream = RunEventStream {
-        run,
-        seq: events.last().map_or(last_seen, |event| event.seq),
-        ready: events.iter().map(sse_event).collect(),
-        is_over,
-        log: LogStream { app, caller, position },
+    let replay = move || {
+        let (mut events, _) = redflow_strategies::replay_events(&record.journal);
+        events.retain(|event| event.seq > last_seen);
+        events
     };
+    if !wants_stream(&headers) {
+        let list = move || {
+            let mut events = replay();
+            if let Some(page) = page {
+                page.keep(&mut events);
+            }
+            json(200, &events)
+        };
+        return Ok(slot.run_blocking(list).await?.0);
+    }
+    let past = move || {
+        let events = replay();
+        let seq = events.last().map_or(last_seen, |event| event.seq);
+        (seq, events.iter().map(sse_event).collect())
+    };
+    let ((seq, ready), _) = slot.run_blocking(past).await?;
+    let stream = RunEventStream { run, seq, ready, is_over, log: LogStream { app, caller, position } };
     let body = Body::from_stream(stream::unfold(stream, RunEventStream::next));
     Ok(raw(200, "text/event-stream", body))
 }
@@ -62,7 +68,7 @@ const MAX_PAGE: usize = 1000;
 struct EventQuery {
     /// The `seq` of the last event that the client has.
     last_seen: u32,
-    /// None for all events after `last_seen`.
+    /// None for all events after `last_seen`, because a list cannot say that more follow.
     page: Option<EventPage>,
 }
 
@@ -75,11 +81,7 @@ impl EventQuery {
             match name.as_str() {
                 "after" => after = Some(seq()?),
                 "before" => before = Some(seq()?),
-                "limit" => {
-                    let valid = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-                    let wrong = || invalid(format!("`limit` must be a number from 1 to {MAX_PAGE}."));
-                    limit = Some(valid.ok_or_else(wrong)?);
-                }
+                "limit" => limit = Some(parse_limit(&name, &value, MAX_PAGE)?),
                 other => return Err(unknown_parameter(other)),
             }
         }

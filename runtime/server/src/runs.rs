@@ -46,7 +46,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, RawQuery(query): RawQuery)
             "prefix" => filter.prefix = Some(parse_prefix(value)?),
             "roots" => filter.roots = parse_bool("roots", &value)?,
             "before" => filter.before = Some(RunId::from(value)),
-            "limit" => filter.limit = parse_limit(&value, MAX_PAGE)?,
+            "limit" => filter.limit = parse_limit(&name, &value, MAX_PAGE)?,
             other => return Err(unknown_parameter(other)),
         }
     }
@@ -59,9 +59,9 @@ pub(crate) async fn list(State(app): State<Arc<App>>, RawQuery(query): RawQuery)
 }
 
 /// The most entries of a page.
-pub(crate) fn parse_limit(value: &str, most: usize) -> Result<usize, Problem> {
+pub(crate) fn parse_limit(name: &str, value: &str, most: usize) -> Result<usize, Problem> {
     let limit = value.parse().ok().filter(|limit| (1..=most).contains(limit));
-    limit.ok_or_else(|| invalid(format!("`limit` must be a number from 1 to {most}.")))
+    limit.ok_or_else(|| invalid(format!("`{name}` must be a number from 1 to {most}.")))
 }
 
 fn parse_time(name: &str, value: &str) -> Result<Millis, Problem> {
@@ -145,11 +145,14 @@ pub(crate) async fn replay(
     body::expect_none(body, &app).await?;
     let slot = app.work_slots.computation(&caller.name).await?;
     let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
-    if let Some(problem) = problem {
-        return Err(problem.into());
-    }
     let (report, _) = slot.run_blocking(move || redflow_strategies::replay(&journal)).await?;
-    Ok(json(200, &report))
+    Ok(json(
+        200,
+        &match problem {
+            Some(problem) => report.damaged(store_problem(problem)),
+            None => report,
+        },
+    ))
 }
 
 pub(crate) async fn cancel(

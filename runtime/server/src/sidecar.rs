@@ -32,10 +32,14 @@ use redflow_node_red::NodeRed;
 use redflow_ports::UiStorage;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+/// The pause after sessions could not be written.
+const SAVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A running sidecar. It accepts no connection before [`Sidecar::serve`].
 pub struct Sidecar {
@@ -108,7 +112,8 @@ impl Sidecar {
             env,
         };
         frames.add_secrets(built.scrubber());
-        let access = AccessControl::new(settings.access.clone(), tokens).map_err(StartFailure::Api)?;
+        let access = AccessControl::new(settings.access.clone(), tokens, clock.now());
+        let access = access.map_err(StartFailure::Api)?;
         let app = Arc::new(App {
             engine: Engine::new(Some(built), ports, settings.engine_limits),
             access,
@@ -199,7 +204,7 @@ impl Sidecar {
         let serving = redflow_access::listen::serve(listener, router, &app.settings.access, closing, drain);
         tokio::join!(serving, stop_runs);
         background.iter().for_each(JoinHandle::abort);
-        let _ = tokio::task::spawn_blocking(move || app.access.save_sessions()).await;
+        app.save_sessions().await;
         // It holds the store, which is closed when nothing holds it.
         drop(watchdog);
     }
@@ -223,12 +228,13 @@ impl Sidecar {
     }
 }
 
-/// Writes changed sessions to their file on another thread, so that no request waits for it.
+/// Writes changed sessions to their file, and repeats a write that failed.
 async fn save_sessions(app: Arc<App>) {
     loop {
         app.access.sessions_changed().await;
-        let app = Arc::clone(&app);
-        let _ = tokio::task::spawn_blocking(move || app.access.save_sessions()).await;
+        while !app.save_sessions().await {
+            tokio::time::sleep(SAVE_INTERVAL).await;
+        }
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn remove(
 ) -> ApiResult {
     body::expect_none(body, &app).await?;
     let work = Arc::clone(&app);
-    let remove = move || work.access.remove_token(&caller, &name, work.clock.now());
+    let remove = move || work.access.remove_token(&caller, &name);
     app.run_blocking(remove).await??;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -14,7 +14,7 @@ const FOLDER: &str = "console";
 const DIST: &str = "console/dist";
 
 /// The folders whose files go into the console.
-const SOURCES: &[&str] = &[FOLDER, "bindings/src"];
+const SOURCES: &[&str] = &[FOLDER, "bindings/src", "node-red-bridge/src/editor/locales"];
 
 /// A second build for comparison.
 const SECOND: &str = "target/console";

@@ -60,22 +60,21 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let mut token = redflow(root, &data, "token");
     token.args(["--browser", "--url", &sidecar.url]);
     let sign_in = process::read(token)?;
-    let link = format!("{}{}", sign_in.trim(), newest_run(root, &data, &sidecar.url)?);
+    let mut runs = redflow(root, &data, "runs");
+    runs.args(["--json", "--limit", "1", "--url", &sidecar.url]);
+    let link = link(&sign_in, &process::read(runs)?);
     eprintln!("\nThe sidecar is running. Open this link in a browser; it works once:\n  {link}");
     eprintln!("{}", NEXT.replace("{url}", &sidecar.url));
     let status = sidecar.child.wait().map_err(|error| format!("the sidecar: {error}"))?;
     if status.success() { Ok(code) } else { Err(Failure::Failed(format!("the sidecar stopped ({status})"))) }
 }
 
-/// The part of an address that shows the newest run in the console; empty if there is none.
-fn newest_run(root: &Path, data: &Path, url: &str) -> Result<String, String> {
-    let mut runs = redflow(root, data, "runs");
-    runs.args(["--json", "--limit", "1", "--url", url]);
-    let listed = process::read(runs)?;
-    let run: Option<serde_json::Value> =
-        listed.lines().next().and_then(|line| serde_json::from_str(line).ok());
+/// The address that signs a browser in and shows the first run of a list, if it has one.
+fn link(sign_in: &str, runs: &str) -> String {
+    let run: Option<serde_json::Value> = runs.lines().next().and_then(|line| serde_json::from_str(line).ok());
     let id = run.as_ref().and_then(|run| run["runId"].as_str());
-    Ok(id.map(|id| format!("#/runs/{id}")).unwrap_or_default())
+    let place = id.map(|id| format!("#/runs/{id}")).unwrap_or_default();
+    format!("{}{place}", sign_in.trim())
 }
 
 /// Makes a data directory that holds only the demo flow.
@@ -128,5 +127,19 @@ impl Drop for Sidecar {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn the_link_signs_in_and_shows_the_run() {
+        let sign_in = "http://127.0.0.1:1881/sign-in?code=c0de\n";
+        let runs = "{\"runId\": \"0197\", \"status\": \"completed\"}\n";
+        assert_eq!(link(sign_in, runs), "http://127.0.0.1:1881/sign-in?code=c0de#/runs/0197");
+        assert_eq!(link(sign_in, ""), "http://127.0.0.1:1881/sign-in?code=c0de");
     }
 }

@@ -189,10 +189,7 @@ fn test_package(root: &Path, name: &str) -> Result<(), String> {
 }
 
 fn run_in_browser(root: &Path, script: &str) -> Result<(), String> {
-    let given = std::env::var("CHROMIUM").ok().filter(|name| !name.is_empty());
-    tools::chromium(root, given.as_deref())?;
-    let folder = root.join("tests/browser");
-    install(&folder)?;
+    let folder = tools::browser_tests(root)?;
     run_with_sidecar(root, process::program(&folder, "npm", ["run", script]))
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn redis(root: &Path) -> Result<(), String> {
 }
 
 /// Finds Chromium under the given name or its usual names, or installs it.
-pub(crate) fn chromium(root: &Path, given: Option<&str>) -> Result<(), String> {
+fn chromium(root: &Path, given: Option<&str>) -> Result<(), String> {
     if let Some(name) = given {
         let problem = || format!("CHROMIUM names `{name}`, which does not run");
         return is_program(root, name).then_some(()).ok_or_else(problem);
@@ -63,6 +63,15 @@ pub(crate) fn chromium(root: &Path, given: Option<&str>) -> Result<(), String> {
     let advice = "the tests need Chromium or Chrome: install it from your system's packages, name its \
                   program in the variable CHROMIUM, or run `cargo xtask test --fast` without it";
     find_or_install(root, &["chromium"], &["chromium"], advice)
+}
+
+/// Finds or installs Chromium and the packages of the browser tests. Returns their folder.
+pub(crate) fn browser_tests(root: &Path) -> Result<PathBuf, String> {
+    let given = std::env::var("CHROMIUM").ok().filter(|name| !name.is_empty());
+    chromium(root, given.as_deref())?;
+    let folder = root.join("tests/browser");
+    install(&folder)?;
+    Ok(folder)
 }
 
 fn is_program(root: &Path, name: &str) -> bool {

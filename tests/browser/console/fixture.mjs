@@ -2,7 +2,7 @@
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,8 +14,19 @@ import { nodes } from "./flow.mjs";
 /** Prices, so that runs have a cost. */
 const CONFIG = '[prices."*"]\ninput = 1000\noutput = 10000\n';
 
+/** A tool that every call is refused of, and a limit that no test reaches. */
+const MANIFEST = {
+  tools: [
+    { id: "weather.current", kind: "http", description: "The weather now", inputSchema: { type: "object" }, url: "https://weather.example" },
+  ],
+  policy: [
+    { limit: ["*"], agents: ["Sums", "Prose"], per: "agent", rate: "1000/s", concurrent: 8 },
+    { deny: ["weather.*"] },
+  ],
+};
+
 /** The tests' environment without what sets the sidecar up, except the folder of a console that is being written. */
-const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_(?!CONSOLE$)|_API_KEY$/.test(name)));
+export const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_(?!CONSOLE$)|_API_KEY$/.test(name)));
 
 /** A server that breaks every connection off, so that the outcome of a call is unknown. */
 async function brokenPost() {
@@ -32,6 +43,8 @@ export async function startConsole(flowOf = nodes) {
   const [data, flows, config] = [join(folder, "data"), join(folder, "flows.json"), join(folder, "redflow.toml")];
   writeFileSync(flows, JSON.stringify(flowOf(post.url)));
   writeFileSync(config, CONFIG);
+  mkdirSync(data, { mode: 0o700 });
+  writeFileSync(join(data, "tools.json"), JSON.stringify(MANIFEST));
   let [child, listen, log] = [null, "127.0.0.1:0", ""];
   const start = async () => {
     const args = ["serve", "--config", config, "--listen", listen, "--data", data, "--flows", flows];

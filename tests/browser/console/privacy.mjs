@@ -79,11 +79,12 @@ export async function shade(t, browser, console) {
     const text = await page.evaluate(() => document.body.innerText + [...document.querySelectorAll("textarea, input")].map((field) => field.value).join(" "));
     assert.deepEqual(words.filter((word) => text.includes(word)), [], place);
   }
-  // The question can be asked again, and stays hidden.
+  // A question that is asked again is hidden, too.
   await go(`#/runs/${run}?step=1`);
   await main.getByRole("button", { name: "Ask again" }).click();
-  await page.getByRole("dialog").getByText("Hidden. Press h to show all words.").waitFor();
-  assert.equal(await page.getByRole("dialog").getByRole("textbox").count(), 0);
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Hidden. Press h to show all words.").waitFor();
+  assert.equal(await dialog.getByRole("textbox").count(), 0);
   await page.keyboard.press("Escape");
   // It lasts, until the same key shows the words again.
   await page.reload();

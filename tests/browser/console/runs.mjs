@@ -40,8 +40,12 @@ export async function difference(t, browser, console) {
   await main.locator(".facts .badge", { hasText: "damaged" }).waitFor();
   const proof = main.getByRole("region", { name: "Proof" });
   await proof.getByRole("button", { name: "Replay" }).click();
-  await proof.getByRole("alert").getByText(sentence, { exact: true }).waitFor();
-  assert.equal(await proof.getByRole("alert").locator("code").first().innerText(), code);
+  const [, facts, effects] = /^damaged: (\d+) facts? and (\d+) effects? /m.exec(printed.text);
+  await proof.getByText(`Damaged: ${facts} facts and ${effects} effects are proved equal`).waitFor();
+  const [, line, message] = /^different: line (\d+)[^:]*: (.+)$/m.exec(printed.text);
+  await proof.getByText(`Line ${line}: ${message}`).waitFor();
+  await proof.locator(".problem").getByText(sentence, { exact: true }).waitFor();
+  assert.equal(await proof.locator(".problem code").first().innerText(), code);
   assert.equal(await proof.getByText(/proved equal/i).count(), 0);
   await main.getByRole("tab", { name: "Journal" }).click();
   await main.getByRole("tabpanel").getByText(sentence, { exact: true }).waitFor();

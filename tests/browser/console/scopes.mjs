@@ -170,5 +170,7 @@ async function tryScope(t, browser, console, scope) {
 }
 
 export async function scopes(t, browser, console) {
-  await Promise.all(SCOPES.map((scope) => tryScope(t, browser, console, scope)));
+  for (const pair of [SCOPES.slice(0, 2), SCOPES.slice(2)]) {
+    await Promise.all(pair.map((scope) => tryScope(t, browser, console, scope)));
+  }
 }

@@ -34,7 +34,7 @@ function Check({ query }: PageProps) {
     setBusy(true);
     try {
       const flows = JSON.parse(flow) as JsonValue;
-      const [strict, redflow] = await Promise.all(PROFILES.map((name) => api.client.checkAndDraw(flows, { profile: name, tab })));
+      const [strict, redflow] = await Promise.all(PROFILES.map((name) => api.checkAndDraw(flows, { profile: name, tab })));
       if (strict !== undefined && redflow !== undefined) {
         setReports({ strict, redflow });
       }
@@ -57,7 +57,7 @@ function Check({ query }: PageProps) {
     await check(read);
   };
   const checkActive = async (): Promise<void> => {
-    const active = JSON.stringify((await api.client.deployment()).flows, null, 2);
+    const active = JSON.stringify((await api.deployment()).flows, null, 2);
     setText(active);
     await check(active);
   };

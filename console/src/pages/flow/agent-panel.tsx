@@ -51,7 +51,7 @@ export function AgentPanel({ node, graph, instance, onClose }: PanelProps) {
 }
 
 function Agent({ id, name, instance }: { id: string; name: string; instance: string | undefined }) {
-  const state = useLoad((signal) => api.client.agentState(id, { instance, signal }), [id, instance]);
+  const state = useLoad((signal) => api.agentState(id, { instance, signal }), [id, instance]);
   const runs = useLoad((signal) => api.runs({ agent: id, instance: instance ?? OWN_INSTANCE, limit: LAST_RUNS }, { signal }), [id, instance]);
   return (
     <>

@@ -44,9 +44,9 @@ function Flow({ params, query }: PageProps) {
   const [tab, instance] = [params["tab"], query["instance"]];
   const [graph, setGraph] = useState<FlowGraph | undefined>();
   const [statuses, setStatuses] = useState<ReadonlyMap<string, RunStatus>>(new Map());
-  const instances = useLoad((signal) => api.client.instances({ signal }), []);
+  const instances = useLoad((signal) => api.instances({ signal }), []);
   const read = async (signal: AbortSignal): Promise<void> => {
-    const [drawn, runs] = await Promise.all([api.client.flowGraph({ tab, instance, signal }), api.runs({ instance: instance ?? "local", limit: MOST_RUNS }, { signal })]);
+    const [drawn, runs] = await Promise.all([api.flowGraph({ tab, instance, signal }), api.runs({ instance: instance ?? "local", limit: MOST_RUNS }, { signal })]);
     setGraph(drawn);
     setStatuses(statusesOf(runs.runs));
   };

@@ -9,6 +9,7 @@ import { Plot } from "../../drawing/plot.js";
 import { Age, Badge, Empty, Reading } from "../../parts/controls.js";
 import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { useLive } from "../../parts/load.js";
+import { helpOf, messageOf } from "../../parts/phrases.js";
 import { Coded, Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
@@ -49,11 +50,11 @@ async function readHome(signal: AbortSignal): Promise<HomeData> {
   const [newest, waiting, failed, flows, instances, stats] = await Promise.all([
     api.runs({ limit: NEWEST }, { signal }),
     api.runs({ status: "waiting", limit: MOST_COUNTED }, { signal }),
-    api.runs({ status: "failed", since: String(now - DAY_MS), limit: MOST_COUNTED }, { signal }),
-    api.client.flows({ signal }),
-    api.client.instances({ signal }),
+    api.runs({ status: "failed", since: now - DAY_MS, limit: MOST_COUNTED }, { signal }),
+    api.flows({ signal }),
+    api.instances({ signal }),
     // Without sums the rest of the page is still of use.
-    api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "agent", { signal }).catch((error: unknown) => ({ error })),
+    api.stats({ by: "agent", from: dayOf(now - (DAYS - 1) * DAY_MS), to: dayOf(now) }, { signal }).catch((error: unknown) => ({ error })),
   ]);
   const own = flows.flows.flatMap((tab) => tab.agents.map((state): Agent => ({ state, instance: OWN_INSTANCE, tab: tab.id })));
   const others = instances.instances.flatMap(({ instance, agents }) => agents.map((state): Agent => ({ state, instance, tab: undefined })));
@@ -156,7 +157,7 @@ function Agents({ agents }: { agents: readonly Agent[] }) {
               {problems
                 .filter(({ severity }) => severity === "error")
                 .map((problem, index) => (
-                  <Coded key={index} code={problem.code} message={problem.message} help={problem.help} />
+                  <Coded key={index} code={problem.code} message={messageOf(problem)} help={helpOf(problem)} />
                 ))}
               {ready && instance === OWN_INSTANCE ? <AskBox node={node.id} name={node.name || node.id} /> : null}
               {instance === OWN_INSTANCE ? null : <p class="muted">{t("agent.elsewhere")}</p>}

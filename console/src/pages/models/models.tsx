@@ -1,78 +1,31 @@
-// The models of the flow in force: who binds them, what they can do, what they cost, and a test.
+// The models of the deployed flows: who binds them, what they can do, what they cost, and a test.
 
 import { useState } from "preact/hooks";
-import type { ConfigEntry, JsonValue, ModelTest, NodeType } from "@redflow/bindings";
-import { allows, api } from "../../app.js";
+import type { DeployedModel, ModelDescription, ModelPrice, ModelTest } from "@redflow/bindings";
+import { api } from "../../app.js";
 import type { Page } from "../../page.js";
 import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
-import { Name, Quote, writeValue } from "../../parts/text.js";
+import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
-import { formatCount, formatDuration, t, tOf } from "../../words.js";
+import { formatCost, formatCount, formatDuration, t, tOf } from "../../words.js";
 
-/** The properties of a node that the test does not send, because they are not the model's. */
-const PLACE_KEYS: readonly string[] = ["id", "type", "name", "x", "y", "z", "wires", "g", "d", "credentials"];
-
-export interface ModelNode {
-  id: string;
-  type: string;
-  name: string;
-  tab: string;
-  config: Record<string, JsonValue>;
-  /** The names of the nodes that name it, by a wire or a property. */
-  boundBy: string[];
+/** What a model can do, in words. */
+function abilitiesOf({ tools, vision, streaming }: ModelDescription): string {
+  const has = { tools, vision, streaming };
+  return (["tools", "vision", "streaming"] as const).filter((name) => has[name]).map((name) => tOf("ability", name)).join(", ");
 }
 
-/** Whether a type of the catalogue, which may end in `*`, is this type. */
-function isType(pattern: string, type: string): boolean {
-  return pattern.endsWith("*") ? type.startsWith(pattern.slice(0, -1)) : pattern === type;
-}
-
-/** The model nodes of a flow. */
-export function modelNodes(flows: readonly JsonValue[], catalogue: readonly NodeType[]): ModelNode[] {
-  const types = catalogue.filter(({ role }) => role === "model").map(({ type }) => type);
-  return flows.flatMap((node): ModelNode[] => {
-    if (node === null || typeof node !== "object" || Array.isArray(node)) {
-      return [];
-    }
-    const [id, type] = [node["id"], node["type"]];
-    if (typeof id !== "string" || typeof type !== "string" || !types.some((pattern) => isType(pattern, type))) {
-      return [];
-    }
-    const config = Object.fromEntries(Object.entries(node).filter(([key]) => !PLACE_KEYS.includes(key)));
-    const text = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");
-    const boundBy = flows.flatMap((other) => (isBinding(other, id) ? [text(other["name"]) || text(other["id"])] : []));
-    return [{ id, type, name: text(node["name"]), tab: text(node["z"]), config, boundBy }];
-  });
-}
-
-/** Whether a node names another one: in its wires, or as a model in its properties. */
-function isBinding(node: JsonValue, id: string): node is { [key: string]: JsonValue } {
-  if (node === null || typeof node !== "object" || Array.isArray(node)) {
-    return false;
-  }
-  return [node["wires"], node["model"], node["fallbackModels"]].flat(2).includes(id);
-}
-
-/** The settings with the price of a model. Keys such as `prices."gpt-5*".input` name models by a pattern. */
-export function pricesOf(settings: readonly ConfigEntry[], model: string): ConfigEntry[] {
-  return settings.filter(({ key }) => {
-    const pattern = /^prices\.(?:"([^"]*)"|([^.]*))/.exec(key);
-    const name = pattern?.[1] ?? pattern?.[2];
-    return name !== undefined && model !== "" && isType(name, model);
-  });
+function priceOf({ input, output, cached, cacheWrite }: ModelPrice): string {
+  const parts = { input, output, cached, cacheWrite };
+  return Object.entries(parts)
+    .flatMap(([name, price]) => (price === undefined ? [] : [`${tOf("price", name)} ${formatCost(price)}`]))
+    .join(", ");
 }
 
 function Models() {
-  const { value, error, again } = useLoad(async (signal) => {
-    const [deployment, catalogue, config] = await Promise.all([
-      api.client.deployment({ signal }),
-      api.client.catalogue({ signal }),
-      allows("admin") ? api.config().catch(() => ({ settings: [] })) : { settings: [] },
-    ]);
-    return { models: modelNodes(deployment.flows, catalogue), settings: config.settings };
-  }, []);
+  const { value, error, again } = useLoad((signal) => api.models({ signal }), []);
   return (
     <>
       <h1>{t("models")}</h1>
@@ -84,56 +37,74 @@ function Models() {
       ) : (
         <div class="cards">
           {value.models.map((model) => (
-            <Model key={model.id} model={model} settings={value.settings} />
+            <Model key={`${model.instance ?? ""} ${model.node.id}`} model={model} />
           ))}
         </div>
       )}
+      {value === undefined || value.omitted === 0 ? null : <p class="muted">{t("more", { n: value.omitted })}</p>}
     </>
   );
 }
 
-function Model({ model, settings }: { model: ModelNode; settings: readonly ConfigEntry[] }) {
-  const { id, type, name, tab, config, boundBy } = model;
-  const asked = typeof config["model"] === "string" ? config["model"] : "";
-  const prices = pricesOf(settings, asked);
+function Model({ model: deployed }: { model: DeployedModel }) {
+  const { node, tab, instance, agents, omittedAgents, model, problem } = deployed;
   return (
-    <article class="card" aria-label={name || id}>
+    <article class="card" aria-label={node.name || node.id}>
       <h2>
-        <Name text={name} fallback={id} />
+        <Name text={node.name} fallback={node.id} />
       </h2>
       <dl class="facts">
         <Fact name={t("flow.type")}>
-          <Name text={type} />
+          <Name text={node.type} />
         </Fact>
-        {asked === "" ? null : (
-          <Fact name={t("step.model")}>
-            <Name text={asked} />
+        {instance === undefined ? null : (
+          <Fact name="Node-RED">
+            <Name text={instance} />
           </Fact>
         )}
-        {typeof config["baseURL"] === "string" && config["baseURL"] !== "" ? (
-          <Fact name={t("models.address")}>
-            <Name text={config["baseURL"]} />
-          </Fact>
-        ) : null}
-        {boundBy.length === 0 ? null : (
-          <Fact name={t("models.boundBy")}>
-            <Name text={boundBy.join(", ")} />
-          </Fact>
-        )}
-        <Fact name={t("models.prices")}>
-          {prices.length === 0 ? t("models.noPrice") : prices.map(({ key, value }) => `${key.split(".").at(-1) ?? ""} ${value}`).join(", ")}
+        <Fact name={t("models.boundBy")}>
+          {agents.length === 0 ? t("models.unbound") : null}
+          {agents.map(({ id, name }, index) => (
+            <span key={id}>
+              {index === 0 ? "" : ", "}
+              <Name text={name} fallback={id} />
+            </span>
+          ))}
+          {omittedAgents === 0 ? null : ` ${t("more", { n: omittedAgents })}`}
         </Fact>
+        {model === undefined ? null : (
+          <>
+            {model.name === "" ? null : (
+              <Fact name={t("step.model")}>
+                <Name text={model.name} />
+              </Fact>
+            )}
+            {model.server === undefined ? null : (
+              <Fact name={t("models.address")}>
+                <Name text={model.server} />
+              </Fact>
+            )}
+            <Fact name={t("models.abilities")}>{abilitiesOf(model)}</Fact>
+            {model.contextWindow === undefined ? null : <Fact name={t("models.window")}>{formatCount(model.contextWindow)}</Fact>}
+            <Fact name={t("models.prices")}>{model.price === undefined ? t("models.noPrice") : priceOf(model.price)}</Fact>
+          </>
+        )}
       </dl>
-      {config["capabilities"] === undefined || config["capabilities"] === "" ? null : <Quote text={writeValue(config["capabilities"])} label={t("models.abilities")} />}
       <p>
-        <a href={formatPlace(tab === "" ? ["flow"] : ["flow", tab], { node: id })}>{t("agent.flow")}</a>
+        <a href={formatPlace(["flow", tab], { node: node.id, ...(instance === undefined ? {} : { instance }) })}>{t("agent.flow")}</a>
       </p>
-      <Test model={model} />
+      {problem === undefined ? (
+        <Test model={deployed} />
+      ) : (
+        <p class="problem">
+          {t("models.untestable")} <bdi>{problem}</bdi>
+        </p>
+      )}
     </article>
   );
 }
 
-function Test({ model: { id, type, config } }: { model: ModelNode }) {
+function Test({ model: { node, instance } }: { model: DeployedModel }) {
   const [result, setResult] = useState<ModelTest | undefined>();
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
@@ -142,7 +113,7 @@ function Test({ model: { id, type, config } }: { model: ModelNode }) {
     setError(undefined);
     setResult(undefined);
     try {
-      setResult(await api.client.testModel({ type, config, node: id }));
+      setResult(await api.testModel({ type: node.type, node: node.id, ...(instance === undefined ? {} : { instance }) }));
     } catch (failure) {
       setError(failure);
     }

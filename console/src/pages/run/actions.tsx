@@ -1,13 +1,18 @@
 // What a user can do with a run.
 
 import { useState } from "preact/hooks";
-import type { JsonValue, RunSummary } from "@redflow/bindings";
+import type { JsonValue, RunId, RunSummary } from "@redflow/bindings";
 import { api, copy, say, sayFailure } from "../../app.js";
 import { Act, Dialog } from "../../parts/controls.js";
 import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { useLoad } from "../../parts/load.js";
 import { t } from "../../words.js";
 import { OPEN_STATUSES } from "../runs/list.js";
+
+/** The address of a file of a run that the browser downloads. */
+export function addressOf(id: RunId, file: "journal" | "report"): string {
+  return `api/runs/${encodeURIComponent(id)}/${file}`;
+}
 
 interface ActionsProps {
   summary: RunSummary;
@@ -21,7 +26,7 @@ export function Actions({ summary, onChange }: ActionsProps) {
   const cancel = async (): Promise<void> => {
     setBusy(true);
     try {
-      onChange(await api.client.cancel(summary.runId));
+      onChange(await api.cancel(summary.runId));
       say(t("run.cancelled"));
     } catch (error) {
       sayFailure(error);
@@ -42,10 +47,10 @@ export function Actions({ summary, onChange }: ActionsProps) {
       <button type="button" onClick={() => void copy(window.location.href)}>
         {t("run.link")}
       </button>
-      <a class="button" href={api.address(summary.runId, "journal")} download={`${summary.runId}.jsonl`} title={t("run.journal.help")}>
+      <a class="button" href={addressOf(summary.runId, "journal")} download={`${summary.runId}.jsonl`} title={t("run.journal.help")}>
         {t("run.journal")}
       </a>
-      <a class="button" href={api.address(summary.runId, "report")} download={`${summary.runId}.md`} title={t("run.report.help")}>
+      <a class="button" href={addressOf(summary.runId, "report")} download={`${summary.runId}.md`} title={t("run.report.help")}>
         {t("run.report")}
       </a>
       {dialog === "cancel" ? (
@@ -80,7 +85,7 @@ function payloadOf(line: string | undefined): JsonValue | undefined {
 }
 
 export function AskAgain({ summary: { runId, agent, name }, onClose }: { summary: RunSummary; onClose: () => void }) {
-  const page = useLoad((signal) => api.client.journalPage(runId, { from: START_LINE, lines: 1, signal }), [runId]);
+  const page = useLoad((signal) => api.journalPage(runId, { from: START_LINE, lines: 1, signal }), [runId]);
   const isRead = page.value !== undefined || page.error !== undefined;
   return (
     <Dialog title={t("run.again")} onClose={onClose}>

@@ -16,7 +16,7 @@ const MAX_COMPARED = 4_000;
 export function FirstDifference({ id, difference }: { id: string; difference: Difference }) {
   const { line, message, recorded, replayed } = difference;
   const from = Math.max(1, line - 1);
-  const page = useLoad((signal) => api.client.journalPage(id, { from, lines: 3, signal }), [id, line]);
+  const page = useLoad((signal) => api.journalPage(id, { from, lines: 3, signal }), [id, line]);
   return (
     <div class="difference">
       <p>

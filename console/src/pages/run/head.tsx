@@ -5,7 +5,7 @@ import type { ReplayReport, RunSummary, RunTimeline } from "@redflow/bindings";
 import { usedBy } from "@redflow/bindings";
 import { api } from "../../app.js";
 import { Act, Age, Badge, CopyButton, Fact } from "../../parts/controls.js";
-import { Problem } from "../../parts/problem.js";
+import { Coded, Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCost, formatCount, formatDuration, t } from "../../words.js";
@@ -64,7 +64,7 @@ function Proof({ summary: { runId } }: { summary: RunSummary }) {
     setBusy(true);
     setError(undefined);
     try {
-      setReport(await api.client.replay(runId));
+      setReport(await api.replay(runId));
     } catch (failure) {
       setError(failure);
     }
@@ -83,9 +83,10 @@ function Proof({ summary: { runId } }: { summary: RunSummary }) {
             ✓ {t("proof.equal", { facts: report.facts, effects: report.effects })} {report.complete ? null : t("proof.open")}
           </span>
         ) : (
-          <span class="differs">✗ {t("proof.differs")}</span>
+          <span class="differs">✗ {report.problem === undefined ? t("proof.differs") : t("proof.damaged", { facts: report.facts, effects: report.effects })}</span>
         )}
       </div>
+      {report?.problem === undefined ? null : <Coded code={report.problem.code} message={report.problem.message} />}
       {report === undefined || report.difference === null ? null : <FirstDifference id={runId} difference={report.difference} />}
       {error === undefined ? null : <Problem error={error} />}
     </section>

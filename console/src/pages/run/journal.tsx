@@ -7,6 +7,7 @@ import { useLoad } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
 import { Quote, showText } from "../../parts/text.js";
 import { formatBytes, t } from "../../words.js";
+import { addressOf } from "./actions.js";
 
 /** The lines of one page. */
 const PAGE_LINES = 50;
@@ -34,7 +35,7 @@ function indent(line: string): string {
 
 export function Journal({ id, isUnfolded }: { id: string; isUnfolded: boolean }) {
   const [from, setFrom] = useState(1);
-  const { value, error, again } = useLoad((signal) => api.client.journalPage(id, { from, lines: PAGE_LINES, signal }), [id, from]);
+  const { value, error, again } = useLoad((signal) => api.journalPage(id, { from, lines: PAGE_LINES, signal }), [id, from]);
   const problem = error === undefined ? null : <Problem error={error} onRetry={again} />;
   if (value === undefined) {
     return problem ?? <Reading />;
@@ -54,7 +55,7 @@ export function Journal({ id, isUnfolded }: { id: string; isUnfolded: boolean })
       </ol>
       {value.cut === undefined ? null : (
         <p>
-          {t("journal.cut", { bytes: formatBytes(value.cut) })} <a href={api.address(id, "journal")}>{t("run.journal")}</a>
+          {t("journal.cut", { bytes: formatBytes(value.cut) })} <a href={addressOf(id, "journal")}>{t("run.journal")}</a>
         </p>
       )}
       {value.problem === undefined ? null : <Coded code={value.problem.code} message={value.problem.message} />}

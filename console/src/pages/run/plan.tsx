@@ -35,7 +35,7 @@ export function planOf(lines: readonly string[]): { digest: string; plan: PlanRe
 }
 
 export function Plan({ id }: { id: string }) {
-  const { value, error, again } = useLoad((signal) => api.client.journalPage(id, { from: 1, lines: 2, signal }), [id]);
+  const { value, error, again } = useLoad((signal) => api.journalPage(id, { from: 1, lines: 2, signal }), [id]);
   if (value === undefined) {
     return error === undefined ? <Reading /> : <Problem error={error} onRetry={again} />;
   }

@@ -1,7 +1,7 @@
 // One run: what happened, why, what it cost, and the proof.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { EventsItem, RunDetail, RunId, RunSummary, RunTimeline } from "@redflow/bindings";
+import type { EventsItem, RunDetail, RunId, RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { applyEvents, emptyTimeline, endOfText } from "@redflow/bindings";
 import { api, readFailure, shade } from "../../app.js";
 import { addKeys } from "../../keys.js";
@@ -11,9 +11,9 @@ import { useLive } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
 import { Name, Unfold } from "../../parts/text.js";
 import { replaceQuery } from "../../router.js";
+import { readTree, replaceBeginning } from "../../tree.js";
 import { t } from "../../words.js";
-import { applyEvent, applyToOpened, mergeFirstPage, runEvents } from "../runs/list.js";
-import type { Opened } from "../runs/list.js";
+import { applyEvent, applyToChildren, runEvents } from "../runs/list.js";
 import { Actions } from "./actions.js";
 import { Head } from "./head.js";
 import { Journal } from "./journal.js";
@@ -68,6 +68,12 @@ export function copyTimeline(timeline: RunTimeline): RunTimeline {
   return { ...timeline, steps };
 }
 
+/** The child runs to follow: those before, and those that have not ended. They stay, so that the connection does. */
+function addOpen(followed: readonly RunId[], runs: readonly TreeRun[]): readonly RunId[] {
+  const open = runs.filter(({ run }) => run.endedAt === undefined && !followed.includes(run.runId)).map(({ run }) => run.runId);
+  return open.length === 0 || followed.length >= MAX_FOLLOWED ? followed : [...followed, ...open].slice(0, MAX_FOLLOWED);
+}
+
 function Run({ params, query }: PageProps) {
   const id = params["id"] ?? "";
   const [detail, setDetail] = useState<RunDetail | undefined>();
@@ -76,36 +82,45 @@ function Run({ params, query }: PageProps) {
   const [timeline, setTimeline] = useState<RunTimeline>(emptyTimeline());
   const [isSheetOpen, setSheetOpen] = useState(false);
   const [wasAsked, setAsked] = useState(false);
-  const [children, setChildren] = useState<Opened>({ runs: [], next: undefined });
+  const [childRuns, setChildRuns] = useState<readonly TreeRun[]>([]);
+  const [isTreeCut, setTreeCut] = useState(false);
+  const [followed, setFollowed] = useState<readonly RunId[]>([]);
+  /** What the child runs that are shown were read for. */
+  const treeKey = useRef("");
   const fold = useRef<RunTimeline>(emptyTimeline());
-  // Child runs that were open when they were read. They stay, so that the connection does.
-  const open = useRef<RunId[]>([]);
-  const begun = children.runs.filter(({ run }) => run.endedAt === undefined && !open.current.includes(run.runId)).map(({ run }) => run.runId);
-  open.current = begun.length === 0 ? open.current : [...open.current, ...begun].slice(0, MAX_FOLLOWED);
-  const followed = open.current;
 
   const show = (read: RunDetail): void => {
     setDetail(read);
     setSummary(read.summary);
     setTimeline(copyTimeline(applyEvents(fold.current, read.events)));
   };
-  const { refresh, load } = useLive(
+  const { refresh } = useLive(
     {
       runs: [id, ...followed],
       deltas: true,
-      read: async (signal) => {
-        const read = await api.client.run(id, { signal });
+      read: async (signal, hasMissed) => {
+        const read = await api.run(id, { signal });
         show(read);
-        if ((read.summary.children ?? 0) > 0) {
-          const { runs, next } = await api.tree(id, undefined, { signal });
-          setChildren((old) => mergeFirstPage(old, { runs, next }));
+        const { children = 0, status } = read.summary;
+        const key = `${children} ${status} ${followed.length}`;
+        if (children === 0 || (key === treeKey.current && !hasMissed)) {
+          return;
         }
+        const isCut = await readTree(
+          (after) => api.runTree(id, { after }, { signal }),
+          (runs, isAll) => {
+            setChildRuns((old) => (isAll ? runs : replaceBeginning(old, runs)));
+            setFollowed((old) => (isAll ? addOpen(old, runs) : old));
+          },
+        );
+        setTreeCut(isCut);
+        treeKey.current = key;
       },
       take: (items) => {
         const events = runEvents(items);
         const own = events.filter(({ runId }) => runId === id);
         setWritten((old) => addDeltas(old, items.filter((item) => item.type === "delta" && item.delta.runId === id)));
-        setChildren((old) => applyToOpened(old, events));
+        setChildRuns((old) => applyToChildren(old, events));
         if (own.length === 0) {
           return;
         }
@@ -118,12 +133,6 @@ function Run({ params, query }: PageProps) {
     },
     [id, followed.join(" ")],
   );
-  const readMoreChildren = (): Promise<void> =>
-    load(async (signal) => {
-      const { runs, next } = await api.tree(id, children.next, { signal });
-      setChildren((old) => ({ runs: [...old.runs, ...runs], next }));
-    });
-
   const steps = timeline.steps.map(({ iteration }) => iteration);
   const last = steps.at(-1) ?? 0;
   const asked = Number(query["step"]);
@@ -175,7 +184,7 @@ function Run({ params, query }: PageProps) {
       >
         {tab === "steps" ? (
           <div class="two">
-            <Steps summary={summary} timeline={timeline} written={isUnfolded ? written : undefined} chosen={step} onChoose={choose} onChange={setSummary} children={children} onMoreChildren={() => void readMoreChildren()} />
+            <Steps summary={summary} timeline={timeline} written={isUnfolded ? written : undefined} chosen={step} onChoose={choose} onChange={setSummary} childRuns={childRuns} isTreeCut={isTreeCut} />
             {last === 0 ? null : (
               <Step
                 key={`${id} ${step}`}

@@ -29,7 +29,7 @@ export function Step({ summary, iteration, timeline, written, isUnfolded, onUnfo
   // What the sidecar has to tell changes with the answer, each result, and the end.
   const returned = step?.tools.filter(({ returnedAt }) => returnedAt !== undefined).length ?? 0;
   const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
-  const { value, error, again } = useLoad((signal) => api.client.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
+  const { value, error, again } = useLoad((signal) => api.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
   useEffect(() => setFull(false), [iteration]);
   const codes = new Map(step?.tools.flatMap(({ callId, code }) => (code === undefined ? [] : [[callId, code]])));
   const writes = written?.iteration === iteration && step?.model?.open === true ? `${written.isCut ? "…" : ""}${written.text}` : undefined;

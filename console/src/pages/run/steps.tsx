@@ -1,7 +1,7 @@
 // The steps of a run: the shared timeline as a waterfall, the questions of a run that waits, and its confidence.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunSummary, RunTimeline } from "@redflow/bindings";
+import type { RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { confidences } from "@redflow/bindings";
 import { shade } from "../../app.js";
 import { environment } from "../../parts/environment.js";
@@ -10,7 +10,6 @@ import { formatPlace, go } from "../../router.js";
 import { ConfidenceChart, EnvironmentProvider, Timeline } from "../../timeline/index.js";
 import type { Selection } from "../../timeline/index.js";
 import { t } from "../../words.js";
-import type { Opened } from "../runs/list.js";
 import type { WrittenText } from "./run.js";
 
 interface StepsProps {
@@ -20,12 +19,12 @@ interface StepsProps {
   chosen: number;
   onChoose: (iteration: number) => void;
   onChange: (summary: RunSummary) => void;
-  children: Opened;
-  /** Reads the child runs after those that are shown. */
-  onMoreChildren: () => void;
+  childRuns: readonly TreeRun[];
+  /** Whether there are more child runs. */
+  isTreeCut: boolean;
 }
 
-export function Steps({ summary, timeline, written, chosen, onChoose, onChange, children, onMoreChildren }: StepsProps) {
+export function Steps({ summary, timeline, written, chosen, onChoose, onChange, childRuns, isTreeCut }: StepsProps) {
   const [selection, setSelection] = useState<Selection>(chosen === 0 ? { is: "run" } : { is: "iteration", iteration: chosen });
   const { status } = summary;
   const before = useRef(chosen);
@@ -53,21 +52,14 @@ export function Steps({ summary, timeline, written, chosen, onChoose, onChange, 
         live={live}
         layout={{
           mode: "wide",
-          childRuns: children.runs,
+          childRuns,
           chosen: selection,
           onChoose: choose,
           onOpenRun: (run) => go(["runs", run.runId]),
           addressOf: (run) => formatPlace(["runs", run.runId]),
         }}
       />
-      {children.next === undefined ? null : (
-        <p>
-          {t("run.children.shown", { n: children.runs.length })}{" "}
-          <button type="button" onClick={onMoreChildren}>
-            {t("runs.children.more")}
-          </button>
-        </p>
-      )}
+      {isTreeCut ? <p class="muted">{t("run.tree.cut", { n: childRuns.length })}</p> : null}
       {confidences(timeline).length > 1 ? (
         <EnvironmentProvider value={environment}>
           <div class="confidence">

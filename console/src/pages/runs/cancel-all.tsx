@@ -21,14 +21,13 @@ export function CancelAll({ filter, onClose }: { filter: ReturnType<typeof reque
     const stop = new AbortController();
     return { signal: stop.signal, abort: () => stop.abort(new Error("The dialog is closed.")) };
   });
-  const asked = filter.status?.split(",") ?? OPEN_STATUSES;
-  const status = OPEN_STATUSES.filter((name) => asked.includes(name)).join(",");
+  const status = OPEN_STATUSES.filter((name) => filter.status?.includes(name) ?? true);
   useEffect(() => {
     const collect = async (): Promise<void> => {
       const found: RunId[] = [];
       let before: RunId | undefined;
       do {
-        const page = status === "" ? { runs: [] } : await api.runs({ ...filter, status, limit: 200, before }, { signal });
+        const page = status.length === 0 ? { runs: [] } : await api.runs({ ...filter, status, limit: 200, before }, { signal });
         found.push(...page.runs.map(({ runId }) => runId));
         before = "next" in page ? page.next : undefined;
       } while (before !== undefined && found.length < MAX_CANCELLED);
@@ -49,7 +48,7 @@ export function CancelAll({ filter, onClose }: { filter: ReturnType<typeof reque
     setDone(0);
     const work = async (): Promise<void> => {
       for (let id = left.pop(); id !== undefined && !signal.aborted; id = left.pop()) {
-        await api.client.cancel(id).then(
+        await api.cancel(id).then(
           () => (cancelled += 1),
           () => undefined,
         );

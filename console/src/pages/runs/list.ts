@@ -1,7 +1,6 @@
 // The list of runs as data: its filter in the address, and how pages and events change its rows.
 
-import type { EventsItem, RunEvent, RunEventKind, RunId, RunStatus, RunSummary, TreeRun } from "@redflow/bindings";
-import type { RunQuery } from "../../api.js";
+import type { EventsItem, RunErrorCode, RunEvent, RunEventKind, RunId, RunStatus, RunSummary, RunsFilter, TreeRun } from "@redflow/bindings";
 
 /** The most rows that a list holds. */
 export const MAX_ROWS = 10_000;
@@ -14,26 +13,35 @@ export const PERIODS: Readonly<Record<string, number>> = { "1h": 1, "24h": 24, "
 
 const HOUR_MS = 3_600_000;
 
+/** The filter of a list. */
+export interface ListFilter extends RunsFilter {
+  status?: readonly RunStatus[] | undefined;
+  /** The age of the oldest runs, a key of `PERIODS`. */
+  period?: string;
+}
+
 /** The filter of an address. Values that the console does not know are left out. */
-export function filterOf(query: Readonly<Record<string, string>>): RunQuery & { period?: string } {
-  const status = (query["status"] ?? "").split(",").filter((name) => (STATUSES as readonly string[]).includes(name));
+export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
+  const names = (query["status"] ?? "").split(",");
+  const status = STATUSES.filter((name) => names.includes(name));
   const text = (name: string): string | undefined => (query[name] ?? "").trim().slice(0, 200) || undefined;
   const period = query["period"];
   return {
-    status: status.length > 0 ? status.join(",") : undefined,
+    status: status.length > 0 ? status : undefined,
     agent: text("agent"),
     instance: text("instance"),
-    code: text("code")?.toUpperCase(),
+    // The sidecar says if there is no such code.
+    code: text("code")?.toUpperCase() as RunErrorCode | undefined,
     prefix: text("prefix")?.toLowerCase(),
-    roots: query["roots"] === "true" ? "true" : undefined,
+    roots: query["roots"] === "true" ? true : undefined,
     ...(period !== undefined && period in PERIODS ? { period } : {}),
   };
 }
 
 /** The request of a filter. */
-export function requestOf({ period, ...query }: RunQuery & { period?: string }, now: number): RunQuery {
+export function requestOf({ period, ...query }: ListFilter, now: number): ListFilter {
   const hours = period === undefined ? undefined : PERIODS[period];
-  return hours === undefined ? query : { ...query, since: String(now - hours * HOUR_MS) };
+  return hours === undefined ? query : { ...query, since: now - hours * HOUR_MS };
 }
 
 /** The status that an event gives its run; undefined if it gives none. */
@@ -56,15 +64,15 @@ export function statusAfter(event: RunEventKind): RunStatus | undefined {
 type Known = Pick<RunSummary, "runId" | "agent" | "status"> & Partial<Pick<RunSummary, "code" | "startedAt" | "parent">>;
 
 /** Whether a run may belong to the list: nothing that is known of it contradicts the filter. */
-export function mayMatch({ status, agent, instance, code, since, until, prefix, roots }: RunQuery, run: Known): boolean {
+export function mayMatch({ status, agent, instance, code, since, until, prefix, roots }: ListFilter, run: Known): boolean {
   const { startedAt } = run;
   return (
-    (status === undefined || status.split(",").includes(run.status)) &&
+    (status === undefined || status.includes(run.status)) &&
     (agent === undefined || agent === run.agent.nodeId) &&
     (instance === undefined || instance === run.agent.instance) &&
     (code === undefined || code === run.code) &&
-    (startedAt === undefined || since === undefined || startedAt >= Number(since)) &&
-    (startedAt === undefined || until === undefined || startedAt < Number(until)) &&
+    (startedAt === undefined || since === undefined || startedAt >= since) &&
+    (startedAt === undefined || until === undefined || startedAt < until) &&
     (prefix === undefined || run.runId.startsWith(prefix)) &&
     (roots === undefined || run.parent === undefined)
   );
@@ -111,19 +119,10 @@ export interface Opened {
   next: RunId | undefined;
 }
 
-/** The descendants of a run after a new first page. Those of later pages stay. */
-export function mergeFirstPage(old: Opened, page: Opened): Opened {
-  if (page.next === undefined || old.runs.length <= page.runs.length) {
-    return page;
-  }
-  const inPage = new Set(page.runs.map(({ run }) => run.runId));
-  return { runs: [...page.runs, ...old.runs.filter(({ run }) => !inPage.has(run.runId))], next: old.next };
-}
-
 /** The descendants of a run, after events. */
-export function applyToOpened({ runs, next }: Opened, events: readonly RunEvent[]): Opened {
+export function applyToChildren(runs: readonly TreeRun[], events: readonly RunEvent[]): readonly TreeRun[] {
   const change = (run: RunSummary): RunSummary => events.filter(({ runId }) => runId === run.runId).reduce(applyEvent, run);
-  return { runs: runs.map((child) => ({ ...child, run: change(child.run) })), next };
+  return events.length === 0 ? runs : runs.map((child) => ({ ...child, run: change(child.run) }));
 }
 
 /** A run of the list, or the place after the descendants that were read. */
@@ -153,7 +152,7 @@ export function changesWaiting(events: readonly RunEvent[], waiting: ReadonlySet
 }
 
 /** The rows after events, and whether the sidecar has other ones: a run may belong to the list now, or no longer does. */
-export function applyEvents(rows: readonly RunSummary[], events: readonly RunEvent[], filter: RunQuery) {
+export function applyEvents(rows: readonly RunSummary[], events: readonly RunEvent[], filter: ListFilter) {
   const known = new Map(rows.map((row, index) => [row.runId, index]));
   let next: RunSummary[] | undefined;
   let isOutdated = false;
@@ -175,7 +174,7 @@ export function applyEvents(rows: readonly RunSummary[], events: readonly RunEve
 }
 
 /** Whether a run that the list does not have may belong to it after this event. */
-function mayJoin(filter: RunQuery, { runId, agent, at, event }: RunEvent): boolean {
+function mayJoin(filter: ListFilter, { runId, agent, at, event }: RunEvent): boolean {
   const status = statusAfter(event);
   // In a list of every status only a run that begins is new.
   const isNews = event.type === "run_started" || filter.status !== undefined || filter.code !== undefined;

@@ -15,9 +15,11 @@ import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
 import { CancelAll } from "./cancel-all.js";
-import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, applyToOpened, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
+import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, applyToChildren, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
 
+/** The child runs of one request. */
+const CHILD_ROWS = 50;
 /** The rows of one request. */
 const PAGE_ROWS = 100;
 /** The least time between two reads of the first page while runs begin. */
@@ -94,7 +96,7 @@ function Runs({ query }: PageProps) {
         }
         const { rows, isOutdated } = applyEvents(current.rows, events, requestOf(filter, Date.now()));
         show({ ...current, rows });
-        setOpened((old) => (old.size === 0 ? old : new Map([...old].map(([id, one]) => [id, applyToOpened(one, events)]))));
+        setOpened((old) => (old.size === 0 ? old : new Map([...old].map(([id, one]) => [id, { ...one, runs: applyToChildren(one.runs, events) }]))));
         if (isOutdated) {
           isDue.current = true;
           refresh(REFRESH_MS);
@@ -116,7 +118,7 @@ function Runs({ query }: PageProps) {
 
   const readChildren = (id: RunId, after?: RunId): Promise<void> =>
     load(async (signal) => {
-      const { runs, next } = await api.tree(id, after, { signal });
+      const { runs, next } = await api.runTree(id, { after, limit: CHILD_ROWS }, { signal });
       setOpened((old) => new Map(old).set(id, { runs: [...(after === undefined ? [] : (old.get(id)?.runs ?? [])), ...runs], next }));
     });
   const toggleChildren = (id: RunId): void => {

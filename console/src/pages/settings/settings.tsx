@@ -67,7 +67,7 @@ function Choices() {
 function SessionCard() {
   const signOut = async (): Promise<void> => {
     try {
-      await api.client.signOut();
+      await api.signOut();
       session.value = null;
     } catch (error) {
       sayFailure(error);
@@ -89,7 +89,7 @@ function SessionCard() {
 }
 
 function NodeReds() {
-  const { value, error, again } = useLoad((signal) => api.client.instances({ signal }), []);
+  const { value, error, again } = useLoad((signal) => api.instances({ signal }), []);
   return (
     <section class="card" aria-labelledby="settings-node-red">
       <h2 id="settings-node-red">Node-RED</h2>

@@ -29,7 +29,7 @@ export function Tokens() {
   };
   const letIn = async (): Promise<void> => {
     try {
-      setCode(await api.client.signInCode());
+      setCode(await api.signInCode());
     } catch (failure) {
       sayFailure(failure);
     }
@@ -118,7 +118,7 @@ function MakeToken({ onMade }: { onMade: () => void }) {
   const make = async (): Promise<void> => {
     setError(undefined);
     try {
-      setMade(await api.makeToken({ name: name.trim(), scopes: SCOPES.slice(0, SCOPES.indexOf(scope) + 1) }));
+      setMade(await api.addToken({ name: name.trim(), scopes: SCOPES.slice(0, SCOPES.indexOf(scope) + 1) }));
       setName("");
       onMade();
     } catch (failure) {

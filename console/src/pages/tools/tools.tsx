@@ -1,14 +1,14 @@
-// The tools of the registry and of the flows: their state, class, schema, permissions and calls.
+// The tools of the registry and of the flows: their state, class, schema, permissions, rules and calls.
 
 import { useState } from "preact/hooks";
-import type { Stats, ToolEntry } from "@redflow/bindings";
+import type { PolicyRule, Stats, ToolEntry, ToolRule } from "@redflow/bindings";
 import { api } from "../../app.js";
 import type { Page, PageProps } from "../../page.js";
 import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
-import { Name, Quote, Words, showName, writeValue } from "../../parts/text.js";
+import { Name, Quote, Words, showName, showText, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
 import { DAY_MS, dayOf } from "../usage/sums.js";
@@ -19,6 +19,8 @@ const REFRESH_MS = 1_000;
 const DAYS = 7;
 /** The calls that are shown. */
 const LAST_CALLS = 20;
+/** The rules that are shown. */
+const MAX_RULES = 50;
 /** The most tools that are shown. */
 const MAX_TOOLS = 500;
 
@@ -42,8 +44,8 @@ function keyOf({ id, provider, instance }: ToolEntry): string {
 async function readTools(signal: AbortSignal) {
   const now = Date.now();
   const [list, stats] = await Promise.all([
-    api.client.tools({ signal }),
-    api.stats(dayOf(now - (DAYS - 1) * DAY_MS), dayOf(now), "tool", { signal }).then(
+    api.tools({ signal }),
+    api.stats({ by: "tool", from: dayOf(now - (DAYS - 1) * DAY_MS), to: dayOf(now) }, { signal }).then(
       (value) => ({ value, error: undefined }),
       (error: unknown) => ({ value: undefined, error }),
     ),
@@ -116,7 +118,7 @@ function Tools({ query }: PageProps) {
             {found.length === 0 ? <p class="muted">{t("tools.notFound")}</p> : null}
             {found.length > MAX_TOOLS ? <p class="muted">{t("more", { n: found.length - MAX_TOOLS })}</p> : null}
           </div>
-          {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} onClose={() => replaceQuery({ ...query, tool: "" })} />}
+          {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} policy={list.policy ?? []} onClose={() => replaceQuery({ ...query, tool: "" })} />}
         </div>
       )}
       {(list?.problems?.length ?? 0) > 0 ? <Diagnostics diagnostics={list?.problems ?? []} /> : null}
@@ -154,8 +156,40 @@ function ToolRow({ tool, count, isChosen, query }: ToolRowProps) {
   );
 }
 
-function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
-  const calls = useLoad((signal) => api.client.toolCalls(tool.id, { limit: LAST_CALLS, signal }), [tool.id]);
+/** What a rule is about, as tools.yaml has it. */
+export function narrowing(rule: PolicyRule): string {
+  const { allow: _allow, ask: _ask, deny: _deny, limit: _limit, ...rest } = rule;
+  return Object.entries(rest)
+    .map(([key, value]) => `${key}: ${Array.isArray(value) ? value.join(", ") : String(value)}`)
+    .join("; ");
+}
+
+function Rules({ rules, policy }: { rules: readonly ToolRule[]; policy: readonly PolicyRule[] }) {
+  return (
+    <>
+      <h3>{t("tool.rules")}</h3>
+      {rules.length === 0 ? <p class="muted">{t("tool.noRules")}</p> : null}
+      <ul class="rules">
+        {rules.slice(0, MAX_RULES).map(({ rule, action, calls }) => (
+          <li key={rule}>
+            <strong>{t("rule", { n: rule })}</strong> {tOf("rule", calls === "none" && action !== "allow" ? "none" : `${action}.${calls}`)}{" "}
+            <code>{showText(narrowing(policy[rule - 1] ?? {}))}</code>
+          </li>
+        ))}
+      </ul>
+      {rules.length > MAX_RULES ? <p class="muted">{t("more", { n: rules.length - MAX_RULES })}</p> : null}
+    </>
+  );
+}
+
+interface ToolProps {
+  tool: ToolEntry;
+  policy: readonly PolicyRule[];
+  onClose: () => void;
+}
+
+function Tool({ tool, policy, onClose }: ToolProps) {
+  const calls = useLoad((signal) => api.toolCalls(tool.id, { limit: LAST_CALLS, signal }), [tool.id]);
   const { network, files, process, secrets } = tool.permissions;
   return (
     <Sheet label={showName(tool.name)} onClose={onClose}>
@@ -195,6 +229,7 @@ function Tool({ tool, onClose }: { tool: ToolEntry; onClose: () => void }) {
       </dl>
       {tool.inputSchema === undefined ? <p class="muted">{t("tool.noSchema")}</p> : <Quote text={writeValue(tool.inputSchema)} label={t("tool.schema")} />}
       {tool.outputSchema === undefined ? null : <Quote text={writeValue(tool.outputSchema)} label={t("tool.schema.output")} />}
+      <Rules rules={tool.rules ?? []} policy={policy} />
       <h3>{t("tool.last")}</h3>
       {calls.error === undefined ? null : <Problem error={calls.error} onRetry={calls.again} />}
       {calls.value?.calls.length === 0 ? <p class="muted">{t("tool.noCalls")}</p> : null}

@@ -22,8 +22,8 @@ function Usage({ query }: PageProps) {
   const by = GROUPS.find((name) => name === query["by"]) ?? "agent";
   const to = dayOf(Date.now());
   const from = dayOf(Date.now() - (days - 1) * DAY_MS);
-  const sums = useLoad((signal) => api.stats(from, to, by, { signal }), [from, to, by]);
-  const failures = useLoad((signal) => api.stats(from, to, "code", { signal }), [from, to]);
+  const sums = useLoad((signal) => api.stats({ by, from, to }, { signal }), [from, to, by]);
+  const failures = useLoad((signal) => api.stats({ by: "code", from, to }, { signal }), [from, to]);
   const set = (name: string) => (event: Event) => replaceQuery({ ...query, [name]: (event.currentTarget as HTMLSelectElement).value });
   return (
     <>

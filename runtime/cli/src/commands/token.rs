@@ -16,6 +16,7 @@ use crate::text::{count, printable_line};
 use crate::times::format_time;
 use redflow_access::tokens;
 use redflow_contract::api::{Scope, SignInCode};
+use redflow_contract::console::TokenEntry;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -94,7 +95,7 @@ fn add_token(add: &AddTokenOptions, options: &TokenOptions, settings: &Settings)
 fn list(options: &TokenOptions, settings: &Settings) -> CommandResult {
     let entries = tokens::list(&data_dir(settings)?).map_err(print_api_error)?;
     if options.json {
-        let print = |entry: &tokens::TokenEntry| {
+        let print = |entry: &TokenEntry| {
             print_json(&json!({"name": entry.name, "scopes": entry.scopes, "createdAt": entry.created_at}))
         };
         return Ok(entries.iter().map(print).max().unwrap_or(Exit::Success));
@@ -103,7 +104,8 @@ fn list(options: &TokenOptions, settings: &Settings) -> CommandResult {
     let mut text = String::new();
     for entry in &entries {
         let scopes: Vec<&str> = entry.scopes.iter().map(|scope| scope.as_str()).collect();
-        text += &format!("{:<width$}  {}  {}\n", entry.name, format_time(entry.created_at), scopes.join(","));
+        let created_at = entry.created_at.map(format_time).unwrap_or_default();
+        text += &format!("{:<width$}  {created_at}  {}\n", entry.name, scopes.join(","));
     }
     print_note(&format!("{} in addition to the main token", count(entries.len(), "token")));
     Ok(if text.is_empty() { Exit::Success } else { print_text(&text) })

@@ -171,8 +171,11 @@ impl RunSource for LocalRuns<'_> {
     fn replay(&self, run: &RunId) -> Result<Replayed, ApiError> {
         let LocalRun { summary, journal, problem, .. } = self.read(run)?;
         let report = redflow_strategies::replay(&journal);
-        let is_open = problem.is_none() && is_unfinished(&journal, &report, summary.status);
-        Ok(Replayed { report, open: is_open.then_some(summary.status), problem })
+        let Some(problem) = problem else {
+            let is_open = is_unfinished(&journal, &report, summary.status);
+            return Ok(Replayed { report, open: is_open.then_some(summary.status) });
+        };
+        Ok(Replayed { report: report.damaged(problem), open: None })
     }
 
     fn request(&self, run: &RunId, request: RunRequest) -> Result<Change, ApiError> {

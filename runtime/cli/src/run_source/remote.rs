@@ -68,7 +68,7 @@ impl RunSource for RemoteRuns {
             let status = self.get_detail(run).await?.summary.status;
             let kind = report.difference.as_ref().map(|difference| difference.what);
             let is_open = kind == Some(DifferenceKind::Incomplete) && !status.is_over();
-            Ok(Replayed { report, open: is_open.then_some(status), problem: None })
+            Ok(Replayed { report, open: is_open.then_some(status) })
         })
     }
 

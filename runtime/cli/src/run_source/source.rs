@@ -73,6 +73,4 @@ pub(crate) struct Replayed {
     pub(crate) report: ReplayReport,
     /// The status of a run that has not ended and is equal so far.
     pub(crate) open: Option<RunStatus>,
-    /// Why only a part of the journal could be read.
-    pub(crate) problem: Option<StoreProblem>,
 }

@@ -6,7 +6,6 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 fn folder() -> Folder {
     Folder::with_flow(&flow(final_answer("ok"), vec![]))
@@ -41,24 +40,25 @@ fn a_browser_stays_signed_in_when_the_sidecar_is_killed() {
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();
-    let file = sidecar.folder.data().join("sessions.json");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !file.exists() {
-        assert!(Instant::now() < deadline, "the session is not written");
-        std::thread::yield_now();
-    }
     sidecar.crash();
     let (head, session) = send(&sidecar, "GET /api/session", &[("cookie", &cookie)], "");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert_eq!(serde_json::from_str::<Value>(&session).unwrap()["name"], "main");
+    // It stays signed out too.
+    let page = [("origin", sidecar.url.as_str()), ("cookie", cookie.as_str())];
+    assert!(send(&sidecar, "POST /api/sign-out", &page, "").0.starts_with("HTTP/1.1 303"));
+    sidecar.crash();
+    let (head, _) = send(&sidecar, "GET /api/session", &[("cookie", &cookie)], "");
+    assert!(head.starts_with("HTTP/1.1 401"), "{head}");
 }
 
 #[test]
 fn an_ephemeral_sidecar_writes_no_session() {
-    let sidecar = SidecarProcess::start_with(folder(), &["--ephemeral"]);
+    let mut sidecar = SidecarProcess::start_with(folder(), &["--ephemeral"]);
     let body = json!({"token": token(&sidecar)}).to_string();
     let page = [("origin", sidecar.url.as_str()), ("content-type", "application/json")];
     assert!(send(&sidecar, "POST /sign-in", &page, &body).0.starts_with("HTTP/1.1 200"));
+    sidecar.stop();
     assert!(!sidecar.folder.data().join("sessions.json").exists());
 }
 

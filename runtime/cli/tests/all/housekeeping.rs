@@ -1,9 +1,12 @@
 //! Removing, copying and replaying stored runs.
 
 use crate::kit::{Folder, final_answer, flow};
+use crate::live_command::LiveCommand;
 use crate::prepared_runs::{at_most_once_flow, waiting_run};
-use pretty_assertions::assert_eq;
+use pretty_assertions::{assert_eq, assert_ne};
+use rusqlite::{Connection, Row, TransactionBehavior};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 fn folder_with_runs(number: usize) -> Folder {
     let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
@@ -56,6 +59,45 @@ fn runs_are_counted_again() {
         text,
         "1 run counted; the sums of 0 days are new\n1 day stays as before, because some of its runs were removed\n"
     );
+}
+
+/// A writer of the test holds the database in the middle of the recount, so Ctrl-C arrives before its end.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_a_recount_and_leaves_the_sums() {
+    let folder = folder_with_runs(2);
+    let runs = folder.runs();
+    let mut database = Connection::open(folder.data().join("redflow.db")).unwrap();
+    let sums = |database: &Connection| -> Vec<(i64, i64, i64)> {
+        let mut rows = database.prepare("SELECT day, runs, input FROM usage ORDER BY day, model").unwrap();
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        rows.query_map([], row).unwrap().map(Result::unwrap).collect()
+    };
+    let right = sums(&database);
+    database.execute_batch("UPDATE runs SET tally = NULL; UPDATE usage SET input = 999").unwrap();
+    let wrong = sums(&database);
+    assert_ne!(wrong, right);
+
+    let holder = database.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let mut recount = LiveCommand::start(folder.redflow(["runs", "recount"]), "");
+    // The command listens for signals before it takes the lock, which has its process id.
+    let id = format!("{}\n", recount.running.0.id());
+    let ends = Instant::now() + Duration::from_secs(60);
+    while std::fs::read_to_string(folder.data().join("lock")).unwrap_or_default() != id {
+        assert!(Instant::now() < ends, "the recount does not begin");
+        std::thread::yield_now();
+    }
+    recount.signal("-INT");
+    recount.wait_for("cancelling");
+    holder.rollback().unwrap();
+    let output = recount.end();
+    assert_eq!((output.code, output.stdout.as_str()), (1, ""), "{output:#?}");
+    assert!(output.stderr.contains("stopped; the sums are as before\n"), "{output:#?}");
+    assert_eq!(sums(&database), wrong);
+
+    assert_eq!(folder.run_ok(["runs", "recount"]), "2 runs counted; the sums of 1 day are new\n");
+    assert_eq!((sums(&database), folder.runs()), (right, runs));
+    folder.run_ok(["replay", "--all"]);
 }
 
 #[test]

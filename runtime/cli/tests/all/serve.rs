@@ -53,6 +53,13 @@ impl SidecarProcess {
         self.running = running;
     }
 
+    /// Stops the process as a service manager does, and waits for its end.
+    pub(crate) fn stop(&mut self) {
+        let id = self.running.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert_eq!(self.running.0.wait().unwrap().code(), Some(0));
+    }
+
     /// Runs a command with `--url`.
     #[track_caller]
     pub(crate) fn run_remote(&self, args: &[&str]) -> Output {
@@ -410,9 +417,7 @@ fn a_browser_signs_in_once() {
 #[test]
 fn sigterm_stops_the_sidecar() {
     let mut sidecar = SidecarProcess::start(&flow(final_answer("hello"), vec![]));
-    let id = sidecar.running.0.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    assert_eq!(sidecar.running.0.wait().unwrap().code(), Some(0));
+    sidecar.stop();
 }
 
 #[test]

@@ -7,7 +7,10 @@ use super::check::{SECRETS, check};
 use super::{LimitScope, MAX_POLICY_RULES, PolicyProblem, PolicyRule, RoleMembers};
 use crate::node::EffectClass;
 use crate::rate::Rate;
-use crate::tool::{FilePermission, NetworkPermission, ToolPermissions};
+use crate::tool::{
+    FilePermission, MatchedCalls, NetworkPermission, REGISTRY_TOOL, RuleAction, ToolEntry, ToolOrigin,
+    ToolPermissions, ToolRule,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// The words of 64 bits that have a bit for each rule.
@@ -111,6 +114,7 @@ impl Limit {
 /// The compiled policy. The default has no rules, so it allows every call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
+    written: Vec<PolicyRule>,
     allow: RuleSet,
     ask: RuleSet,
     deny: RuleSet,
@@ -138,7 +142,7 @@ impl Policy {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let mut policy = Self::default();
+        let mut policy = Self { written: rules.to_vec(), ..Self::default() };
         for (index, rule) in rules.iter().enumerate() {
             policy.add(index, rule, roles);
         }
@@ -169,6 +173,12 @@ impl Policy {
             effects.map(|list| list.iter().map(|class| class_name(*class)).collect());
         self.effects.add(index, effects.as_deref());
         self.roles.add(index, rule.roles.as_deref(), roles);
+    }
+
+    /// The rules as the manifest has them.
+    #[must_use]
+    pub fn written(&self) -> &[PolicyRule] {
+        &self.written
     }
 
     /// Whether it has no rules.
@@ -203,6 +213,38 @@ impl Policy {
         let matched = if named.is_empty() { named } else { self.narrow(named, call) };
         let limits = self.limits.iter().filter(move |limit| matched.contains(limit.rule - 1));
         limits.map(|limit| (limit, limit.key(call)))
+    }
+
+    /// The rules that name a tool, and which of its calls they match.
+    #[must_use]
+    pub fn rules_of(&self, tool: &ToolEntry) -> Vec<ToolRule> {
+        let named = self.tools.find(&tool.id, &tool.name);
+        let node_type = tool.node_type.as_deref().unwrap_or(REGISTRY_TOOL);
+        // Several nodes may have the same tool of the registry or of a package, each with its own id.
+        let is_own = matches!(tool.origin, ToolOrigin::Builtin | ToolOrigin::Flow);
+        let node = is_own.then_some(tool.provider.as_str());
+        let of_node = self.nodes.find([Some(node_type), node].into_iter().flatten());
+        let of_effect = self.effects.find(tool.effect.map(class_name));
+        let fixed =
+            named.and(self.servers.without).and(self.permissions.find(permission_names(&tool.permissions)));
+        let some = if is_own { fixed.and(of_node) } else { fixed };
+        let some = if tool.effect.is_some() { some.and(of_effect) } else { some };
+        let every = some.and(of_node).and(of_effect).and(self.agents.without).and(self.roles.without);
+        let calls = |index| match (every.contains(index), some.contains(index)) {
+            (true, _) => MatchedCalls::Every,
+            (false, true) => MatchedCalls::Some,
+            (false, false) => MatchedCalls::None,
+        };
+        let rule = |(rule, index): (u32, usize)| {
+            let action = match index {
+                _ if self.allow.contains(index) => RuleAction::Allow,
+                _ if self.ask.contains(index) => RuleAction::Ask,
+                _ if self.deny.contains(index) => RuleAction::Deny,
+                _ => RuleAction::Limit,
+            };
+            ToolRule { rule, action, calls: calls(index) }
+        };
+        (1..).zip(0..self.written.len()).filter(|(_, index)| named.contains(*index)).map(rule).collect()
     }
 
     /// Leaves the rules whose other lists all match.

@@ -2,8 +2,12 @@ use super::{
     CallSubject, Decision, MAX_LIMIT, MAX_POLICY_ITEMS, MAX_POLICY_RULES, MAX_ROLES, Policy, PolicyProblem,
     PolicyRule, RoleMembers,
 };
+use crate::digest::Digest;
 use crate::node::EffectClass;
-use crate::tool::{FilePermission, NetworkPermission, ToolPermissions, matches_tool};
+use crate::tool::{
+    FilePermission, NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolRetry, ToolState,
+    matches_tool,
+};
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -175,6 +179,69 @@ fn deny_wins_over_ask_and_ask_over_allow() {
     for (written, expected) in rows {
         assert_eq!(policy(written.clone()).decide(&weather()), expected, "{written}");
     }
+}
+
+/// A tool as the registry has it.
+fn entry(origin: ToolOrigin, effect: Option<EffectClass>) -> ToolEntry {
+    ToolEntry {
+        id: "weather.current.now".to_owned(),
+        name: "get_weather".to_owned(),
+        origin,
+        provider: if origin == ToolOrigin::Manifest { "manifest" } else { "n1" }.to_owned(),
+        title: String::new(),
+        description: String::new(),
+        input_schema: None,
+        output_schema: None,
+        effect,
+        timeout_ms: 1,
+        retry: ToolRetry::default(),
+        permissions: PERMISSIONS.clone(),
+        digest: Digest::of(b""),
+        node_type: (origin != ToolOrigin::Manifest).then(|| "http-tool".to_owned()),
+        state: ToolState::Ready,
+        reason: None,
+        instance: None,
+        rules: Vec::new(),
+    }
+}
+
+#[test]
+fn a_tool_has_the_rules_that_name_it_and_which_of_its_calls_they_match() {
+    let rows = [
+        (json!({}), "every", "every"),
+        (json!({"agents": ["a1"]}), "some", "some"),
+        (json!({"roles": ["office"]}), "some", "some"),
+        (json!({"nodes": ["registry-tool"]}), "every", "none"),
+        (json!({"nodes": ["http-tool"]}), "some", "every"),
+        (json!({"nodes": ["n1"]}), "some", "every"),
+        (json!({"nodes": ["n2"]}), "some", "none"),
+        (json!({"servers": ["github"]}), "none", "none"),
+        (json!({"effect": ["read"]}), "every", "some"),
+        (json!({"effect": ["idempotent"]}), "none", "some"),
+        (json!({"permissions": ["secrets.WEATHER_KEY"]}), "every", "every"),
+        (json!({"permissions": ["process"], "agents": ["a1"]}), "none", "none"),
+    ];
+    for (lists, of_manifest, of_node) in rows {
+        for action in ["allow", "ask", "deny", "limit"] {
+            let mut rule = lists.clone();
+            rule[action] = json!(["weather.*"]);
+            if action == "limit" {
+                rule["rate"] = json!("1/s");
+            }
+            let policy = policy(json!([{"deny": ["mail.*"]}, rule]));
+            assert_eq!(policy.written()[1], serde_json::from_value(rule).unwrap());
+            for (tool, calls) in [
+                (entry(ToolOrigin::Manifest, Some(EffectClass::Read)), of_manifest),
+                (entry(ToolOrigin::Builtin, None), of_node),
+            ] {
+                let expected = json!([{"rule": 2, "action": action, "calls": calls}]);
+                assert_eq!(json!(policy.rules_of(&tool)), expected, "{lists} {action} {:?}", tool.origin);
+            }
+        }
+    }
+    assert_eq!(Policy::default().rules_of(&entry(ToolOrigin::Builtin, None)), []);
+    let all = policy(json!(vec![json!({"limit": ["*"], "rate": "1/s"}); MAX_POLICY_RULES]));
+    assert_eq!(all.rules_of(&entry(ToolOrigin::Builtin, None)).len(), MAX_POLICY_RULES);
 }
 
 #[test]

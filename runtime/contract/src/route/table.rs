@@ -215,7 +215,7 @@ pub const ROUTES: &[Route] = &[
         RouteId::ReplayRun,
         "/api/runs/{id}/replay",
         Scope::Read,
-        "Replays the journal: compares it with what the machine does with the same facts.",
+        "Replays the journal: compares it with what the machine does with the same facts. Of a damaged journal, the part before the damage.",
         None,
         Answer::Json("ReplayReport"),
     ),
@@ -229,6 +229,12 @@ pub const ROUTES: &[Route] = &[
     tool_rows::INTERNAL_INPUT,
     tool_rows::INTERNAL_STATE,
     tool_rows::INTERNAL_TOOL,
+    get(
+        RouteId::Models,
+        "/api/models",
+        "The models of the flow in force and of the flows of Node-REDs: who binds them, what they can do and cost.",
+        Answer::Json("DeployedModelList"),
+    ),
     post(
         RouteId::TestModel,
         "/api/models/test",

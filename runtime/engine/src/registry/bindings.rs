@@ -14,9 +14,11 @@ use redflow_contract::manifest::NodeOperation;
 use redflow_contract::plan::{AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::{MAX_AGENT_TOOLS, ToolEntry, ToolRetry, matches_tool, own_tool_id};
+use redflow_contract::tool::{
+    MAX_AGENT_TOOLS, REGISTRY_TOOL, ToolEntry, ToolRetry, matches_tool, own_tool_id,
+};
 use redflow_machine::{Strategies, ValueSchema};
-use redflow_ports::{ProvidedTool, REGISTRY_TOOL, ToolProvider};
+use redflow_ports::{ProvidedTool, ToolProvider};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 

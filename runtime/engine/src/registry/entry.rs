@@ -41,6 +41,7 @@ pub fn entry_of_manifest_tool(tool: &ManifestTool, provider: &str) -> ToolEntry 
         state: ToolState::Ready,
         reason: None,
         instance: None,
+        rules: Vec::new(),
     }
 }
 
@@ -70,6 +71,7 @@ pub fn entry_of_operation(
         state: ToolState::Ready,
         reason: None,
         instance: None,
+        rules: Vec::new(),
     }
 }
 
@@ -119,6 +121,7 @@ pub(super) fn own_tool(
         state: ToolState::Ready,
         reason: None,
         instance: Some(instance.clone()).filter(|instance| *instance != InstanceId::local()),
+        rules: Vec::new(),
     };
     let tool = match &tool.target {
         ToolTarget::Service(tool) if !is_flow => Some(Arc::clone(tool)),

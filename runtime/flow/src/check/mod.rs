@@ -76,6 +76,8 @@ pub struct CheckedAgent {
     pub node: NodeSummary,
     /// The inject nodes that are wired to it.
     pub injects: Vec<NodeIx>,
+    /// The models that it binds, then its fallback models, also of an agent that cannot run.
+    pub models: Vec<NodeIx>,
     /// Whether it can run, and with what.
     pub verdict: Verdict,
 }

@@ -50,7 +50,8 @@ impl Checker<'_> {
                 }
             },
         };
-        Ok(CheckedAgent { ix, node: self.flow.summary(ix), injects, verdict })
+        let models = bound.models.iter().chain(&bound.fallback_models).copied().collect();
+        Ok(CheckedAgent { ix, node: self.flow.summary(ix), injects, models, verdict })
     }
 
     /// Finds why an agent cannot run: an error of its own or of a service, or a type that this build cannot

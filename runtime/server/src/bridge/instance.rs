@@ -15,6 +15,7 @@ use crate::work_slots::WorkSlots;
 use redflow_contract::Message;
 use redflow_contract::api::{AgentState, ApiError};
 use redflow_contract::bridge::{BridgeMessage, InstanceState};
+use redflow_contract::deployed_model::DeployedModelList;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{InstanceId, NodeId, Principal};
@@ -39,6 +40,7 @@ struct InstanceInfo {
     agents: Vec<AgentState>,
     tools: Arc<FlowTools>,
     keyed_models: Arc<KeyedModels>,
+    models: Arc<DeployedModelList>,
     flow: Option<DeployedFlow>,
 }
 
@@ -144,6 +146,10 @@ impl Instance {
         Arc::clone(&self.info().keyed_models)
     }
 
+    pub(crate) fn models(&self) -> Arc<DeployedModelList> {
+        Arc::clone(&self.info().models)
+    }
+
     /// Its flow; none if it has sent none.
     pub(crate) fn flow(&self) -> Option<DeployedFlow> {
         self.info().flow.clone()
@@ -194,6 +200,7 @@ impl Instance {
             (info.revision, info.agents) = (Some(revision.clone()), agents.clone());
             info.tools = Arc::clone(&active.tools);
             info.keyed_models = Arc::clone(&active.keyed_models);
+            info.models = active.models;
             info.flow = Some(DeployedFlow { nodes: active.nodes, report: Arc::new(report.clone()) });
         }
         if !std::mem::replace(&mut *recovered, true) {

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::request::{Path, invalid, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, raw};
-use crate::runs::{find_run, store_problem};
+use crate::runs::{find_run, parse_limit, store_problem};
 use axum::extract::{Extension, RawQuery, State};
 use redflow_access::Caller;
 use redflow_contract::console::{JOURNAL_PAGE_BYTES, JOURNAL_PAGE_LINES, JournalPage};
@@ -54,11 +54,7 @@ fn parse_page(query: Option<&str>) -> Result<Option<PageRequest>, Problem> {
                 let from = value.parse().ok().filter(|from| *from > 0);
                 page.from = from.ok_or_else(|| invalid("`from` must be the number of a line, from 1."))?;
             }
-            "lines" => {
-                let lines = value.parse().ok().filter(|lines| (1..=JOURNAL_PAGE_LINES).contains(lines));
-                let wrong = || invalid(format!("`lines` must be a number from 1 to {JOURNAL_PAGE_LINES}."));
-                page.lines = lines.ok_or_else(wrong)?;
-            }
+            "lines" => page.lines = parse_limit(&name, &value, JOURNAL_PAGE_LINES)?,
             other => return Err(unknown_parameter(other)),
         }
     }

@@ -1,7 +1,7 @@
 //! `GET /api/runs/{id}/report`: what a run did, as a text that can be shown to others.
 //!
-//! Owns what a report has: steps, times, costs and sizes, never what people, models or tools said. Names and errors pass the
-//! redactor.
+//! Owns what a report has: steps, times, costs, sizes and codes, never what people, models, tools or providers said. So it
+//! has no message of an error. The names in it are those of the flow, and pass the redactor.
 
 use crate::app::App;
 use crate::request::{Path, query_pairs, unknown_parameter};
@@ -14,6 +14,7 @@ use redflow_contract::fact::Usage;
 use redflow_contract::id::RunId;
 use redflow_contract::iso_time;
 use redflow_contract::replay::{CallRecord, RunDetail};
+use redflow_contract::run_error::RunError;
 use redflow_contract::tally::RunTally;
 use redflow_ports::{RunRecord, TextRedactor};
 use serde::Serialize;
@@ -25,7 +26,10 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes that the rows leave free for what follows them.
 const END_BYTES: usize = 16 * 1024;
 
-/// Characters of a name or an error that are searched for secrets, and the most that are shown.
+/// What stands for a name that the model wrote and no tool of the agent has.
+const UNKNOWN_TOOL: &str = "an unknown tool";
+
+/// Characters of a name that are searched for secrets, and the most that are shown.
 const MAX_SEARCHED: usize = 20_000;
 const MAX_CELL: usize = 400;
 
@@ -50,7 +54,7 @@ pub(crate) async fn report(
 }
 
 fn write_report(detail: &RunDetail, redactor: &dyn TextRedactor) -> String {
-    let mut report = Report { text: String::new(), redactor };
+    let mut report = Report { text: String::new(), redactor, tools: tools_of(detail) };
     report.add_head(detail);
     report.add_error(detail);
     let steps = detail.events.iter().map(|event| report.step(event, detail.summary.started_at));
@@ -66,6 +70,8 @@ fn write_report(detail: &RunDetail, redactor: &dyn TextRedactor) -> String {
 struct Report<'a> {
     text: String,
     redactor: &'a dyn TextRedactor,
+    /// The names of the agent's tools.
+    tools: &'a [String],
 }
 
 impl Report<'_> {
@@ -83,7 +89,7 @@ impl Report<'_> {
             rows.push(("duration", format!("{} ms", ended_at.saturating_sub(run.started_at))));
         }
         rows.extend(run.parent.as_ref().map(|parent| ("started by the run", self.cell(parent.as_str()))));
-        let waiting = run.open_questions().iter().map(|call| self.cell(&call.tool)).collect::<Vec<_>>();
+        let waiting = run.open_questions().iter().map(|call| self.tool(&call.tool)).collect::<Vec<_>>();
         if !waiting.is_empty() {
             rows.push(("waits for the outcome of", waiting.join(", ")));
         }
@@ -109,19 +115,28 @@ impl Report<'_> {
         });
         let mut lines = Vec::new();
         match (error, detail.summary.code) {
-            (Some(error), _) => lines.push(format!("{}: {}", error.code, self.cell(&error.message))),
-            (None, Some(code)) => lines.push(code.to_string()),
+            (Some(error), _) => lines.push(self.error(error)),
+            (None, Some(code)) => lines.push(format!("{code}: {}", code.summary())),
             (None, None) => {}
         }
         let difference = detail.difference.as_ref();
-        lines.extend(difference.map(|found| {
-            format!("The journal is wrong at line {}: {}", found.line, self.cell(&found.message))
-        }));
+        lines.extend(
+            difference.map(|found| {
+                format!("The journal is wrong at line {}: {}.", found.line, name_of(&found.what))
+            }),
+        );
         let problem = detail.problem.as_ref();
-        lines.extend(problem.map(|problem| format!("{}: {}", problem.code, self.cell(&problem.message))));
+        lines.extend(problem.map(|problem| format!("{}: {}", problem.code, problem.code.summary())));
         if !lines.is_empty() {
             self.text.push_str(&format!("\n## Error\n\n{}\n", lines.join("\n\n")));
         }
+    }
+
+    /// The code of an error and what it means. A pointer would have keys that the model wrote.
+    fn error(&self, error: &RunError) -> String {
+        let rule = error.rule.as_deref().map(|rule| format!(", rule: {}", self.cell(rule)));
+        let iteration = error.iteration;
+        format!("{}: {} Iteration: {iteration}{}", error.code, error.code.summary(), rule.unwrap_or_default())
     }
 
     /// Adds a table with as many rows as there is room for, and counts the others.
@@ -164,7 +179,7 @@ impl Report<'_> {
             Kind::ModelCalled { iteration, .. } => (Some(*iteration), Vec::new()),
             Kind::ModelAnswered { iteration, tool, tools, confidence, duration_ms, usage, .. } => {
                 let mut about = vec![format!("{duration_ms} ms")];
-                about.extend(tool.iter().chain(tools).map(|tool| self.cell(tool)));
+                about.extend(tool.iter().chain(tools).map(|tool| self.tool(tool)));
                 about.extend(confidence.map(|confidence| format!("confidence: {confidence}")));
                 about.extend(usage.as_ref().map(tokens));
                 (Some(*iteration), about)
@@ -176,10 +191,10 @@ impl Report<'_> {
                 (None, vec![format!("{}: {spent} of {limit}", budget.as_str())])
             }
             Kind::ToolCalled { iteration, tool, .. } | Kind::WaitingForOutcome { iteration, tool, .. } => {
-                (Some(*iteration), vec![self.cell(tool)])
+                (Some(*iteration), vec![self.tool(tool)])
             }
             Kind::ToolReturned { iteration, tool, success, code, duration_ms, .. } => {
-                let mut about = vec![self.cell(tool), format!("{duration_ms} ms")];
+                let mut about = vec![self.tool(tool), format!("{duration_ms} ms")];
                 about.push(if *success { "succeeded" } else { "failed" }.to_owned());
                 about.extend(code.map(|code| code.to_string()));
                 (Some(*iteration), about)
@@ -202,7 +217,7 @@ impl Report<'_> {
             "| {} | {} | {} | {} | {} | {} | {success} | {} | {} |\n",
             self.cell(call.call_id.as_str()),
             call.iteration,
-            self.cell(call.id.as_ref().unwrap_or(&call.tool)),
+            call.id.as_ref().map_or_else(|| self.tool(&call.tool), |id| self.cell(id)),
             call.effect.as_ref().map(name_of).unwrap_or_default(),
             number(call.duration_ms),
             number(call.tries.map(u64::from)),
@@ -211,7 +226,11 @@ impl Report<'_> {
         )
     }
 
-    /// A text of strangers as a code span in a table: redacted, cut, on one line.
+    fn tool(&self, name: &str) -> String {
+        if self.tools.iter().any(|tool| tool == name) { self.cell(name) } else { UNKNOWN_TOOL.to_owned() }
+    }
+
+    /// Foreign text as a code span in a table: redacted, cut, on one line.
     fn cell(&self, text: &str) -> String {
         let start: String = text.chars().take(MAX_SEARCHED).collect();
         let redacted = self.redactor.redact(&start);
@@ -234,6 +253,14 @@ impl Report<'_> {
             text => format!("`{}`", text.replace('|', "\\|")),
         }
     }
+}
+
+fn tools_of(detail: &RunDetail) -> &[String] {
+    let started = detail.events.iter().find_map(|event| match &event.event {
+        RunEventKind::RunStarted { tools, .. } => Some(tools.as_slice()),
+        _ => None,
+    });
+    started.unwrap_or_default()
 }
 
 fn final_tally(event: &RunEventKind) -> Option<RunTally> {
@@ -293,15 +320,18 @@ mod tests {
         let events: Vec<Value> = events.iter().enumerate().map(event).collect();
         let summary = json!({"runId": "0197", "agent": agent, "name": "Ada's | `desk`", "status": "failed",
             "code": "INVALID_JSON", "startedAt": 1_766_000_000_000_u64, "endedAt": 1_766_000_001_500_u64, "delivered": true});
+        let difference = json!({"line": 7, "what": "effect", "message": "SAID"});
+        let problem = json!({"code": "DATA_CORRUPT", "message": "SAID"});
         let detail = json!({"summary": summary, "events": events, "calls": calls, "result": {"payload": "SAID"},
-            "refusedAnswer": "SAID"});
+            "refusedAnswer": "SAID", "difference": difference, "problem": problem});
         serde_json::from_value(detail).unwrap()
     }
 
     #[test]
     fn a_report_shows_what_a_run_did_without_what_was_said() {
         let usage = json!({"inputTokens": 100, "outputTokens": 9, "cost": 0.25});
-        let error = json!({"code": "INVALID_JSON", "message": "Ada's\nanswer is no JSON.", "iteration": 2});
+        let error = json!({"code": "INVALID_JSON", "message": "SAID", "pointer": "/SAID",
+            "rule": "json", "iteration": 2});
         let tally = json!({"iterations": 2, "modelCalls": 2, "toolCalls": 1, "inputTokens": 200, "outputTokens": 18,
             "cachedTokens": 5, "cost": 0.5});
         let events = [
@@ -311,6 +341,8 @@ mod tests {
             json!({"type": "model_fell_over", "iteration": 1, "model": "large", "code": "TIMEOUT"}),
             json!({"type": "model_answered", "iteration": 1, "action": "tool", "tool": "mail", "confidence": 0.5,
                    "durationMs": 7, "usage": usage, "preview": "SAID"}),
+            json!({"type": "model_answered", "iteration": 1, "action": "tool", "tool": "SAID", "tools": ["SAID"],
+                   "confidence": 0.5, "durationMs": 7}),
             json!({"type": "tool_called", "iteration": 1, "tool": "mail", "callId": "c1", "preview": "SAID"}),
             json!({"type": "waiting_for_outcome", "iteration": 1, "tool": "mail", "callId": "c1", "reason": "SAID"}),
             json!({"type": "tool_returned", "iteration": 1, "tool": "mail", "callId": "c1", "success": false,
@@ -323,6 +355,7 @@ mod tests {
             {"iteration": 1, "callId": "c1", "tool": "mail", "input": {"to": "SAID"}, "effect": "at_most_once",
              "result": {"success": false, "error": "SAID"}, "durationMs": 3, "tries": 1},
             {"iteration": 2, "callId": "c2", "tool": "mail", "input": {}, "result": null},
+            {"iteration": 2, "callId": "c3", "tool": "SAID", "input": {}, "result": null},
         ]);
         let report = write_report(&detail(&events, &calls), &NoAda);
         assert!(!report.contains("SAID") && !report.contains("Ada"), "{report}");
@@ -331,15 +364,19 @@ mod tests {
 
     #[test]
     fn a_report_has_a_limit_and_counts_what_it_leaves_out() {
-        let event = json!({"type": "tool_called", "iteration": 1, "tool": "é".repeat(400), "callId": "c1"});
-        let report = write_report(&detail(&vec![event; 6_000], &json!([])), &NoAda);
+        let tool = "é".repeat(400);
+        let started = json!({"type": "run_started", "name": "", "maxIterations": 5, "tools": [tool]});
+        let mut events =
+            vec![json!({"type": "tool_called", "iteration": 1, "tool": tool, "callId": "c1"}); 6_000];
+        events.insert(0, started);
+        let report = write_report(&detail(&events, &json!([])), &NoAda);
         assert!(report.len() <= MAX_BYTES && report.len() > MAX_BYTES - 2 * END_BYTES, "{}", report.len());
         assert!(report.ends_with(" more rows are left out, because the report is full.\n"));
     }
 
     #[test]
-    fn a_text_of_strangers_stays_in_its_cell() {
-        let report = Report { text: String::new(), redactor: &NoAda };
+    fn foreign_text_stays_in_its_cell() {
+        let report = Report { text: String::new(), redactor: &NoAda, tools: &[] };
         for (text, expected) in [
             ("mail", "`mail`"),
             ("", ""),

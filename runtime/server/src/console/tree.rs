@@ -21,7 +21,7 @@ pub(crate) async fn tree(
     for (name, value) in query_pairs(query.as_deref()) {
         match name.as_str() {
             "after" => tree.after = Some(RunId::from(value)),
-            "limit" => tree.limit = parse_limit(&value, MAX_PAGE)?,
+            "limit" => tree.limit = parse_limit(&name, &value, MAX_PAGE)?,
             other => return Err(unknown_parameter(other)),
         }
     }

@@ -7,7 +7,10 @@ use crate::response::{Problem, printable};
 use redflow_contract::code::ApiCode;
 use redflow_contract::id::InstanceId;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::{ToolEntry, ToolOrigin, ToolState, provider_name};
+use redflow_contract::tool::{
+    MatchedCalls, RuleAction, ToolEntry, ToolOrigin, ToolRule, ToolState, provider_name,
+};
+use redflow_engine::RegistrySnapshot;
 use redflow_ports::{ProvidedTool, Tool};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,8 +66,7 @@ struct KnownTool {
 }
 
 /// All tools, sorted by id: of the registry, of the active flow, and of the flows of Node-REDs.
-fn known_tools(app: &App) -> Vec<KnownTool> {
-    let snapshot = app.tool_definitions.registry.snapshot();
+fn known_tools(app: &App, snapshot: &RegistrySnapshot) -> Vec<KnownTool> {
     let of_registry = snapshot.entries().into_iter().map(|entry| {
         let provided = snapshot.tool(&entry.id).filter(|_| entry.origin == ToolOrigin::Manifest);
         let tool = provided.map(|provided| Arc::clone(&provided.tool));
@@ -84,9 +86,16 @@ fn known_tools(app: &App) -> Vec<KnownTool> {
     let connected = instances.iter().filter(|instance| instance.is_connected());
     let connected: HashSet<&InstanceId> = connected.map(|instance| &instance.id).collect();
     for KnownTool { entry, .. } in &mut tools {
+        entry.rules = snapshot.policy().rules_of(entry);
         let is_away = entry.instance.as_ref().is_some_and(|instance| !connected.contains(instance));
         if is_away && entry.state == ToolState::Ready {
             (entry.state, entry.reason) = (ToolState::Away, Some("its Node-RED is not connected".to_owned()));
+        }
+        if let Some(rule) = denying_rule(&entry.rules)
+            && entry.state == ToolState::Ready
+        {
+            let reason = format!("the policy allows no call (rule {rule})");
+            (entry.state, entry.reason) = (ToolState::Blocked, Some(reason));
         }
     }
     let order = |tool: &KnownTool| {
@@ -97,13 +106,22 @@ fn known_tools(app: &App) -> Vec<KnownTool> {
     tools
 }
 
-pub(crate) fn all_tools(app: &App) -> Vec<ToolEntry> {
-    known_tools(app).into_iter().map(|tool| tool.entry).collect()
+/// The first rule that refuses every call.
+fn denying_rule(rules: &[ToolRule]) -> Option<u32> {
+    let first = |action, calls| rules.iter().find(|rule| rule.action == action && rule.calls == calls);
+    let is_allowed =
+        rules.iter().any(|rule| rule.action == RuleAction::Allow && rule.calls != MatchedCalls::None);
+    let unmatched = || first(RuleAction::Allow, MatchedCalls::None).filter(|_| !is_allowed);
+    first(RuleAction::Deny, MatchedCalls::Every).or_else(unmatched).map(|rule| rule.rule)
+}
+
+pub(crate) fn all_tools(app: &App, snapshot: &RegistrySnapshot) -> Vec<ToolEntry> {
+    known_tools(app, snapshot).into_iter().map(|tool| tool.entry).collect()
 }
 
 /// Finds a tool by its id or its name; one of them if there are several.
 pub(crate) fn find_tool(app: &App, id: &str) -> Lookup {
-    let tools = all_tools(app);
+    let tools = all_tools(app, &app.tool_definitions.registry.snapshot());
     let by_id = tools.iter().find(|tool| tool.id == id);
     match by_id.or_else(|| tools.iter().find(|tool| tool.name == id)) {
         Some(tool) => Lookup::Found(Box::new(tool.clone())),
@@ -149,7 +167,7 @@ fn instance_of(entry: &ToolEntry) -> &str {
 
 /// Finds the tool with this id or this name. An error if there are several.
 fn find_known(app: &App, id: &str, choice: &ToolChoice) -> Result<KnownTool, Problem> {
-    let mut tools = known_tools(app);
+    let mut tools = known_tools(app, &app.tool_definitions.registry.snapshot());
     let has_id = tools.iter().any(|KnownTool { entry, .. }| entry.id == id);
     tools.retain(|KnownTool { entry, .. }| {
         choice.admits(entry) && if has_id { entry.id == id } else { entry.name == id }

@@ -25,11 +25,12 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> ApiResult {
 
 /// The tools whose ids begin with a prefix.
 pub(super) async fn tool_list(app: &App, prefix: &str) -> ApiResult {
-    let generation = app.tool_definitions.registry.snapshot().generation();
-    let mut tools = all_tools(app);
+    let snapshot = app.tool_definitions.registry.snapshot();
+    let mut tools = all_tools(app, &snapshot);
     tools.retain(|tool| tool.id.starts_with(prefix));
     let problems = app.tool_definitions.problems().to_vec();
-    app.run_blocking(move || json(200, &ToolList { tools, generation, problems })).await
+    let (generation, policy) = (snapshot.generation(), snapshot.policy().written().to_vec());
+    app.run_blocking(move || json(200, &ToolList { tools, generation, problems, policy })).await
 }
 
 pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path, RawQuery(query): RawQuery) -> ApiResult {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 /// A stand-in for Node-RED that remembers what the palette module remembers.
-struct NodeRed {
+pub(crate) struct NodeRed {
     socket: Socket,
     session: String,
     received: u64,
@@ -59,7 +59,7 @@ async fn close_code(sidecar: &TestSidecar, first: &str) -> String {
 }
 
 impl NodeRed {
-    async fn new(sidecar: &TestSidecar, instance: &str, boot: &str) -> Self {
+    pub(crate) async fn new(sidecar: &TestSidecar, instance: &str, boot: &str) -> Self {
         Self::connect(sidecar, hello(instance, boot, None, 0)).await
     }
 
@@ -124,7 +124,7 @@ impl NodeRed {
         }
     }
 
-    async fn deploy(&mut self, flows: Value) -> Value {
+    pub(crate) async fn deploy(&mut self, flows: Value) -> Value {
         self.send(json!({"type": "flows", "revision": "r1", "flows": flows, "credentials": {}})).await;
         let deployed = self.receive("deployed").await;
         self.ack().await;

@@ -163,7 +163,11 @@ impl Meter for ClosedSockets {
 /// All adapters of this release, and two test tools.
 fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
-    redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
+    let price =
+        redflow_models::price::Price { input: 1.0, output: 8.0, cached: Some(0.5), cache_write: None };
+    let prices = redflow_models::price::Prices::from([("priced-*".to_owned(), price)]);
+    let settings = redflow_models::ModelSettings { prices, ..redflow_models::ModelSettings::default() };
+    redflow_models::register(&mut adapters, settings);
     redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_memory::register(&mut adapters, redflow_memory::MemorySettings::default());
     redflow_nodes::register(&mut adapters);

@@ -1,8 +1,10 @@
 //! Parts of a run: one iteration, pages of the journal, the summary alone.
 
 use crate::kit::{TOKEN, TestSidecar, flow, plain_flow, tool_flow};
+use crate::llama_stand_in::flow_with_model;
 use pretty_assertions::assert_eq;
 use redflow_contract::console::{JOURNAL_PAGE_BYTES, TEXT_BYTES};
+use redflow_testkit::{HttpServer, json_response};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -147,6 +149,46 @@ async fn a_report_has_no_words_and_no_secrets() {
     let failed = start_run(&sidecar, "?").await;
     let report = sidecar.get(&format!("/api/runs/{}/report", id(&failed))).await;
     assert!(String::from_utf8(report.body).unwrap().contains("## Error\n\nINVALID_JSON: "));
+}
+
+/// The message of an error can have what a person, a tool or a provider said. The report has its code.
+#[tokio::test]
+async fn a_report_has_no_message_of_an_error() {
+    let sidecar = TestSidecar::start(tool_flow("tool.lost")).await;
+    let path = format!("/api/runs/{}", id(&start_run(&sidecar, "?").await));
+    sidecar.post(&format!("{path}/cancel"), json!({"reason": "Grace is ill"})).await.ok(200);
+    check_error_in_report(&sidecar, &path, "CANCELLED: The run was cancelled.", "Grace is ill").await;
+
+    let mut flow = tool_flow("tool.lost");
+    let tool = flow.as_array_mut().unwrap().iter_mut().find(|node| node["id"] == "act").unwrap();
+    tool["onUnknown"] = json!("fail");
+    let sidecar = TestSidecar::start(flow).await;
+    let path = format!("/api/runs/{}", id(&start_run(&sidecar, "?").await));
+    let error = "TOOL_OUTCOME_UNKNOWN: It is unknown whether a tool call happened.";
+    check_error_in_report(&sidecar, &path, error, "the connection was lost").await;
+
+    let answer = json!({"error": {"code": 404, "message": "no model for Grace"}});
+    let server = HttpServer::start(move |_| {
+        let answer = answer.clone();
+        async move { json_response(404, &[], &answer) }
+    });
+    let server = server.await.unwrap();
+    let sidecar = TestSidecar::start(flow_with_model(&server)).await;
+    let path = format!("/api/runs/{}", id(&start_run(&sidecar, "?").await));
+    let error = "MODEL_NOT_FOUND: The provider does not know the model.";
+    check_error_in_report(&sidecar, &path, error, "no model for Grace").await;
+}
+
+/// Checks that the events of a run have these words, and its report only this error.
+async fn check_error_in_report(sidecar: &TestSidecar, path: &str, error: &str, said: &str) {
+    let events = sidecar.get(&format!("{path}/events")).await.ok(200).to_string();
+    assert!(events.contains(said), "{events}");
+    let replayed = sidecar.request("POST", &format!("{path}/replay")).token(TOKEN).send().await.ok(200);
+    assert_eq!((&replayed["equal"], &replayed["problem"]["code"]), (&json!(false), &json!("DATA_CORRUPT")));
+    assert!(replayed["facts"].as_u64().unwrap() > 0 && replayed["difference"].is_null(), "{replayed}");
+    let report = String::from_utf8(sidecar.get(&format!("{path}/report")).await.body).unwrap();
+    assert!(report.contains(&format!("## Error\n\n{error} Iteration: 1\n")), "{report}");
+    assert!(!report.contains(said), "{report}");
 }
 
 /// A flow whose model gives this answer.

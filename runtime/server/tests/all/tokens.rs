@@ -19,11 +19,13 @@ async fn tokens_are_made_listed_and_removed_while_the_sidecar_runs() {
         !String::from_utf8_lossy(&list.body).contains(token)
             && !String::from_utf8_lossy(&list.body).contains(TOKEN)
     );
+    let list = list.ok(200);
+    let created_at = list["tokens"][0]["createdAt"].as_u64().unwrap();
     let wanted = json!({"tokens": [
-        {"name": "ci", "scopes": ["read", "run"], "isOwn": false},
+        {"name": "ci", "scopes": ["read", "run"], "createdAt": created_at, "isOwn": false},
         {"name": "main", "scopes": ["admin"], "isOwn": true},
     ]});
-    assert_eq!(list.ok(200), wanted);
+    assert_eq!(list, wanted);
     let remove = |name: &str| sidecar.request("DELETE", &format!("/api/tokens/{name}")).token(TOKEN).send();
     assert_eq!(remove("ci").await.status, 204);
     sidecar.request("GET", "/api/session").token(token).send().await.refused(401, "UNAUTHORIZED");

@@ -65,10 +65,10 @@ fn replay_run(
 ) -> CommandResult {
     let run = RunId::from(name.display().to_string());
     let replayed = source.replay(&run);
-    let Replayed { report, open, problem } =
+    let Replayed { report, open } =
         replayed.map_err(|error| print_run_error(source.hints(), &run, explain(error)))?;
-    Ok(match problem {
-        Some(problem) => print_damaged(options, &report, problem, source.hints()),
+    Ok(match &report.problem {
+        Some(problem) => print_damaged(options, &report, problem.clone(), source.hints()),
         None => print_replayed(options, &report, open),
     })
 }

@@ -8,7 +8,7 @@ use crate::terminal::{bold_red, print_json, print_text};
 use crate::text::{count, printable_line};
 use owo_colors::OwoColorize;
 use redflow_contract::effect::Ending;
-use redflow_contract::replay::{DifferenceKind, StoreProblem};
+use redflow_contract::replay::StoreProblem;
 use redflow_contract::run::RunStatus;
 use redflow_machine::{Difference, ReplayReport};
 use serde::Serialize;
@@ -22,9 +22,6 @@ struct JsonReport<'a> {
     /// The run has not ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
-    /// Why only a part of the journal could be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<&'a StoreProblem>,
 }
 
 /// `open` is the status of a run that has not ended and is equal so far.
@@ -34,7 +31,7 @@ pub(super) fn print_replayed(
     open: Option<RunStatus>,
 ) -> Exit {
     let printed = if options.json {
-        print_json(&JsonReport { report, open: open.is_some(), problem: None })
+        print_json(&JsonReport { report, open: open.is_some() })
     } else {
         print_text(&format_report(report, open))
     };
@@ -48,17 +45,13 @@ pub(super) fn print_damaged(
     problem: StoreProblem,
     hints: Hints<'_>,
 ) -> Exit {
-    // The intact part never has an end, so that is not worth a message.
-    let difference = report.difference.clone().filter(|found| found.what != DifferenceKind::Incomplete);
-    let report = ReplayReport { equal: false, difference, ..report.clone() };
     if options.json {
-        let json = JsonReport { report: &report, open: false, problem: Some(&problem) };
-        return print_json(&json).max(Exit::Failure);
+        return print_json(&JsonReport { report, open: false }).max(Exit::Failure);
     }
     let mut text = format!(
         "{}: {} replay byte for byte; the rest has changed since it was written\n",
         "damaged".style(bold_red()),
-        format_counts(&report, &run_suffix(&report))
+        format_counts(report, &run_suffix(report))
     );
     if let Some(difference) = &report.difference {
         text += &format_difference(difference, "");
