@@ -114,6 +114,9 @@ test("rows wait while the reader points at one; then the list is read anew, with
   await until("the rows", () => text(root).includes("Shown: 100."));
   const table = root.querySelector(".rows");
   table?.dispatchEvent(new window.Event("pointerenter"));
+  answers["GET /api/runs"] = { runs: [...page(102, 102), ...page(0, 50)], next: "r000000" };
+  send("r000102", started);
+  await until("the number of new rows", () => text(root).includes("2 new"));
   answers["GET /api/runs"] = { runs: page(500, 200), next: "r000301" };
   send("r000500", started);
   await until("the number of new rows is bounded", () => text(root).includes("200+ new"));

@@ -85,7 +85,9 @@ function Runs({ query }: PageProps) {
         } else {
           const ids = new Set(known.map(({ runId }) => runId));
           const page = await api.runs({ ...request, limit: MAX_FRESH }, { signal });
-          setFresh(page.runs.filter(({ runId }) => !ids.has(runId)).length);
+          // Rows below the last one that is known are older, not new.
+          const end = page.runs.findLastIndex(({ runId }) => ids.has(runId));
+          setFresh(page.runs.slice(0, end < 0 ? undefined : end).filter(({ runId }) => !ids.has(runId)).length);
         }
       },
       take: (items) => {
