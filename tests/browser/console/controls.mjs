@@ -14,7 +14,7 @@ const pagesWith = (run, waiting) => [
   ["#/", "summary"],
   ["#/runs", "[data-entry]"],
   [`#/runs/${run}`, "[role=tree]"],
-  [`#/runs/${run}?tab=result`, "pre"],
+  [`#/runs/${run}?tab=result`, "[role=tabpanel] button"],
   [`#/runs/${run}?tab=journal`, "details"],
   [`#/runs/${run}?tab=plan`, "details"],
   [`#/runs/${waiting}`, "form.redflow-resolve"],
