@@ -70,6 +70,9 @@ export function testSignIn(browser) {
     await page.getByText("cargo xtask console").waitFor();
     await page.reload();
     await page.getByRole("cell", { name: HOSTILE }).waitFor();
+    await page.route("**/api/sign-out", (route) => route.fulfill({ status: 503 }), { times: 1 });
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("The sidecar answered 503. You are still signed in.").waitFor();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("button", { name: "Sign in" }).waitFor();
     await page.reload();

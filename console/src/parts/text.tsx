@@ -1,4 +1,4 @@
-// Texts of strangers: users, models, tools and flows. They are text nodes, isolated and cut. Nothing in them becomes a link.
+// Foreign texts: users, models, tools and flows. They are text nodes, isolated and cut. Nothing in them becomes a link.
 
 import { useState } from "preact/hooks";
 import { type CutText, cutText, showInvisible } from "@redflow/bindings";
@@ -11,12 +11,12 @@ export const MAX_NAME = 120;
 /** The most characters of a text that are shown at once. A browser needs minutes to lay out some millions. */
 export const MAX_TEXT = 20_000;
 
-/** The beginning of a text of strangers, as a reader may see it. */
+/** The beginning of a foreign text, as a reader may see it. */
 export function showText(text: string, most: number = MAX_TEXT): string {
   return showInvisible(cutText(text, most));
 }
 
-/** A name of a stranger, in one line of plain text. */
+/** A foreign name, in one line of plain text. */
 export function showName(text: string, fallback = ""): string {
   return showText(text || fallback, MAX_NAME).replace(/\s+/g, " ");
 }
@@ -26,12 +26,12 @@ function boundary(text: string, index: number): number {
   return /[\udc00-\udfff]/.test(text[index] ?? "") ? index - 1 : index;
 }
 
-/** A name of a stranger. */
+/** A foreign name. */
 export function Name({ text, fallback }: { text: string; fallback?: string }) {
   return <bdi class="name">{showName(text, fallback)}</bdi>;
 }
 
-/** A sentence with words of strangers, such as an error text. */
+/** A sentence with foreign words, such as an error text. */
 export function Words({ text }: { text: string }) {
   return <bdi>{showText(text)}</bdi>;
 }

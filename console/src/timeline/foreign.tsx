@@ -1,4 +1,4 @@
-// Texts of strangers: shown as text, cut, isolated in their writing direction, and with invisible characters as numbers.
+// Foreign texts: shown as text, cut, isolated in their writing direction, and with invisible characters as numbers.
 // Sentences that contain them.
 
 import { MAX_ROW_CHARS, cutText, showInvisible } from "@redflow/bindings";

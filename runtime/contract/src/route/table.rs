@@ -232,7 +232,7 @@ pub const ROUTES: &[Route] = &[
     get(
         RouteId::Models,
         "/api/models",
-        "The models of the flow in force and of the flows of Node-REDs: who binds them, what they can do and cost.",
+        "The models of the active flow and of the flows of Node-REDs: who binds them, what they can do and cost.",
         Answer::Json("DeployedModelList"),
     ),
     post(

@@ -58,7 +58,11 @@ element("sign-in").addEventListener("submit", (event) => {
 
 element("sign-out").addEventListener("click", () =>
   attempt(async () => {
-    await fetch("api/sign-out", { method: "POST", redirect: "manual" });
+    // The sidecar answers with a redirect to this page.
+    const { type, status } = await fetch("api/sign-out", { method: "POST", redirect: "manual" });
+    if (type !== "opaqueredirect") {
+      throw new Error(`The sidecar answered ${status}. You are still signed in.`);
+    }
     element("signed-in").hidden = true;
     element("sign-in").hidden = false;
   }),
