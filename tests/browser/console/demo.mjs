@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { binary } from "../kit/sidecar.mjs";
-import { environment } from "./fixture.mjs";
+import { environment } from "../kit/serve.mjs";
 
 const FLOW = fileURLToPath(new URL("../../../examples/calculator-loop.json", import.meta.url));
 

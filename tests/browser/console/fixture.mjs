@@ -1,14 +1,15 @@
 // The shared fixture of the console's tests: a sidecar with a flow and some runs, and a browser that is signed in.
 
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { environment, startServe } from "../kit/serve.mjs";
 import { binary } from "../kit/sidecar.mjs";
-import { eventually, TIMEOUT_MS } from "../kit/wait.mjs";
+import { eventually } from "../kit/wait.mjs";
 import { nodes } from "./flow.mjs";
 
 /** Prices, so that runs have a cost. */
@@ -24,9 +25,6 @@ const MANIFEST = {
     { deny: ["weather.*"] },
   ],
 };
-
-/** The tests' environment without what sets the sidecar up, except the folder of a console that is being written. */
-export const environment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_(?!CONSOLE$)|_API_KEY$/.test(name)));
 
 /** A server that breaks every connection off, so that the outcome of a call is unknown. */
 async function brokenPost() {
@@ -45,36 +43,10 @@ export async function startConsole(flowOf = nodes) {
   writeFileSync(config, CONFIG);
   mkdirSync(data, { mode: 0o700 });
   writeFileSync(join(data, "tools.json"), JSON.stringify(MANIFEST));
-  let [child, listen, log] = [null, "127.0.0.1:0", ""];
-  const start = async () => {
-    const args = ["serve", "--config", config, "--listen", listen, "--data", data, "--flows", flows];
-    args.push("--allow-private", new URL(post.url).host);
-    child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
-    const begin = log.length;
-    await new Promise((resolve, reject) => {
-      const timeout = setTimeout(() => reject(new Error(`redflow serve does not listen:\n${log}`)), TIMEOUT_MS);
-      child.on("error", reject);
-      child.once("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
-      child.stderr.setEncoding("utf8").on("data", (text) => {
-        log += text;
-        const found = /listening on http:\/\/(127\.0\.0\.1:\d+)/.exec(log.slice(begin));
-        if (found) {
-          listen = found[1];
-          clearTimeout(timeout);
-          resolve();
-        }
-      });
-    });
-  };
-  const kill = async () => {
-    const exited = once(child, "exit");
-    child.kill("SIGKILL");
-    await exited;
-  };
-  await start();
+  const args = ["--config", config, "--data", data, "--flows", flows, "--allow-private", new URL(post.url).host];
+  const { url, log, start, kill, stop } = await startServe(args);
   const cli = (...args) => execFileSync(binary(), [...args, "--data", data], { env: environment(), encoding: "utf8" }).trim();
   const token = cli("token");
-  const url = () => `http://${listen}`;
   /** A request with a token, not through the browser. */
   const request = async (method, path, body, by = token) => {
     const authorization = `Bearer ${by}`;
@@ -94,7 +66,7 @@ export async function startConsole(flowOf = nodes) {
     allIds,
     kill,
     start,
-    log: () => log,
+    log,
     data,
     /** The whole journal of a run. */
     journal: async (run) => (await fetch(`${url()}/api/runs/${run}/journal`, { headers: { authorization: `Bearer ${token}` } })).text(),
@@ -110,9 +82,7 @@ export async function startConsole(flowOf = nodes) {
     /** Changes the first byte of a text, wherever the store has it, while no sidecar runs. */
     changeByte: async (text) => {
       // After a clean end, all is in this file.
-      const exited = once(child, "exit");
-      child.kill("SIGTERM");
-      await exited;
+      await stop();
       const file = join(data, "redflow.db");
       const bytes = readFileSync(file);
       let place = bytes.indexOf(text);

@@ -7,7 +7,7 @@ import type { Page } from "../../page.js";
 import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Coded, Problem } from "../../parts/problem.js";
-import { Name } from "../../parts/text.js";
+import { Name, showName } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCost, formatCount, formatDuration, t, tOf } from "../../words.js";
 
@@ -49,7 +49,7 @@ function Models() {
 function Model({ model: deployed }: { model: DeployedModel }) {
   const { node, tab, instance, agents, omittedAgents, model, problem } = deployed;
   return (
-    <article class="card" aria-label={node.name || node.id}>
+    <article class="card" aria-label={showName(node.name, node.id)}>
       <h2>
         <Name text={node.name} fallback={node.id} />
       </h2>
