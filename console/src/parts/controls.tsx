@@ -1,7 +1,7 @@
 // Small controls that pages share.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { RunStatus, Scope } from "@redflow/bindings";
 import { allows, copy, isAway, now } from "../app.js";
 import { formatAge, formatTime, t, tOf } from "../words.js";
@@ -205,7 +205,8 @@ interface SheetProps {
 /** What is chosen, beside the list; on a narrow page a sheet above it. */
 export function Sheet({ label, isOpen, onClose, children }: SheetProps) {
   const box = useRef<HTMLElement>(null);
-  useEffect(() => {
+  // An effect would be cleaned up too late: the focus would be elsewhere by then.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     if (isOpen !== undefined || !(before instanceof HTMLElement || before instanceof SVGElement) || before === document.body) {
       return undefined;

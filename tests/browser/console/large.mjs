@@ -1,5 +1,7 @@
 // A sidecar with more runs, texts and nodes than a page shows at once.
 
+import { setTimeout } from "node:timers/promises";
+
 import { fakeModel } from "../kit/model.mjs";
 import { eventually } from "../kit/wait.mjs";
 import { startConsole } from "./fixture.mjs";
@@ -7,6 +9,8 @@ import { CHILDREN, largeNodes } from "./large-flow.mjs";
 
 /** The runs of the quick agent: with the others more than one page of the list. */
 const QUICK_RUNS = 130;
+/** How long the long run waits for a person. */
+const LONG_WAIT_MS = 6_000;
 /** The requests at the same time. */
 const AT_ONCE = 8;
 
@@ -37,15 +41,17 @@ export async function startLarge() {
     await console.request("POST", `/api/runs/${run}/resolve`, { callId: waiting.callId, result: { success: true, output: "sent" } });
   };
   const long = await startLong();
+  // It waits for so long that this pause is longer than all its calls together.
+  const longEnded = setTimeout(LONG_WAIT_MS)
+    .then(() => resolve(long))
+    .then(() => console.untilStatus(long, "completed"));
+  longEnded.catch(() => undefined);
   await fill(QUICK_RUNS);
   const crowd = await console.ask("crowd", "All of you");
   await eventually("all children have ended", async () => {
     const { runs } = (await console.request("GET", `/api/runs/${crowd}/tree?limit=500`)).json;
     return runs.filter(({ run }) => run.status === "completed").length === CHILDREN;
   });
-  // By now it has waited for seconds.
-  await resolve(long);
-  await console.untilStatus(long, "completed");
   return {
     ...console,
     model,
@@ -53,6 +59,8 @@ export async function startLarge() {
     startLong,
     crowd,
     long,
+    /** Fails if the long run does not end. */
+    longEnded,
     stop: async () => {
       await console.stop();
       model.stop();

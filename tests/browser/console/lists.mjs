@@ -12,12 +12,16 @@ const MAX_ELEMENTS = 2_000;
 const elementsOf = (page) => page.evaluate(() => document.querySelectorAll("*").length);
 
 /** The ids of the rows that are drawn, from top to bottom. */
-const drawnIds = (table) =>
-  table.locator('.rows-body [role="row"]').evaluateAll((rows) =>
-    rows
-      .sort((a, b) => Number(a.getAttribute("aria-rowindex")) - Number(b.getAttribute("aria-rowindex")))
-      .map((row) => row.querySelector("a")?.getAttribute("href")?.replace("#/runs/", "") ?? row.textContent.trim()),
-  );
+/** The numbers and the ids of the rows that are drawn: those in view, and the focused one wherever it is. */
+const drawnRows = (table) =>
+  table
+    .locator('.rows-body [role="row"]')
+    .evaluateAll((rows) =>
+      rows.map((row) => [Number(row.getAttribute("aria-rowindex")), row.querySelector("a")?.getAttribute("href")?.replace("#/runs/", "") ?? row.textContent.trim()]),
+    );
+
+/** Their ids, from top to bottom. */
+const drawnIds = async (table) => (await drawnRows(table)).sort(([a], [b]) => a - b).map(([, id]) => id);
 
 /** Whether the rows of a table cover its view. */
 const isViewDrawn = (box) => {
@@ -29,15 +33,13 @@ const isViewDrawn = (box) => {
 
 /** Scrolls through a table and gives the ids of all its rows in order. `onStep` is called at each stop. */
 async function scrollThrough(table, onStep = async () => undefined) {
-  const ids = [];
+  const ids = new Map();
   await table.evaluate((box) => (box.scrollTop = 0));
   for (let isEnd = false; !isEnd; ) {
     await table.page().waitForTimeout(60);
     await eventually("the rows in view are drawn", () => table.evaluate(isViewDrawn));
-    for (const id of await drawnIds(table)) {
-      if (!ids.includes(id)) {
-        ids.push(id);
-      }
+    for (const [number, id] of await drawnRows(table)) {
+      ids.set(id, number);
     }
     await onStep();
     isEnd = await table.evaluate((box) => {
@@ -46,7 +48,7 @@ async function scrollThrough(table, onStep = async () => undefined) {
       return box.scrollTop === before;
     });
   }
-  return ids;
+  return [...ids].sort(([, a], [, b]) => a - b).map(([id]) => id);
 }
 
 const shown = (main, n) => main.getByText(`Shown: ${n}.`, { exact: false }).waitFor();

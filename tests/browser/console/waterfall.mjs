@@ -22,6 +22,7 @@ const barsOf = (tree) =>
   );
 
 export async function longRun(t, browser, console) {
+  await console.longEnded;
   for (const viewport of [{ width: 1280, height: 800 }, { width: 360, height: 740 }]) {
     const { page, main, check } = await openPage(t, browser, console, { path: `#/runs/${console.long}`, viewport });
     const tree = main.getByRole("tree");
@@ -69,6 +70,7 @@ export async function longRun(t, browser, console) {
 }
 
 export async function longJournal(t, browser, console) {
+  await console.longEnded;
   const { page, main, check } = await openPage(t, browser, console, { path: `#/runs/${console.long}?tab=journal` });
   const requests = [];
   page.on("request", (request) => requests.push(new URL(request.url()).pathname));
