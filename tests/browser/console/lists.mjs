@@ -152,6 +152,8 @@ export async function children(t, browser, console) {
   await table.evaluate((box) => (box.scrollTop = box.scrollHeight));
   await main.getByRole("button", { name: "More child runs" }).click();
   await eventually("all children", async () => (await count()) === 1 + 1 + CHILDREN);
+  // The button has gone. Its neighbour gets the focus, and is scrolled into view.
+  await eventually("a row has the focus", () => table.evaluate((box) => box.contains(document.activeElement)));
   assert.deepEqual(await scrollThrough(table), [console.crowd, ...ids]);
   await table.evaluate((box) => (box.scrollTop = 0));
   await button.click();
