@@ -15,16 +15,28 @@ export interface Formats {
   time: (at: number) => string;
 }
 
+/** The number formats so far, by language and options. To make one takes much longer than to use it. */
+const numberFormats = new Map<string, Intl.NumberFormat>();
+
+function numberFormat(language: string | undefined, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = `${language} ${JSON.stringify(options)}`;
+  const made = numberFormats.get(key) ?? newNumberFormat(language, options);
+  numberFormats.set(key, made);
+  return made;
+}
+
+function newNumberFormat(language: string | undefined, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  try {
+    return new Intl.NumberFormat(language, options);
+  } catch {
+    // The browser does not know the language.
+    return new Intl.NumberFormat("en-US", options);
+  }
+}
+
 /** The formats of a language. `timeLocale` gives that of dates; undefined is the browser's own. */
 export function formatsIn(language: () => string | undefined, timeLocale: () => string | undefined = () => undefined): Formats {
-  const format = (value: number, options: Intl.NumberFormatOptions): string => {
-    try {
-      return new Intl.NumberFormat(language(), options).format(value);
-    } catch {
-      // The browser does not know the language.
-      return new Intl.NumberFormat("en-US", options).format(value);
-    }
-  };
+  const format = (value: number, options: Intl.NumberFormatOptions): string => numberFormat(language(), options).format(value);
   const decimal = (value: number, digits: number): string =>
     format(value, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
   const duration = (ms: number): string => {

@@ -147,6 +147,8 @@ function Tree({ rows, timeline, clock, layout, scale, toggle }: TreeProps): VNod
   const first = Math.max(0, Math.floor(top / rowPx) - OVERSCAN);
   const shown = rows.slice(first, Math.ceil((top + height) / rowPx) + OVERSCAN);
   const after = rows.length - first - shown.length;
+  // A row that comes into view takes the elements of one that has left it: to change them is faster than to make new ones.
+  const slots = Math.ceil(height / rowPx) + 1 + 2 * OVERSCAN;
   const places = useMemo(() => placesOf(rows), [rows]);
   const id = useId();
   const isChosenShown = chosen >= first && chosen < first + shown.length;
@@ -184,7 +186,7 @@ function Tree({ rows, timeline, clock, layout, scale, toggle }: TreeProps): VNod
       <div role="presentation" style={{ height: `${first * rowPx}px` }} />
       {shown.map((row, index) => (
         <TreeRow
-          key={keyOf(row.selection)}
+          key={(first + index) % slots}
           {...{ row, clock, scale, layout, toggle }}
           id={`${id}-${first + index}`}
           since={sinceOf(timeline, row)}
