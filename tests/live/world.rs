@@ -117,7 +117,7 @@ impl World {
         let journal = self.store.load(run_id).await.unwrap().unwrap().journal;
         assert_eq!(replay(&journal).difference, None);
         assert!(!String::from_utf8_lossy(&journal).contains(KEY), "the key is in the journal");
-        Value::Object((**message).clone())
+        Value::Object((***message).clone())
     }
 }
 

@@ -97,7 +97,7 @@ async fn add_run(store: &dyn RunStore, run: NewRun) -> Result<(), Failure> {
             ..RunTally::default()
         },
         durability: Durability::Buffered,
-        events: Vec::new(),
+        events: [].into(),
     };
     store.create(run).append(batch).await?;
     store.mark_delivered(&id);

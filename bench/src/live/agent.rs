@@ -27,6 +27,14 @@ pub(crate) enum AgentKind {
 impl AgentKind {
     pub(crate) const ALL: [Self; 3] = [Self::Raw, Self::Product, Self::Hyper];
 
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Product => "product",
+            Self::Hyper => "hyper",
+        }
+    }
+
     fn transport(self) -> Result<Arc<dyn Transport>, Failure> {
         Ok(match self {
             Self::Raw | Self::Product => Arc::new(ReqwestTransport::new(&HttpSettings::default())?),

@@ -3,6 +3,7 @@
 
 mod agent;
 mod cost;
+pub(crate) mod drive;
 mod hyper;
 pub(crate) mod provider;
 mod raw;

@@ -1,13 +1,14 @@
 //! The requests and answers of `/api`. The messages of the event socket are in `stream`.
 
+use crate::Millis;
 use crate::code::{ApiCode, RunErrorCode, StoreCode};
 use crate::diagnostic::{CheckReport, Diagnostic};
 use crate::fact::ToolResult;
 use crate::flow::Profile;
+use crate::flow_message::FlowMessage;
 use crate::id::{CallId, NodeId, NodeSummary, RunId};
 use crate::run::{RunStatus, RunSummary, WaitingCall};
 use crate::run_error::RunError;
-use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -270,8 +271,12 @@ pub struct StartedRun {
     pub waiting: Option<WaitingCall>,
     /// The message that left the result port; only if the run has ended and the start waited for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
-    pub result: Option<Message>,
+    #[cfg_attr(
+        feature = "codegen",
+        ts(type = "{ [key: string]: JsonValue }"),
+        schemars(with = "Option<crate::Message>")
+    )]
+    pub result: Option<FlowMessage>,
 }
 
 /// A page of runs, newest first.

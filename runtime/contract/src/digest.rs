@@ -41,20 +41,10 @@ impl Digest {
     /// # Errors
     /// Only if the value cannot be written as JSON (a map with keys that are not strings).
     pub fn of_json<T: Serialize>(value: &T) -> Result<Self, serde_json::Error> {
-        struct HashWriter(Sha256);
-        impl std::io::Write for HashWriter {
-            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-                self.0.update(bytes);
-                Ok(bytes.len())
-            }
-            fn flush(&mut self) -> std::io::Result<()> {
-                Ok(())
-            }
-        }
-        let mut writer = std::io::BufWriter::with_capacity(512, HashWriter(Sha256::new()));
-        serde_json::to_writer(&mut writer, value)?;
-        let hasher = writer.into_inner().map_err(|e| serde_json::Error::io(e.into_error()))?;
-        Ok(Self(hasher.0.finalize().into()))
+        // Most effects fit, and one long text is hashed faster than many short ones.
+        let mut text = Vec::with_capacity(512);
+        serde_json::to_writer(&mut text, value)?;
+        Ok(Self::of(&text))
     }
 
     /// Formats the digest as 64 hex digits.

@@ -5,6 +5,7 @@ use crate::Message;
 use crate::answer_kind::AnswerKind;
 use crate::code::RunErrorCode;
 use crate::digest::Digest;
+use crate::flow_message::FlowMessage;
 use crate::id::{CallId, EffectId, NodeId, RunId};
 use crate::node::EffectClass;
 use crate::plan::AgentSpec;
@@ -84,7 +85,7 @@ pub enum Effect {
         /// The message to send. The effect's digest leaves it out, because the journal records its digest as
         /// the output.
         #[serde(skip)]
-        message: Message,
+        message: FlowMessage,
     },
 }
 

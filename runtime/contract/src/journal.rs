@@ -7,6 +7,7 @@ use crate::id::{EffectId, NodeRef, RunId};
 use crate::node::EffectClass;
 use crate::plan::AgentPlan;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ pub enum JournalRecord {
         /// The number of the effect.
         id: EffectId,
         /// The type of the effect, for people.
-        effect: String,
+        effect: Cow<'static, str>,
         /// The effect class of a tool call, as the engine determined it before the call. After a crash it
         /// decides whether the call may be made again. The machine does not know it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +174,7 @@ mod tests {
     fn a_record_without_a_class_has_no_class_key() {
         let effect = |class| JournalRecord::Effect {
             id: EffectId(2),
-            effect: "call_tool".to_owned(),
+            effect: "call_tool".into(),
             class,
             digest: Digest::ZERO,
         };

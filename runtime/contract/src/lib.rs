@@ -56,6 +56,7 @@ pub mod envelope;
 pub mod event;
 pub mod fact;
 pub mod flow;
+pub mod flow_message;
 pub mod full_output;
 pub mod http_rules;
 pub mod id;
@@ -100,11 +101,35 @@ pub type Millis = u64;
 /// Formats a time as ISO 8601 in UTC with milliseconds, as JavaScript's `toISOString` does.
 #[must_use]
 pub fn iso_time(at: Millis) -> String {
-    let millis = i64::try_from(at).unwrap_or(i64::MAX);
-    match jiff::Timestamp::from_millisecond(millis) {
-        Ok(stamp) => format!("{stamp:.3}"),
-        Err(_) => format!("{at}ms"),
+    /// 9999-12-30T22:00:00.000Z, the last time that has this form.
+    const LAST: Millis = 253_402_207_200_000;
+    if at > LAST {
+        return format!("{at}ms");
     }
+    // Every step of a run has a time, so this is written by hand. A day is counted from 0000-03-01, because then a
+    // leap day is the last of its year.
+    let (days, millis) = (at / 86_400_000 + 719_468, at % 86_400_000);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year + era * 400 + u64::from(month <= 2);
+    let mut text = String::with_capacity(24);
+    let mut push = |number: u64, digits: u32, end: char| {
+        for place in (0..digits).rev() {
+            text.push(char::from(b'0' + (number / 10_u64.pow(place) % 10) as u8));
+        }
+        text.push(end);
+    };
+    push(year, 4, '-');
+    push(month, 2, '-');
+    push(day, 2, 'T');
+    push(millis / 3_600_000, 2, ':');
+    push(millis / 60_000 % 60, 2, ':');
+    push(millis / 1_000 % 60, 2, '.');
+    push(millis % 1_000, 3, 'Z');
+    text
 }
 
 #[cfg(test)]
@@ -114,5 +139,12 @@ mod tests {
         assert_eq!(super::iso_time(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(super::iso_time(1_766_000_000_123), "2025-12-17T19:33:20.123Z");
         assert_eq!(super::iso_time(u64::MAX), "18446744073709551615ms");
+        let day = 86_400_000;
+        let days = (0..3_000_000).step_by(17).flat_map(|number| [number * day, number * day + day - 1]);
+        for at in days.chain([253_402_207_200_000, 253_402_207_200_001]) {
+            let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap());
+            let expected = stamp.map_or_else(|_| format!("{at}ms"), |stamp| format!("{stamp:.3}"));
+            assert_eq!(super::iso_time(at), expected);
+        }
     }
 }

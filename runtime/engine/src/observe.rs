@@ -2,9 +2,9 @@
 
 use crate::flow::BuiltFlow;
 use crate::flow::agent::{BuiltAgent, BuiltTool};
-use redflow_contract::Message;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::RunId;
 use redflow_contract::run_error::Failure;
 use redflow_flow::NodeIx;
@@ -37,14 +37,14 @@ impl FlowObserver {
         }
     }
 
-    pub(crate) fn node_received(&self, flow: &BuiltFlow, node: NodeIx, message: &Message) {
+    pub(crate) fn node_received(&self, flow: &BuiltFlow, node: NodeIx, message: &FlowMessage) {
         if self.is_watched() {
             self.report(FlowStep::Received { node: &flow.flow.summary(node), message });
         }
     }
 
     /// Reports a sent message once, however many wires take it.
-    pub(crate) fn node_sent(&self, flow: &BuiltFlow, node: NodeIx, port: usize, message: &Message) {
+    pub(crate) fn node_sent(&self, flow: &BuiltFlow, node: NodeIx, port: usize, message: &FlowMessage) {
         self.agent_sent(flow, (node, port), message, None, false);
     }
 
@@ -53,7 +53,7 @@ impl FlowObserver {
         &self,
         flow: &BuiltFlow,
         (node, port): (NodeIx, usize),
-        message: &Message,
+        message: &FlowMessage,
         error: Option<&Failure>,
         in_chat: bool,
     ) {

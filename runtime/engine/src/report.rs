@@ -1,8 +1,8 @@
 //! How a run ended, as the caller of a start learns it.
 
-use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Ending;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run::WaitingCall;
 use redflow_contract::run_error::RunError;
@@ -28,7 +28,7 @@ pub enum RunEnd {
         /// Whether the agent completed, stopped or failed.
         ending: Ending,
         /// The message, shared with the nodes that received it.
-        message: Arc<Message>,
+        message: Arc<FlowMessage>,
     },
     /// The run did not begin: the agent is refused, or a limit was reached. A message left port 3 all the
     /// same.
@@ -36,7 +36,7 @@ pub enum RunEnd {
         /// The reason.
         error: RunError,
         /// The message, which carries the error.
-        message: Arc<Message>,
+        message: Arc<FlowMessage>,
     },
     /// The run waits until a person says what happened to this call.
     Waiting(Vec<WaitingCall>),

@@ -114,7 +114,7 @@ fn result_of(journal: &[u8], strategies: &Strategies) -> Option<Message> {
     let resumed =
         resume(journal, strategies, &mut |spec, version| strategies.compile_version(spec, version)).ok()?;
     match { resumed.unanswerable }.pop()? {
-        Effect::Finish { message, .. } => Some(message),
+        Effect::Finish { message, .. } => Some(message.into_message()),
         _ => None,
     }
 }

@@ -221,8 +221,8 @@ pub(crate) fn effect_records(
     effect: &Effect,
     class: Option<EffectClass>,
 ) -> Result<Vec<JournalRecord>, serde_json::Error> {
-    let (id, name, digest) = (effect.id(), effect.name().to_owned(), Digest::of_json(effect)?);
-    let mut records = vec![JournalRecord::Effect { id, effect: name, class, digest }];
+    let (id, name, digest) = (effect.id(), effect.name(), Digest::of_json(effect)?);
+    let mut records = vec![JournalRecord::Effect { id, effect: name.into(), class, digest }];
     if let Effect::Finish { message, .. } = effect {
         records.push(JournalRecord::Output { digest: Digest::of_json(message)? });
     }

@@ -36,7 +36,7 @@ pub struct RunCaller<'a> {
 ///     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
 ///         let Fact::RunStarted { message, .. } = fact else { return Err(FeedError::NotStarted) };
 ///         let ending = Ending::Completed;
-///         *self = Echo(Some(Effect::Finish { id: EffectId(1), ending, message }), Some(ending));
+///         *self = Echo(Some(Effect::Finish { id: EffectId(1), ending, message: message.into() }), Some(ending));
 ///         Ok(())
 ///     }
 ///     fn poll(&mut self) -> Option<Effect> { self.0.take() }

@@ -9,6 +9,7 @@ use redflow_contract::envelope::{
     AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, EnvelopeObservability, EnvelopeState,
     EnvelopeTools, StopReason,
 };
+use redflow_contract::flow_message::{MessageParts, MessageResult};
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::{Failure, RunError};
 use redflow_contract::transcript::{ChatMessage, RequestedCall};
@@ -58,37 +59,33 @@ pub fn failure_event(action: EnvelopeAction, at: Millis, error: &RunError) -> En
 
 /// Builds a message for port 3 or 4.
 #[must_use]
-pub fn build_message<R: Serialize>(
+pub fn build_message(
     incoming: Message,
     payload: Value,
-    envelope: &AgentEnvelope,
-    result: &R,
+    envelope: AgentEnvelope,
+    result: MessageResult,
     failed: Option<(&NodeSummary, &RunError)>,
-) -> Message {
+) -> MessageParts {
     let mut payload = Some(payload);
     let error = failed.map(|(node, error)| error.on_message(node, failure_count(node, &incoming)));
     let has_error = incoming.contains_key("error");
-    let mut message = Message::with_capacity(incoming.len() + 4);
+    // With room for what the whole message has more.
+    let mut rest = Message::with_capacity(incoming.len() + 4);
     for (key, value) in incoming {
         match key.as_str() {
-            "payload" => message.insert(key, payload.take().unwrap_or_default()),
+            "payload" => rest.insert(key, payload.take().unwrap_or_default()),
             "envelope" | "agentResult" => continue,
             // As in Node-RED, the older error stays readable. This also holds for a successful run: with an
             // `error`, its message would look like a failure.
-            "error" if has_error => message.insert("_error".to_owned(), value),
+            "error" if has_error => rest.insert("_error".to_owned(), value),
             "_error" if has_error => continue,
-            _ => message.insert(key, value),
+            _ => rest.insert(key, value),
         };
     }
     if let Some(payload) = payload {
-        message.insert("payload".to_owned(), payload);
+        rest.insert("payload".to_owned(), payload);
     }
-    message.insert("envelope".to_owned(), to_value(envelope));
-    message.insert("agentResult".to_owned(), to_value(result));
-    if let Some(error) = error {
-        message.insert("error".to_owned(), to_value(&error));
-    }
-    message
+    MessageParts { rest, envelope, result, error }
 }
 
 /// How often the node has failed on this message, including this time. Node-RED counts it to detect loops.
@@ -110,7 +107,7 @@ pub fn refused_output(
     message: &Message,
     tools: Vec<String>,
     error: &RunError,
-) -> Message {
+) -> MessageParts {
     let input = message.get("payload").cloned().unwrap_or_default();
     let mut envelope = new_envelope(run_id.clone(), at, input, tools);
     envelope.observability.events.push(failure_event(EnvelopeAction::Error, at, error));
@@ -123,7 +120,8 @@ pub fn refused_output(
         stop_reason: StopReason::Error,
         error: Some(error.clone()),
     };
-    build_message(message.clone(), to_value(error), &envelope, &result, Some((agent, error)))
+    let result = MessageResult::Run(result);
+    build_message(message.clone(), to_value(error), envelope, result, Some((agent, error)))
 }
 
 /// Whether a message asks to delete the conversation: `msg.memory` is `"clear"`.

@@ -2,6 +2,8 @@ use super::{build_message, new_envelope, preview_value, refused_output, render_p
 use pretty_assertions::assert_eq;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::envelope::{AgentResult, StopReason};
+use redflow_contract::flow_message::{FlowMessage, MessageResult};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -18,6 +20,18 @@ fn error() -> RunError {
     RunError { code: RunErrorCode::ConfigInvalid, message, pointer: None, rule: None, iteration: 0 }
 }
 
+fn result() -> MessageResult {
+    MessageResult::Run(AgentResult {
+        completed: true,
+        iterations: 1,
+        trace_id: "run".into(),
+        message: None,
+        final_action: None,
+        stop_reason: StopReason::FinalAnswer,
+        error: None,
+    })
+}
+
 fn node() -> NodeSummary {
     NodeSummary { id: "a1".into(), type_name: "agent-core".to_owned(), name: "Sums".to_owned() }
 }
@@ -27,7 +41,7 @@ fn keys(incoming: Value, error: Option<&RunError>) -> Vec<String> {
     let node = node();
     let failed = error.map(|error| (&node, error));
     let envelope = new_envelope("run".into(), 0, json!("in"), Vec::new());
-    let built = build_message(message(incoming), json!("out"), &envelope, &json!({}), failed);
+    let built = build_message(message(incoming), json!("out"), envelope, result(), failed).into_message();
     assert_eq!(built["payload"], "out");
     assert_eq!(built["envelope"]["input"], "in");
     built.keys().cloned().collect()
@@ -52,12 +66,20 @@ fn keys_have_a_fixed_order() {
 fn an_older_error_moves_to_underscore_error() {
     let envelope = new_envelope("run".into(), 0, Value::Null, Vec::new());
     let incoming = message(json!({"error": "old", "_error": "oldest"}));
-    let failed = build_message(incoming.clone(), Value::Null, &envelope, &(), Some((&node(), &error())));
+    let failed =
+        build_message(incoming.clone(), Value::Null, envelope.clone(), result(), Some((&node(), &error())))
+            .into_message();
     assert_eq!((&failed["_error"], &failed["error"]["code"]), (&json!("old"), &json!("CONFIG_INVALID")));
-    let fine = build_message(incoming, Value::Null, &envelope, &(), None);
+    let fine = build_message(incoming, Value::Null, envelope.clone(), result(), None).into_message();
     assert_eq!((&fine["_error"], fine.get("error")), (&json!("old"), None));
-    let kept =
-        build_message(message(json!({"_error": 1})), Value::Null, &envelope, &(), Some((&node(), &error())));
+    let kept = build_message(
+        message(json!({"_error": 1})),
+        Value::Null,
+        envelope,
+        result(),
+        Some((&node(), &error())),
+    )
+    .into_message();
     assert_eq!(kept["_error"], 1);
 }
 
@@ -65,7 +87,8 @@ fn an_older_error_moves_to_underscore_error() {
 fn a_refused_agent_answers_with_an_error() {
     let incoming = message(json!({"payload": {"q": 1}, "topic": "t"}));
     let tools = vec!["calculator".to_owned()];
-    let answer = refused_output(&node(), "run-1".into(), 1_766_000_000_123, &incoming, tools, &error());
+    let answer =
+        refused_output(&node(), "run-1".into(), 1_766_000_000_123, &incoming, tools, &error()).into_message();
     let error = json!({"code": "CONFIG_INVALID", "message": "The agent binds no model.", "iteration": 0});
     let expected = json!({
         "payload": error,
@@ -117,7 +140,14 @@ fn counts_failures_on_the_same_message() {
     let envelope = new_envelope("run".into(), 0, Value::Null, Vec::new());
     for (incoming, count) in cases {
         let text = incoming.to_string();
-        let failed = build_message(message(incoming), Value::Null, &envelope, &(), Some((&node(), &error())));
+        let failed = build_message(
+            message(incoming),
+            Value::Null,
+            envelope.clone(),
+            result(),
+            Some((&node(), &error())),
+        )
+        .into_message();
         assert_eq!(failed["error"]["source"]["count"], count, "{text}");
     }
 }
@@ -138,4 +168,25 @@ fn formats_a_prompt_for_people() {
     let segment = |role, text: &str| Arc::new(ChatMessage::new(role, text));
     let segments = [segment(ChatRole::System, "Rules.\nMore."), segment(ChatRole::User, "2+2")];
     assert_eq!(render_prompt(&segments), "system: Rules.\nMore.\n\nuser: 2+2");
+}
+
+#[test]
+fn a_message_in_parts_is_written_as_the_whole_one() {
+    let envelope = new_envelope("run".into(), 0, json!("in"), vec!["sum".to_owned()]);
+    for (incoming, failed) in
+        [(json!({"topic": 1, "payload": 2, "_msgid": 3}), false), (json!({"error": 4}), true)]
+    {
+        let (node, error) = (node(), error());
+        let failed = failed.then_some((&node, &error));
+        let parts = build_message(message(incoming), json!("out"), envelope.clone(), result(), failed);
+        let in_parts = FlowMessage::from(parts.clone());
+        let text = serde_json::to_string(&in_parts).unwrap();
+        assert_eq!(in_parts.get("payload"), Some(&json!("out")));
+        assert_eq!(text, serde_json::to_string(&*in_parts).unwrap());
+        assert_eq!(in_parts.get("payload"), Some(&json!("out")));
+        let whole = FlowMessage::from(parts.into_message());
+        assert_eq!(text, serde_json::to_string(&whole).unwrap());
+        assert_eq!(in_parts, whole);
+        assert_eq!(in_parts.into_message(), whole.into_message());
+    }
 }

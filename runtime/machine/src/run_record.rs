@@ -18,6 +18,7 @@ use redflow_contract::effect::{Effect, Ending, ToolCall};
 use redflow_contract::envelope::{AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, StopReason};
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::{ModelAnswer, ToolResult};
+use redflow_contract::flow_message::MessageResult;
 use redflow_contract::id::{CallId, EffectId, NodeSummary, Principal, RunId};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::run_error::{Failure, RunError};
@@ -471,6 +472,15 @@ impl RunRecord {
         }
     }
 
+    /// Takes the envelope for the last message. What is left knows the run and its iteration.
+    fn take_envelope(&mut self) -> AgentEnvelope {
+        let run_id = self.run_id().clone();
+        let iteration = self.iteration();
+        let mut left = new_envelope(run_id, self.started_at, Value::Null, Vec::new());
+        left.state.iteration = iteration;
+        std::mem::replace(&mut self.envelope, left)
+    }
+
     /// Ends the run: the last event, and the message of the result.
     pub fn finish(&mut self, at: Millis, run_ending: RunEnding<'_>) {
         let RunEnding { ending, stop_reason, payload, message, error } = run_ending;
@@ -502,8 +512,9 @@ impl RunRecord {
             name: self.spec.name.clone(),
         };
         let failed = error.map(|error| (&node, error));
-        let message = build_message(incoming, payload, &self.envelope, &result, failed);
+        let envelope = self.take_envelope();
+        let message = build_message(incoming, payload, envelope, MessageResult::Run(result), failed);
         let id = self.next_effect();
-        self.push_effect(Effect::Finish { id, ending, message });
+        self.push_effect(Effect::Finish { id, ending, message: message.into() });
     }
 }

@@ -1,13 +1,13 @@
 //! `catch`: hands errors on. The engine decides by its `scope` which errors reach it.
 
-use redflow_contract::Message;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use std::sync::Arc;
 
 struct Catch;
 
 impl FlowNode for Catch {
-    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+    fn receive(&self, message: Arc<FlowMessage>, _: &NodeContext<'_>) -> NodeOutput {
         NodeOutput::send(message)
     }
 }

@@ -7,6 +7,7 @@ use crate::inject::evaluate;
 use crate::property::Path;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::json::{nests_within, size_of};
 use redflow_contract::node::{ChangeConfig, ChangeRule};
 use redflow_contract::run_error::Failure;
@@ -105,11 +106,11 @@ impl Budget {
 }
 
 impl FlowNode for Change {
-    fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+    fn receive(&self, message: Arc<FlowMessage>, context: &NodeContext<'_>) -> NodeOutput {
         if self.0.is_empty() {
             return NodeOutput::send(message);
         }
-        let mut message = Arc::unwrap_or_clone(message);
+        let mut message = Arc::unwrap_or_clone(message).into_message();
         let mut budget = Budget(MAX_MADE_BYTES);
         for rule in &self.0 {
             let (code, message) = match rule.apply(&mut message, context, &mut budget) {
@@ -125,7 +126,10 @@ impl FlowNode for Change {
             let work = MAX_MADE_BYTES.saturating_sub(budget.0);
             return NodeOutput { work, ..NodeOutput::failed(Failure { code, message }) };
         }
-        NodeOutput { work: MAX_MADE_BYTES.saturating_sub(budget.0), ..NodeOutput::send(Arc::new(message)) }
+        NodeOutput {
+            work: MAX_MADE_BYTES.saturating_sub(budget.0),
+            ..NodeOutput::send(Arc::new(message.into()))
+        }
     }
 }
 
@@ -268,7 +272,7 @@ mod tests {
         let env = |name: &str| (name == "TOWN").then(|| json!("Graz"));
         let context = NodeContext { now: 7, env: &env, payload: None };
         let message = json!({"payload": {"n": 1, "text": "a-b-a"}, "topic": "t"});
-        Ok(built.receive(Arc::new(message.as_object().unwrap().clone()), &context))
+        Ok(built.receive(Arc::new(message.as_object().unwrap().clone().into()), &context))
     }
 
     #[test]
@@ -326,7 +330,7 @@ mod tests {
         ];
         for (rules, expected) in rows {
             let output = change(&rules).unwrap();
-            assert_eq!(Value::Object((*output.messages[0].1).clone()), expected, "{rules}");
+            assert_eq!(Value::Object((**output.messages[0].1).clone()), expected, "{rules}");
         }
     }
 

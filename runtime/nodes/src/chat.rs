@@ -5,6 +5,7 @@
 
 use redflow_contract::Message;
 use redflow_contract::chat::{CHAT_SENT, ChatItem, ChatSpeaker, DEFAULT_CHAT_HISTORY, MAX_CHAT_HISTORY};
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::RunId;
 use redflow_contract::json::read_typed;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
@@ -17,7 +18,7 @@ struct Chat {
 }
 
 impl FlowNode for Chat {
-    fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+    fn receive(&self, message: Arc<FlowMessage>, context: &NodeContext<'_>) -> NodeOutput {
         // A piece of an answer: the whole one follows.
         if message.get("stream").is_some_and(|stream| stream.get("runId").is_some()) {
             return NodeOutput::default();
@@ -118,7 +119,7 @@ mod tests {
         let props = props.as_object().unwrap();
         let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () };
         let context = NodeContext { now: 7, env: &|_| None, payload: None };
-        super::build(config).unwrap().receive(Arc::new(message.as_object().unwrap().clone()), &context)
+        super::build(config).unwrap().receive(Arc::new(message.as_object().unwrap().clone().into()), &context)
     }
 
     #[test]
@@ -129,7 +130,7 @@ mod tests {
         let output = receive(&json!({"maxHistory": "5"}), &sent);
         assert_eq!(serde_json::to_value(&output.chat.as_ref().unwrap().0).unwrap(), item);
         assert_eq!(output.chat.unwrap().1, 5);
-        assert_eq!(Value::Object((*output.messages[0].1).clone()), sent);
+        assert_eq!(Value::Object((**output.messages[0].1).clone()), sent);
         // A message of another node is shown by its payload.
         let other = receive(&json!({}), &json!({"_msgid": "1", "payload": {"a": 1}}));
         let (item, max_history) = other.chat.unwrap();

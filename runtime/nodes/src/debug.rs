@@ -1,8 +1,8 @@
 //! `debug`: shows a property of a message, or all of it.
 
 use crate::property::Path;
-use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::node::DebugConfig;
 use redflow_contract::run_error::Failure;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
@@ -18,10 +18,10 @@ enum DebugNode {
 }
 
 impl FlowNode for DebugNode {
-    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+    fn receive(&self, message: Arc<FlowMessage>, _: &NodeContext<'_>) -> NodeOutput {
         let value = match self {
             Self::Inactive => return NodeOutput::default(),
-            Self::WholeMessage => ("msg".to_owned(), Value::Object((*message).clone())),
+            Self::WholeMessage => ("msg".to_owned(), Value::Object((**message).clone())),
             Self::Property(path) => (format!("msg.{path}"), property(&message, path)),
             Self::Expression => {
                 return NodeOutput::failed(Failure {
@@ -35,7 +35,11 @@ impl FlowNode for DebugNode {
 }
 
 /// The value at `a.b[0]`; null if there is none.
-fn property(message: &Message, path: &str) -> Value {
+fn property(message: &FlowMessage, path: &str) -> Value {
+    // Most nodes show it, and an agent's message need not be made whole for that.
+    if path == "payload" {
+        return message.get("payload").cloned().unwrap_or_default();
+    }
     Path::parse(path).and_then(|path| path.get(message).cloned()).unwrap_or_default()
 }
 
@@ -70,7 +74,7 @@ mod tests {
         .unwrap();
         let message = json!({"payload": {"list": [1, {"deep": true}]}, "topic": "t"});
         let context = NodeContext { now: 0, env: &|_| None, payload: None };
-        node.receive(Arc::new(message.as_object().unwrap().clone()), &context).debug
+        node.receive(Arc::new(message.as_object().unwrap().clone().into()), &context).debug
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::property::Path;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::json::keeps_integers;
 use redflow_contract::node::{InjectConfig, InjectProperty};
 use redflow_contract::run_error::Failure;
@@ -26,7 +27,7 @@ struct Property {
 const MAX_MADE_VALUES: usize = 200_000;
 
 impl FlowNode for Inject {
-    fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+    fn receive(&self, message: Arc<FlowMessage>, context: &NodeContext<'_>) -> NodeOutput {
         // An inject node makes its own message and takes only `_msgid` from the incoming one.
         let mut made: Message =
             message.get("_msgid").map(|id| ("_msgid".to_owned(), id.clone())).into_iter().collect();
@@ -51,7 +52,7 @@ impl FlowNode for Inject {
         if let Some(payload) = context.payload {
             made.insert("payload".to_owned(), payload.clone());
         }
-        NodeOutput::send(Arc::new(made))
+        NodeOutput::send(Arc::new(made.into()))
     }
 }
 
@@ -141,13 +142,13 @@ mod tests {
         let incoming = json!({"_msgid": "m1", "payload": "old"});
         let env = |name: &str| (name == "HOME_TOWN").then(|| json!("Graz"));
         let context = NodeContext { now: 1_766_000_000_123, env: &env, payload };
-        Ok(node.receive(Arc::new(incoming.as_object().unwrap().clone()), &context))
+        Ok(node.receive(Arc::new(incoming.as_object().unwrap().clone().into()), &context))
     }
 
     fn sent(props: &Value) -> Value {
         let output = fire(props).unwrap();
         assert_eq!(output.messages.len(), 1, "{props}: {output:?}");
-        Value::Object((*output.messages[0].1).clone())
+        Value::Object((**output.messages[0].1).clone())
     }
 
     #[test]
@@ -204,7 +205,7 @@ mod tests {
             let output = fire_with(&json!({"props": props}), Some(&json!({"n": 1}))).unwrap();
             assert_eq!(output.messages.len(), 1, "{props}: {output:?}");
             let expected = json!({"_msgid": "m1", "topic": "t", "payload": {"n": 1}});
-            assert_eq!(Value::Object((*output.messages[0].1).clone()), expected, "{props}");
+            assert_eq!(Value::Object((**output.messages[0].1).clone()), expected, "{props}");
         }
         // Other properties are still evaluated.
         let broken = json!({"props": [{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]});

@@ -1,6 +1,6 @@
 //! `junction`, `link in` and `link out` hand messages on; `comment` does nothing.
 
-use redflow_contract::Message;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_ports::{Adapters, BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) fn register(adapters: &mut Adapters) {
 struct Pass;
 
 impl FlowNode for Pass {
-    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+    fn receive(&self, message: Arc<FlowMessage>, _: &NodeContext<'_>) -> NodeOutput {
         NodeOutput::send(message)
     }
 }
@@ -22,7 +22,7 @@ impl FlowNode for Pass {
 struct Comment;
 
 impl FlowNode for Comment {
-    fn receive(&self, _: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+    fn receive(&self, _: Arc<FlowMessage>, _: &NodeContext<'_>) -> NodeOutput {
         NodeOutput::default()
     }
 }

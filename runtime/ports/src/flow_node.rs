@@ -1,8 +1,9 @@
 //! Ordinary Node-RED nodes that this build runs itself.
 
+use redflow_contract::Millis;
 use redflow_contract::chat::ChatItem;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::run_error::Failure;
-use redflow_contract::{Message, Millis};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -17,9 +18,10 @@ use std::sync::Arc;
 /// struct Timestamp;
 ///
 /// impl FlowNode for Timestamp {
-///     fn receive(&self, mut message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
-///         Arc::make_mut(&mut message).insert("payload".to_owned(), context.now.into());
-///         NodeOutput::send(message)
+///     fn receive(&self, message: Arc<FlowMessage>, context: &NodeContext<'_>) -> NodeOutput {
+///         let mut message = Arc::unwrap_or_clone(message).into_message();
+///         message.insert("payload".to_owned(), context.now.into());
+///         NodeOutput::send(Arc::new(message.into()))
 ///     }
 /// }
 ///
@@ -30,7 +32,7 @@ use std::sync::Arc;
 /// ```
 pub trait FlowNode: Send + Sync {
     /// Handles one message.
-    fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput;
+    fn receive(&self, message: Arc<FlowMessage>, context: &NodeContext<'_>) -> NodeOutput;
 }
 
 /// What a node can read while it handles a message.
@@ -47,7 +49,7 @@ pub struct NodeContext<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeOutput {
     /// Messages to send, each with the output port it leaves from.
-    pub messages: Vec<(usize, Arc<Message>)>,
+    pub messages: Vec<(usize, Arc<FlowMessage>)>,
     /// For a debug node: the property to show, and its value.
     pub debug: Option<(String, Value)>,
     /// For a chat node: the message to store, and how many messages the node keeps.
@@ -61,7 +63,7 @@ pub struct NodeOutput {
 impl NodeOutput {
     /// Sends one message from port 0.
     #[must_use]
-    pub fn send(message: Arc<Message>) -> Self {
+    pub fn send(message: Arc<FlowMessage>) -> Self {
         Self { messages: vec![(0, message)], ..Self::default() }
     }
 

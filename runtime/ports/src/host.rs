@@ -2,6 +2,7 @@
 
 use crate::future::BoxFuture;
 use redflow_contract::Message;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{EffectId, NodeId, RunId};
 use std::sync::Arc;
 
@@ -55,5 +56,5 @@ pub struct AgentMessage {
     /// Whether this message ends the run.
     pub ends_run: bool,
     /// The message itself.
-    pub message: Arc<Message>,
+    pub message: Arc<FlowMessage>,
 }

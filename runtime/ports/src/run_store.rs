@@ -103,7 +103,7 @@ pub trait RunStore: Send + Sync {
 /// let lines = vec!["the header".to_owned(), "the plan".to_owned()];
 /// let (state, durability) = (RunState::Running, Durability::Synced);
 /// let tally = RunTally::default();
-/// let batch = Batch { lines, state, active_ms: 0, tally, durability, events: Vec::new() };
+/// let batch = Batch { lines, state, active_ms: 0, tally, durability, events: [].into() };
 /// assert_eq!(journal.append(batch).now_or_never(), Some(Ok(())));
 /// assert_eq!(journal.0, ["the header", "the plan"]);
 /// ```
@@ -127,7 +127,7 @@ pub struct Batch {
     /// When `append` may return.
     pub durability: Durability,
     /// The events of these lines, for the event log. Empty if the store keeps no events.
-    pub events: Vec<RunEvent>,
+    pub events: Arc<[RunEvent]>,
 }
 
 /// What must be true before a write returns.

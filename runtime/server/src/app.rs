@@ -42,7 +42,7 @@ pub(crate) struct App {
     pub(crate) flow_builder: FlowBuilder,
     pub(crate) frames: Arc<Frames>,
     pub(crate) editor_notices: Arc<EditorNotices>,
-    pub(crate) agent_counts: AgentCounts,
+    pub(crate) agent_counts: Arc<AgentCounts>,
     pub(crate) tool_definitions: Arc<ToolDefinitions>,
     /// A permit for each call of a tool outside a run.
     pub(crate) tool_calls: Arc<Semaphore>,

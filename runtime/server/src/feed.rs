@@ -44,6 +44,11 @@ impl Feed {
         self.newest.send_replace(recent.newest);
     }
 
+    /// Whether a socket waits for messages. One that comes later begins with the newest position.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.newest.receiver_count() > 0
+    }
+
     /// Drops all messages, because there is no reader.
     pub(crate) fn clear(&self) {
         let mut recent = self.recent();

@@ -2,8 +2,9 @@
 //!
 //! A socket has a position in the log and no queue, so a slow client costs no memory here.
 
-use crate::admin::editor_notices::{EditorNotices, NodeStatus};
-use crate::agent_status::{AgentStatus, waiting_status};
+use crate::admin::editor_notices::EditorNotices;
+use crate::agent_counts::AgentCounts;
+use crate::agent_status::AgentStatus;
 use crate::redflow_ui::frames::Frames;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::event::{FlowEvent, RunEvent};
@@ -83,25 +84,30 @@ impl Drop for DeltaSubscription {
     }
 }
 
-/// Observes the engine of the sidecar itself. Run events come from the log instead, once they are on disk.
+/// Observes the engine of the sidecar itself. Sockets get run events from the log, once they are on disk.
 pub(crate) struct EngineObserver {
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) frames: Arc<Frames>,
     pub(crate) chats: Arc<dyn ChatStore>,
     pub(crate) editor_notices: Arc<EditorNotices>,
+    pub(crate) agent_counts: Arc<AgentCounts>,
 }
 
 impl EventSink for EngineObserver {
     fn watches_runs(&self) -> bool {
-        false
+        true
     }
 
-    fn run_event(&self, _event: &RunEvent) {}
+    fn run_event(&self, event: &RunEvent) {
+        self.agent_counts.add(event);
+        if let Some(status) = AgentStatus::from_event(&event.event) {
+            self.editor_notices.send_run_status(&event.agent.node_id, status);
+        }
+    }
 
     fn model_waiting(&self, _: &RunId, agent: &NodeRef, iteration: u32, reason: Option<ModelWait>) {
-        let AgentStatus { phase, sentence } = waiting_status(iteration, reason);
-        self.editor_notices.send_run_status(&agent.node_id, &NodeStatus::new(phase, &sentence.text));
+        self.editor_notices.send_run_status(&agent.node_id, AgentStatus::of_model(iteration, reason));
     }
 
     fn flow_event(&self, event: &FlowEvent) {

@@ -79,12 +79,14 @@ impl Sidecar {
         let hub = Hub::new(log);
         let frames = Frames::new(Arc::clone(&clock));
         let editor_notices = Arc::new(EditorNotices::new());
+        let agent_counts = Arc::new(AgentCounts::default());
         let observer = EngineObserver {
             hub: Arc::clone(&hub),
             clock: Arc::clone(&clock),
             frames: Arc::clone(&frames),
             chats: Arc::clone(&chats),
             editor_notices: Arc::clone(&editor_notices),
+            agent_counts: Arc::clone(&agent_counts),
         };
         let bridge = Bridge::new(EngineParts {
             clock: Arc::clone(&clock),
@@ -92,6 +94,7 @@ impl Sidecar {
             run_reader: Arc::clone(&run_reader),
             meter: Arc::clone(&meter),
             hub: Arc::clone(&hub),
+            agent_counts: Arc::clone(&agent_counts),
             flow_builder: flow_builder.clone(),
             work_slots: Arc::clone(&work_slots),
         });
@@ -129,7 +132,7 @@ impl Sidecar {
             flow_builder,
             frames,
             editor_notices,
-            agent_counts: AgentCounts::default(),
+            agent_counts,
             tool_definitions,
             tool_calls: Arc::new(Semaphore::new(MAX_TOOL_CALLS as usize)),
             bridge,

@@ -65,7 +65,12 @@ async fn wait_until_at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Res
             let read = move || redflow_strategies::run_detail(run.summary, &run.journal, None);
             let detail = app.run_blocking(read).await?;
             let RunSummary { status, waiting, .. } = detail.summary;
-            return Ok(StartedRun { status, waiting, result: detail.result, ..running_run(run_id, agent) });
+            return Ok(StartedRun {
+                status,
+                waiting,
+                result: detail.result.map(Into::into),
+                ..running_run(run_id, agent)
+            });
         }
         tokio::select! {
             () = app.hub.log.wait_past(newest) => {}
@@ -87,10 +92,10 @@ fn ended_run(RunReport { run_id, agent, end }: RunReport) -> StartedRun {
                 Ending::Stopped => RunStatus::Stopped,
                 Ending::Failed { .. } => RunStatus::Failed,
             };
-            StartedRun { status, result: Some((*message).clone()), ..run }
+            StartedRun { status, result: Some(Arc::unwrap_or_clone(message)), ..run }
         }
         RunEnd::Refused { error, message } => {
-            let (refused, result) = (Some(error), Some((*message).clone()));
+            let (refused, result) = (Some(error), Some(Arc::unwrap_or_clone(message)));
             StartedRun { status: RunStatus::Failed, refused, result, ..run }
         }
         RunEnd::Waiting(calls) => {

@@ -8,7 +8,7 @@ use crate::directory::Directory;
 use crate::error;
 use crate::lock::Lock;
 use crate::runs::queries::RunQueries;
-use crate::runs::usage::EndedRun;
+use crate::runs::usage::PendingUsage;
 use redflow_contract::day::Day;
 use redflow_contract::run::RunStatus;
 use redflow_contract::tally::RunTally;
@@ -130,8 +130,9 @@ fn recount_run(
             .execute(params![number, json])?;
         let Some(ended_at) = summary.ended_at else { return Ok(()) };
         let (day, failed) = (Day::of(ended_at), summary.status == RunStatus::Failed);
-        let (instance, node_id) = (summary.agent.instance.as_str(), summary.agent.node_id.as_str());
-        EndedRun { day, instance, node_id, failed, usage: &usage }.add(connection)
+        let mut pending = PendingUsage::default();
+        pending.add(day, &summary.agent, failed, &usage);
+        pending.write(connection)
     };
     write().map_err(|error| error::from_sqlite(directory.path(), &error))
 }

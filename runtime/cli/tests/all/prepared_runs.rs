@@ -220,7 +220,7 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
         active_ms: 0,
         tally: RunTally::default(),
         durability: Durability::Synced,
-        events: Vec::new(),
+        events: [].into(),
     };
     let store = Store::open(&folder.data()).unwrap();
     runtime().block_on(store.create(new).append(batch)).unwrap();

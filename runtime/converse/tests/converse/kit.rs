@@ -252,7 +252,7 @@ impl TestRun {
     pub(crate) fn finish(&self) -> Message {
         self.check_journal();
         match self.effects.last() {
-            Some(Effect::Finish { message, .. }) => message.clone(),
+            Some(Effect::Finish { message, .. }) => (**message).clone(),
             other => panic!("the run is not over: {other:?}"),
         }
     }

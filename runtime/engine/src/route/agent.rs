@@ -14,6 +14,7 @@ use crate::run::size::to_usize;
 use crate::state::EngineState;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
@@ -29,7 +30,7 @@ impl EngineState {
         flow: &BuiltFlow,
         ix: NodeIx,
         agent: &Arc<BuiltAgent>,
-        message: Arc<Message>,
+        message: Arc<FlowMessage>,
         origin: Origin,
     ) {
         let spec = agent.compiled.spec();
@@ -87,7 +88,8 @@ impl EngineState {
         let error = error_outside_run(RunErrorCode::JournalFailed, text);
         record_refusal(&*self.ports.meter, &agent, error.code);
         let tools = flow.agent(&agent.id).map(|agent| agent.tool_names()).unwrap_or_default();
-        let message = Arc::new(refused_output(&agent, run, self.ports.clock.now(), incoming, tools, &error));
+        let message = refused_output(&agent, run, self.ports.clock.now(), incoming, tools, &error);
+        let message = Arc::new(message.into());
         if let Some(ix) = flow.flow.find(agent.id.as_str()) {
             self.send_failed_result(&flow, ix, &message, &Origin::external(Arc::clone(cascade)));
         }
@@ -110,7 +112,8 @@ impl EngineState {
         let run_id = self.ports.clock.run_id();
         let agent = flow.flow.summary(ix);
         let now = self.ports.clock.now();
-        let message = Arc::new(refused_output(&agent, run_id.clone(), now, message, tools, &error));
+        let message = refused_output(&agent, run_id.clone(), now, message, tools, &error);
+        let message = Arc::new(message.into());
         record_refusal(&*self.ports.meter, &agent, error.code);
         let report = origin.cascade.add_run(run_id);
         self.send_failed_result(flow, ix, &message, origin);

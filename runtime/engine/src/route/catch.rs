@@ -32,7 +32,7 @@ impl EngineState {
             self.ports.events.flow_event(&FlowEvent::Uncaught { node, error: error.clone() });
             return false;
         }
-        let message = Arc::new(message);
+        let message = Arc::new(message.into());
         for to in found {
             self.enqueue(flow, to, Arc::clone(&message), origin, None);
         }

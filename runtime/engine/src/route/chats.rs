@@ -7,6 +7,7 @@ use redflow_contract::Message;
 use redflow_contract::chat::{CHAT_SENT, ChatItem};
 use redflow_contract::edge::PortKind;
 use redflow_contract::event::FlowEvent;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::run_error::Failure;
 use redflow_flow::NodeIx;
 use redflow_ports::StepOutcome;
@@ -28,7 +29,7 @@ impl EngineState {
         &self,
         flow: &BuiltFlow,
         agent: NodeIx,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         origin: &Origin,
     ) {
         let chats_behind = |kind| {
@@ -61,7 +62,7 @@ impl EngineState {
         &self,
         flow: &BuiltFlow,
         agent: NodeIx,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         error: Option<&Failure>,
         origin: &Origin,
     ) {
@@ -87,18 +88,23 @@ impl EngineState {
         flow: &BuiltFlow,
         from: NodeIx,
         port: usize,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
     ) -> bool {
         flow.chats_behind(from, port).into_iter().any(|chat| self.chat_item(flow, chat, message).is_some())
     }
 
     /// Shows what a chat node makes of a message, without sending it on.
-    fn show_message(&self, flow: &BuiltFlow, chat: NodeIx, message: &Arc<Message>) {
+    fn show_message(&self, flow: &BuiltFlow, chat: NodeIx, message: &Arc<FlowMessage>) {
         self.show_in_chat(flow, chat, self.chat_item(flow, chat, message));
     }
 
     /// What a chat node makes of a message.
-    fn chat_item(&self, flow: &BuiltFlow, chat: NodeIx, message: &Arc<Message>) -> Option<(ChatItem, u32)> {
+    fn chat_item(
+        &self,
+        flow: &BuiltFlow,
+        chat: NodeIx,
+        message: &Arc<FlowMessage>,
+    ) -> Option<(ChatItem, u32)> {
         match &flow.nodes[chat] {
             BuiltNode::Native(node) => self.call_native(flow, chat, &**node, message, None).chat,
             _ => None,

@@ -11,6 +11,7 @@ use futures::FutureExt as _;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::run_error::Failure;
 use redflow_machine::requests_memory_clear;
 use redflow_ports::{Measurement, MemoryAction};
@@ -38,7 +39,7 @@ impl EngineState {
         &mut self,
         agent: &Arc<BuiltAgent>,
         session: String,
-        message: Arc<Message>,
+        message: Arc<FlowMessage>,
         origin: Origin,
     ) {
         let (agent, meter) = (Arc::clone(agent), Arc::clone(&self.ports.meter));

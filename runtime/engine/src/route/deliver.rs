@@ -4,9 +4,9 @@ use crate::cascade::Budget;
 use crate::flow::{BuiltFlow, BuiltNode};
 use crate::origin::Origin;
 use crate::state::{Delivery, EngineState};
-use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::run_error::Failure;
 use redflow_flow::NodeIx;
 use redflow_ports::StepOutcome;
@@ -57,7 +57,13 @@ impl EngineState {
         origin.acknowledge(&*self.ports.store);
     }
 
-    fn stop_at_node_red_node(&mut self, flow: &BuiltFlow, ix: NodeIx, message: &Message, origin: &Origin) {
+    fn stop_at_node_red_node(
+        &mut self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        message: &FlowMessage,
+        origin: &Origin,
+    ) {
         let node = flow.flow.summary(ix);
         let text = format!("this build cannot run the type `{}`", node.type_name);
         let error = Failure { code: RunErrorCode::NeedsNodeRed, message: text };
@@ -73,7 +79,7 @@ impl EngineState {
         &mut self,
         flow: &BuiltFlow,
         to: NodeIx,
-        message: Arc<Message>,
+        message: Arc<FlowMessage>,
         origin: &Origin,
         from: Option<NodeIx>,
     ) -> bool {

@@ -14,6 +14,7 @@ use redflow_contract::edge::PortKind;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::fact::ToolResult;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::NodeId;
 use redflow_flow::NodeIx;
 use redflow_ports::{StepOutcome, ToolOutcome};
@@ -40,7 +41,7 @@ impl EngineState {
         let Some(live) = self.live_runs.get(&run) else { return fail(reply, "the run is over") };
         let cascade = Arc::clone(&live.cascade);
         let id = self.ports.clock.message_id();
-        let message = Arc::new(call_message(&id, &call));
+        let message: Arc<FlowMessage> = Arc::new(call_message(&id, &call).into());
         if let Some(port) = flow.output_port(from, PortKind::Tool) {
             cascade.observer.node_sent(&flow, from, port, &message);
         }
@@ -62,7 +63,7 @@ impl EngineState {
         &mut self,
         flow: &BuiltFlow,
         agent: NodeIx,
-        message: &Message,
+        message: &FlowMessage,
         from: Option<NodeIx>,
         cascade: &Cascade,
     ) -> bool {

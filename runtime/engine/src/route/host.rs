@@ -6,6 +6,7 @@ use crate::state::EngineState;
 use crate::state::completion::{Completion, HostDelivery};
 use redflow_contract::Message;
 use redflow_contract::edge::PortKind;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::RunId;
 use redflow_flow::NodeIx;
 use redflow_ports::{AgentMessage, Host};
@@ -20,7 +21,7 @@ impl EngineState {
         flow: &BuiltFlow,
         agent: NodeIx,
         (port, kind): (usize, PortKind),
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         origin: &Origin,
     ) {
         let node = &flow.flow.nodes[agent];

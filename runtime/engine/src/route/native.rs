@@ -9,6 +9,7 @@ use crate::state::EngineState;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::json::size_of;
 use redflow_contract::run_error::{Failure, RunError};
 use redflow_flow::NodeIx;
@@ -23,7 +24,7 @@ impl EngineState {
         flow: &BuiltFlow,
         from: NodeIx,
         node: &dyn FlowNode,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         payload: Option<&Value>,
         origin: &Origin,
     ) {
@@ -73,7 +74,7 @@ impl EngineState {
         flow: &BuiltFlow,
         ix: NodeIx,
         node: &dyn FlowNode,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         payload: Option<&Value>,
     ) -> NodeOutput {
         let process = |name: &str| (self.ports.env)(name);
@@ -92,14 +93,14 @@ impl EngineState {
         flow: &BuiltFlow,
         ix: NodeIx,
         error: &RunError,
-        message: &Message,
+        message: &FlowMessage,
         origin: &Origin,
     ) {
         let node = flow.flow.summary(ix);
         let failure = Failure { code: error.code, message: error.message.clone() };
         origin.cascade.observer.node_done(flow, ix, StepOutcome::Failed(&failure));
         let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
-        if !self.send_to_catch_nodes(flow, ix, &error, with_error(message.clone(), &error), origin) {
+        if !self.send_to_catch_nodes(flow, ix, &error, with_error((**message).clone(), &error), origin) {
             // If the message is part of a call, the call may end without a reply.
             self.open_calls.record_error(message, &node.id, &error.message);
         }

@@ -7,6 +7,7 @@ use crate::state::EngineState;
 use redflow_contract::Message;
 use redflow_contract::edge::PortKind;
 use redflow_contract::effect::Ending;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::run_error::{Failure, MessageError};
 use redflow_flow::{NodeIx, Wire};
@@ -18,7 +19,7 @@ impl EngineState {
         flow: &BuiltFlow,
         from: NodeIx,
         port: usize,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         origin: &Origin,
     ) {
         for wire in flow.flow.nodes[from].wires.get(port).into_iter().flatten() {
@@ -38,7 +39,7 @@ impl EngineState {
         flow: &BuiltFlow,
         agent: NodeIx,
         kind: PortKind,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         error: Option<&Failure>,
         origin: &Origin,
     ) {
@@ -60,7 +61,9 @@ impl EngineState {
         let Some(port) = flow.output_port(ix, PortKind::Stream) else { return };
         match &self.ports.host {
             Some(host) => host.stream(agent, port, message),
-            None => self.send_on_wires(&flow, ix, port, &Arc::new(message), &Origin::external(cascade)),
+            None => {
+                self.send_on_wires(&flow, ix, port, &Arc::new(message.into()), &Origin::external(cascade))
+            }
         }
     }
 
@@ -69,7 +72,7 @@ impl EngineState {
         &mut self,
         agent: &NodeSummary,
         ending: Ending,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         origin: Origin,
     ) {
         // Without its flow the result stays undelivered, until a process has the flow.
@@ -94,7 +97,7 @@ impl EngineState {
         &mut self,
         flow: &BuiltFlow,
         ix: NodeIx,
-        message: &Arc<Message>,
+        message: &Arc<FlowMessage>,
         origin: &Origin,
     ) {
         let error = message.get("error").cloned().map(serde_json::from_value::<MessageError>);
@@ -105,7 +108,7 @@ impl EngineState {
         self.send_from_agent(flow, ix, PortKind::Result, message, failure.as_ref(), origin);
         // With a host, the Catch nodes are in the host's flow.
         if let Some(error) = error.filter(|_| self.ports.host.is_none()) {
-            self.send_to_catch_nodes(flow, ix, &error, (**message).clone(), origin);
+            self.send_to_catch_nodes(flow, ix, &error, (***message).clone(), origin);
         }
     }
 
@@ -114,7 +117,14 @@ impl EngineState {
         if let Some(flow) = self.flow.clone()
             && let Some(ix) = flow.flow.find(agent.as_str())
         {
-            self.send_from_agent(&flow, ix, PortKind::ModelResponse, &Arc::new(message), None, &origin);
+            self.send_from_agent(
+                &flow,
+                ix,
+                PortKind::ModelResponse,
+                &Arc::new(message.into()),
+                None,
+                &origin,
+            );
         }
         origin.acknowledge(&*self.ports.store);
     }

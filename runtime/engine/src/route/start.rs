@@ -35,9 +35,16 @@ impl EngineState {
         origin.cascade.observer.node_started(&flow, node);
         match built {
             BuiltNode::Native(native) if other_payload.is_some() || is_chat => {
-                self.run_native(&flow, node, &**native, &Arc::new(message), other_payload.as_ref(), origin);
+                self.run_native(
+                    &flow,
+                    node,
+                    &**native,
+                    &Arc::new(message.into()),
+                    other_payload.as_ref(),
+                    origin,
+                );
             }
-            _ => drop(self.enqueue(&flow, node, Arc::new(message), origin, None)),
+            _ => drop(self.enqueue(&flow, node, Arc::new(message.into()), origin, None)),
         }
     }
 }

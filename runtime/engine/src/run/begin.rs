@@ -7,9 +7,9 @@ use super::slots::Ticket;
 use super::stage::Stage;
 use crate::flow::agent::BuiltAgent;
 use crate::origin::{Cause, Origin};
-use redflow_contract::Message;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_machine::{ParentRun, Recorder};
 use redflow_ports::NewRun;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const LARGE: usize = 256 * 1024;
 pub(crate) struct RunInput {
     pub(crate) agent: Arc<BuiltAgent>,
     pub(crate) session: Option<String>,
-    pub(crate) message: Arc<Message>,
+    pub(crate) message: Arc<FlowMessage>,
     /// The bytes of the message as JSON.
     pub(crate) bytes: usize,
     pub(crate) cause: Option<Cause>,
@@ -66,7 +66,7 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     let (own_agent, incoming) = (Arc::clone(&agent), Arc::clone(&message));
     let start = move || {
         // The fact gets a copy: a run that cannot be stored gives the message back.
-        let fact = Fact::RunStarted { at, run_id: run, session, message: (*incoming).clone(), spec, by };
+        let fact = Fact::RunStarted { at, run_id: run, session, message: (**incoming).clone(), spec, by };
         let classify = |call: &_| own_agent.effect_class(call);
         let step = recorder.start(&own_agent.plan, ParentRun::default(), fact, &classify);
         step.map(|step| (recorder, step)).map_err(|error| Some(cannot_continue(&error)))

@@ -19,6 +19,7 @@ use crate::observe::FlowObserver;
 use crate::ports::Ports;
 use redflow_contract::Message;
 use redflow_contract::effect::Effect;
+use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::node::EffectClass;
@@ -26,7 +27,6 @@ use redflow_contract::run::RunState;
 use redflow_contract::tally::Spent;
 use redflow_machine::{Recorder, Status, Step, StepError};
 use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};
-use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,14 +151,15 @@ impl RunDriver {
     pub(super) async fn store_step(&mut self, step: Step, stage: Stage) -> Result<Vec<Effect>, StoreError> {
         let stage = stage.with_effects(&step.effects, &self.agent);
         let (state, active_ms) = (self.state(), self.active.total_ms());
-        let events = if self.ports.store.keeps_events() { step.events.clone() } else { Vec::new() };
+        let events: Arc<[RunEvent]> = step.events.into();
+        let kept = if self.ports.store.keeps_events() { Arc::clone(&events) } else { Arc::default() };
         let (tally, durability) = (self.recorder.machine().tally(), stage.durability());
-        let batch = Batch { lines: step.lines, state, active_ms, tally, durability, events };
+        let batch = Batch { lines: step.lines, state, active_ms, tally, durability, events: kept };
         failpoint(stage.failpoint_before());
         self.journal.append(batch).await?;
         failpoint(stage.failpoint_after());
         if self.ports.events.watches_runs() {
-            step.events.iter().for_each(|event| self.ports.events.run_event(event));
+            events.iter().for_each(|event| self.ports.events.run_event(event));
         }
         Ok(step.effects)
     }
@@ -301,7 +302,7 @@ impl RunDriver {
     /// again after each stop.
     async fn store_active_time(&mut self) {
         let (state, active_ms) = (self.state(), self.active.total_ms());
-        let (lines, events, tally) = (Vec::new(), Vec::new(), self.recorder.machine().tally());
+        let (lines, events, tally) = (Vec::new(), Arc::default(), self.recorder.machine().tally());
         let batch = Batch { lines, state, active_ms, tally, durability: Durability::Buffered, events };
         // If this fails, the run has stopped anyway.
         let _ = self.journal.append(batch).await;
@@ -373,8 +374,7 @@ impl RunDriver {
                     record_run_end(&*self.ports.meter, spec, ending, iterations, took);
                     if let Some(stream) = &self.stream {
                         // The answer may be the input of the finishing tool, which is not in the model's text.
-                        let result = message.get("agentResult").and_then(|result| result.get("message"));
-                        if let Some(answer) = result.and_then(Value::as_str) {
+                        if let Some(answer) = message.answer() {
                             stream.complete(iterations, answer).await;
                         }
                         stream.end(iterations).await;

@@ -1,10 +1,10 @@
 //! How the driving of a run ends.
 
 use crate::start::EarlierRun;
-use redflow_contract::Message;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Fact;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::run::WaitingCall;
@@ -17,7 +17,7 @@ pub(crate) enum RunExit {
     Finished {
         effect: EffectId,
         ending: Ending,
-        message: Arc<Message>,
+        message: Arc<FlowMessage>,
         /// Whether the message may have been sent before.
         resent: bool,
     },
@@ -27,7 +27,7 @@ pub(crate) enum RunExit {
     Suspended(Option<StoreError>),
     /// The store did not take the run. The message comes back, so that the agent can answer it with the
     /// error.
-    NotStored(StoreError, Arc<Message>),
+    NotStored(StoreError, Arc<FlowMessage>),
     /// The cause of the run began another one before: this one, where it is known.
     Duplicate(Option<EarlierRun>),
 }

@@ -5,7 +5,7 @@ use crate::origin::{Origin, StartAck, StartedRuns};
 use crate::report::RunReport;
 use crate::run::exit::RunExit;
 use crate::start::{EarlierRun, StartError, StartOrder};
-use redflow_contract::Message;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::Failure;
@@ -61,7 +61,7 @@ pub(crate) struct PendingStart {
 /// A message that only clears the memory of an agent, and the result.
 pub(crate) struct MemoryClear {
     pub(crate) agent: NodeId,
-    pub(crate) message: Arc<Message>,
+    pub(crate) message: Arc<FlowMessage>,
     pub(crate) origin: Origin,
     pub(crate) result: Result<(), Failure>,
 }

@@ -22,7 +22,7 @@ use crate::run::slots::Slots;
 use completion::{Completion, Reply};
 use futures::stream::FuturesUnordered;
 use open_calls::OpenCalls;
-use redflow_contract::Message;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::node::FORMER_AGENT_TYPE;
 use redflow_contract::run::RunRequest;
@@ -65,7 +65,7 @@ pub(crate) type LaterAnswer = (RunRequest, Reply<Result<(), StoreError>>);
 /// A message on its way to a node.
 pub(crate) struct Delivery {
     pub(crate) to: NodeIx,
-    pub(crate) message: Arc<Message>,
+    pub(crate) message: Arc<FlowMessage>,
     pub(crate) origin: Origin,
     /// The node that sent it; none for a message from outside.
     pub(crate) from: Option<NodeIx>,

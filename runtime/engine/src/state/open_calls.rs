@@ -1,7 +1,7 @@
 //! Calls of flow tools that are open, and which message belongs to which call.
 
-use redflow_contract::Message;
 use redflow_contract::fact::ToolResult;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{CallId, NodeId};
 use redflow_ports::ToolOutcome;
 use serde_json::Value;
@@ -98,7 +98,7 @@ impl OpenCalls {
     }
 
     /// The open call that a message is part of, by its `callId` or its `_msgid`.
-    fn find(&self, message: &Message) -> Option<CallId> {
+    fn find(&self, message: &FlowMessage) -> Option<CallId> {
         if self.calls.is_empty() {
             return None;
         }
@@ -107,12 +107,12 @@ impl OpenCalls {
             .or_else(|| self.by_msgid(message).cloned())
     }
 
-    fn by_msgid(&self, message: &Message) -> Option<&CallId> {
+    fn by_msgid(&self, message: &FlowMessage) -> Option<&CallId> {
         message.get("_msgid").and_then(Value::as_str).and_then(|id| self.by_message.get(id))
     }
 
     /// Counts a message that was sent; returns the call it is part of.
-    pub(crate) fn count_sent(&mut self, message: &Message) -> Option<CallId> {
+    pub(crate) fn count_sent(&mut self, message: &FlowMessage) -> Option<CallId> {
         let id = self.find(message)?;
         self.calls.get_mut(&id)?.messages_in_flight += 1;
         Some(id)
@@ -130,7 +130,7 @@ impl OpenCalls {
     }
 
     /// Records that a node failed on a message and no Catch node took the error.
-    pub(crate) fn record_error(&mut self, message: &Message, node: &NodeId, text: &str) {
+    pub(crate) fn record_error(&mut self, message: &FlowMessage, node: &NodeId, text: &str) {
         let id = self.find(message);
         if let Some(call) = id.and_then(|id| self.calls.get_mut(&id)) {
             call.error = Some(CallError { at_tool_node: *node == call.node, text: text.to_owned() });
@@ -138,7 +138,7 @@ impl OpenCalls {
     }
 
     /// Takes the call that a message answers, if it belongs to this agent.
-    pub(crate) fn take_reply(&mut self, agent: &NodeId, message: &Message) -> Arrival {
+    pub(crate) fn take_reply(&mut self, agent: &NodeId, message: &FlowMessage) -> Arrival {
         let named = named_call(message);
         let by_msgid = self.by_msgid(message);
         let is_own = |id: &&CallId| self.calls.get(*id).is_some_and(|call| call.agent == *agent);
@@ -153,7 +153,7 @@ impl OpenCalls {
 }
 
 /// The call that a message names in `_agentCore`.
-fn named_call(message: &Message) -> Option<CallId> {
+fn named_call(message: &FlowMessage) -> Option<CallId> {
     let core = message.get("_agentCore")?;
     core.get("callId")?.as_str().map(CallId::from)
 }

@@ -150,13 +150,17 @@ impl NodeDouble {
 }
 
 impl FlowNode for NodeDouble {
-    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
-        self.recorder.record(format!("node {}", Value::Object((*message).clone())));
+    fn receive(
+        &self,
+        message: Arc<redflow_contract::flow_message::FlowMessage>,
+        _: &NodeContext<'_>,
+    ) -> NodeOutput {
+        self.recorder.record(format!("node {}", Value::Object((**message).clone())));
         if let Some(text) = self.props.get("fails").and_then(Value::as_str) {
             let (code, message) = (RunErrorCode::ToolError, text.to_owned());
             return NodeOutput::failed(Failure { code, message });
         }
-        let mut message = (*message).clone();
+        let mut message = (**message).clone();
         if let Some(payload) = self.props.get("payload") {
             message.insert("payload".to_owned(), payload.clone());
         }
@@ -164,7 +168,7 @@ impl FlowNode for NodeDouble {
             message.remove(name.as_str().unwrap());
         }
         let times = self.props.get("times").and_then(Value::as_u64).unwrap_or(1);
-        let message = Arc::new(message);
+        let message = Arc::new(message.into());
         let sends = (0..times).map(|_| (0, Arc::clone(&message))).collect();
         NodeOutput { messages: sends, ..NodeOutput::default() }
     }

@@ -329,7 +329,7 @@ pub(crate) fn ends(reports: &[RunReport]) -> Vec<String> {
 pub(crate) fn only_message(reports: &[RunReport]) -> Value {
     match reports {
         [RunReport { end: RunEnd::Finished { message, .. } | RunEnd::Refused { message, .. }, .. }] => {
-            Value::Object((**message).clone())
+            Value::Object((***message).clone())
         }
         _ => panic!("not one run with a message: {reports:#?}"),
     }

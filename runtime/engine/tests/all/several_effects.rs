@@ -153,9 +153,9 @@ impl FanOutMachine {
 
     fn end(&mut self, ending: Ending) {
         let results: Vec<Value> = std::mem::take(&mut self.results).into_values().collect();
-        let message = [("payload".to_owned(), Value::Array(results))].into_iter().collect();
+        let message: Message = [("payload".to_owned(), Value::Array(results))].into_iter().collect();
         self.ending = Some(ending);
-        self.effects.push_back(Effect::Finish { id: EffectId(100), ending, message });
+        self.effects.push_back(Effect::Finish { id: EffectId(100), ending, message: message.into() });
     }
 }
 

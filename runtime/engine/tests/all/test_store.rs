@@ -121,7 +121,7 @@ impl TestStore {
     pub(crate) fn events(&self, run: &RunId) -> Vec<RunEvent> {
         let runs = self.runs.lock().unwrap();
         let batches = self.index(run).map(|index| runs[index].batches.clone()).unwrap_or_default();
-        batches.into_iter().flat_map(|batch| batch.events).collect()
+        batches.iter().flat_map(|batch| batch.events.iter().cloned()).collect()
     }
 
     pub(crate) fn summaries(&self) -> Vec<RunSummary> {

@@ -206,7 +206,7 @@ fn count_journal(journal: &[u8], models: &mut BTreeMap<String, Counts>) -> Count
             JournalRecord::Effect { id, effect, .. } => {
                 counts.model_calls += u64::from(effect == "call_model");
                 counts.tool_calls += u64::from(effect == "call_tool");
-                opened.insert(id, (effect, at));
+                opened.insert(id, (effect.into_owned(), at));
             }
             JournalRecord::Fact { fact } => {
                 at = fact.at();
@@ -272,7 +272,7 @@ impl RandomRun {
         for journal in &mut self.journals {
             let (lines, state) = (step.lines.clone(), state.clone());
             journal
-                .append(Batch { lines, state, active_ms: 0, tally, durability, events: Vec::new() })
+                .append(Batch { lines, state, active_ms: 0, tally, durability, events: [].into() })
                 .await
                 .unwrap();
         }

@@ -13,6 +13,7 @@ use redflow_contract::envelope::{
 };
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{ModelAnswer, ToolResult};
+use redflow_contract::flow_message::MessageResult;
 use redflow_contract::id::CallId;
 use redflow_contract::node::{OnUnknown, StopCondition};
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -100,7 +101,8 @@ impl Run {
             message: self.last_message.clone(),
         };
         let incoming = self.record.message().clone();
-        let message = build_message(incoming, self.last_response(), &self.record.envelope, &result, None);
+        let (envelope, result) = (self.record.envelope.clone(), MessageResult::Model(result));
+        let message = build_message(incoming, self.last_response(), envelope, result, None).into_message();
         let id = self.record.next_effect();
         self.record.push_effect(Effect::EmitModelResponse { id, message });
     }

@@ -257,7 +257,7 @@ fn the_machine_finds_a_careful_forgery() {
             Box::new(|record| {
                 *record = JournalRecord::Effect {
                     id: EffectId(2),
-                    effect: "call_tool".to_owned(),
+                    effect: "call_tool".into(),
                     class: Some(EffectClass::Read),
                     digest: Digest::ZERO,
                 };

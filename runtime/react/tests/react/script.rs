@@ -395,7 +395,7 @@ impl ScriptedRun {
                 // The effect's own JSON does not contain the message.
                 Effect::Finish { message, .. } => {
                     let mut value = serde_json::to_value(effect).unwrap();
-                    value["message"] = Value::Object(message.clone());
+                    value["message"] = Value::Object((**message).clone());
                     value
                 }
                 effect => serde_json::to_value(effect).unwrap(),

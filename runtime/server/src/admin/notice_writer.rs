@@ -1,13 +1,11 @@
-//! Makes the notices for Node-RED's editor from the events of the log, in one task for all sockets.
+//! Makes the notices for Node-RED's editor from the flow events of the log, in one task for all sockets.
 
-use super::editor_notices::{NodeStatus, Subject};
 use super::encode::{DebugValue, encode, encode_text};
-use crate::agent_status::{AgentStatus, status_of};
 use crate::app::App;
 use crate::deploy::{sentence, worst_problem};
 use redflow_contract::api::AgentState;
-use redflow_contract::event::{FlowEvent, RunEvent};
-use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
+use redflow_contract::event::FlowEvent;
+use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::stream::StreamEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -74,17 +72,16 @@ pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
         };
         for event in events {
             last = event.position;
+            // The statuses of agents come from the engines.
+            if event.run.is_some() {
+                continue;
+            }
             if event.json.len() > MAX_IN_A_ROW {
                 tokio::task::yield_now().await;
             }
-            match serde_json::from_str(&event.json) {
-                Ok(StreamEvent::Run { event }) => {
-                    writer.app.agent_counts.add(&event);
-                    writer.run_event(&event);
-                }
-                Ok(StreamEvent::Flow { at, event }) => writer.flow_event(at, &event).await,
-                // Written by a later release.
-                Err(_) => {}
+            // Another event was written by a later release.
+            if let Ok(StreamEvent::Flow { at, event }) = serde_json::from_str(&event.json) {
+                writer.flow_event(at, &event).await;
             }
         }
     }
@@ -97,17 +94,6 @@ struct NoticeWriter {
 }
 
 impl NoticeWriter {
-    fn run_event(&self, event: &RunEvent) {
-        // Agents of a Node-RED have their status there.
-        if event.agent.instance != InstanceId::local() {
-            return;
-        }
-        if let Some(AgentStatus { phase, sentence }) = status_of(&event.event) {
-            let status = NodeStatus::new(phase, &sentence.text);
-            self.app.editor_notices.send_run_status(&event.agent.node_id, &status);
-        }
-    }
-
     async fn flow_event(&mut self, at: u64, event: &FlowEvent) {
         match event {
             FlowEvent::Debug { node, property, value } => self.debug(at, node, property, value),
@@ -182,11 +168,7 @@ impl NoticeWriter {
             active.agents().partition(|agent| agent.ready);
         let ready: HashSet<&NodeId> = ready.into_iter().map(|agent| &agent.node.id).collect();
         let notices = &self.app.editor_notices;
-        notices.clear(|subject| match subject {
-            Subject::Runtime => false,
-            Subject::Run(node) => !ready.contains(node),
-            Subject::RefusedAgent(_) => true,
-        });
+        notices.clear_statuses(|node| ready.contains(node));
         for (index, agent) in refused.into_iter().enumerate() {
             let Some(problem) = worst_problem(agent) else { continue };
             notices.send_refused_status(&agent.node.id, problem.code.as_str());
@@ -195,9 +177,7 @@ impl NoticeWriter {
                 self.log(at, &agent.node, ERROR, &text);
             }
         }
-        let topic = |name: &str| format!("notification/{name}");
-        let state = json!({"state": "start", "deploy": true});
-        notices.send_retained(topic("runtime-state"), state, Subject::Runtime);
-        notices.send_retained(topic("runtime-deploy"), json!({"revision": revision}), Subject::Runtime);
+        notices.send_notification("runtime-state", json!({"state": "start", "deploy": true}));
+        notices.send_notification("runtime-deploy", json!({"revision": revision}));
     }
 }

@@ -1,6 +1,7 @@
 //! The parts that the engine of every Node-RED is built from.
 
 use crate::active_flow::FlowBuilder;
+use crate::agent_counts::AgentCounts;
 use crate::hub::Hub;
 use crate::work_slots::WorkSlots;
 use redflow_ports::{Clock, Meter, RunReader, RunStore};
@@ -12,6 +13,7 @@ pub(crate) struct EngineParts {
     pub(crate) run_reader: Arc<dyn RunReader>,
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) agent_counts: Arc<AgentCounts>,
     pub(crate) flow_builder: FlowBuilder,
     pub(crate) work_slots: Arc<WorkSlots>,
 }

@@ -41,7 +41,7 @@ impl Host for NodeRedHost {
 /// Converts a message of an agent to a message of the bridge protocol.
 pub(super) fn to_bridge_message(message: AgentMessage) -> BridgeMessage {
     let AgentMessage { node, port, run, effect, ends_run, message } = message;
-    let mut message = Arc::unwrap_or_clone(message);
+    let mut message = Arc::unwrap_or_clone(message).into_message();
     let start = take_start(&mut message);
     let port = u32::try_from(port).unwrap_or(u32::MAX);
     BridgeMessage::Send { seq: 0, node, port, run, effect, start, last: ends_run, message }

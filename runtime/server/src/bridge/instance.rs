@@ -69,7 +69,8 @@ pub(crate) struct Instance {
 
 impl Instance {
     pub(super) fn new(id: InstanceId, engine_parts: &EngineParts) -> Self {
-        let EngineParts { clock, store, run_reader, meter, hub, flow_builder, work_slots } = engine_parts;
+        let EngineParts { clock, store, run_reader, meter, hub, agent_counts, flow_builder, work_slots } =
+            engine_parts;
         // The id of the session must be unique, but need not be secret.
         let session = Arc::new(BridgeSession::new(clock.run_id().to_string()));
         let memory_failed = Arc::new(Notify::new());
@@ -78,6 +79,7 @@ impl Instance {
             clock: Arc::clone(clock),
             session: Arc::clone(&session),
             memory_failed: Arc::clone(&memory_failed),
+            agent_counts: Arc::clone(agent_counts),
         });
         let adapters = Arc::new(adapters(&flow_builder.adapters, &session));
         let flow_builder = flow_builder.for_instance(id.clone(), adapters);

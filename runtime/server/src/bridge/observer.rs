@@ -1,7 +1,8 @@
 //! Observes the engine of a Node-RED: reports to the event log, and to that Node-RED.
 
 use super::session::BridgeSession;
-use crate::agent_status::{AgentStatus, RunPhase, status_of, waiting_status};
+use crate::agent_counts::AgentCounts;
+use crate::agent_status::{AgentStatus, RunPhase};
 use crate::hub::Hub;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::bridge::{BridgeMessage, StatusFill, StatusShape};
@@ -20,12 +21,17 @@ pub(super) struct BridgeObserver {
     pub(super) session: Arc<BridgeSession>,
     /// Notified when a run could not use its memory.
     pub(super) memory_failed: Arc<Notify>,
+    pub(super) agent_counts: Arc<AgentCounts>,
 }
 
 impl BridgeObserver {
-    fn set_status(&self, node: &NodeId, run: &RunId, AgentStatus { phase, sentence }: AgentStatus) {
-        let (fill, shape) = appearance(phase);
-        let Sentence { text, phrase } = sentence;
+    fn set_status(&self, node: &NodeId, run: &RunId, status: &AgentStatus) {
+        // A Node-RED that connects later gets the statuses from then on.
+        if !self.session.is_connected() {
+            return;
+        }
+        let (fill, shape) = appearance(status.phase());
+        let Sentence { text, phrase } = status.sentence();
         let (run, status_node) = (run.clone(), node.clone());
         let status = BridgeMessage::Status { node: status_node, run, fill, shape, text, phrase };
         self.session.set_status(node, &status);
@@ -39,8 +45,9 @@ impl EventSink for BridgeObserver {
 
     fn run_event(&self, event: &RunEvent) {
         let node = &event.agent.node_id;
-        if let Some(status) = status_of(&event.event) {
-            self.set_status(node, &event.run_id, status);
+        self.agent_counts.add(event);
+        if let Some(status) = AgentStatus::from_event(&event.event) {
+            self.set_status(node, &event.run_id, &status);
         }
         if let RunEventKind::WaitingForOutcome { tool, reason, .. } = &event.event {
             let run = &event.run_id;
@@ -60,7 +67,7 @@ impl EventSink for BridgeObserver {
     }
 
     fn model_waiting(&self, run: &RunId, agent: &NodeRef, iteration: u32, reason: Option<ModelWait>) {
-        self.set_status(&agent.node_id, run, waiting_status(iteration, reason));
+        self.set_status(&agent.node_id, run, &AgentStatus::of_model(iteration, reason));
     }
 
     fn flow_event(&self, event: &FlowEvent) {

@@ -24,30 +24,33 @@ pub(crate) struct EventBody {
     pub(crate) json: Arc<str>,
 }
 
+/// An event of a run that is borrowed. It has the same text as [`StreamEvent::Run`].
+#[derive(Serialize)]
+#[serde(tag = "kind", rename = "run")]
+struct BorrowedEvent<'a> {
+    event: &'a RunEvent,
+}
+
 /// The events of a batch.
-pub(crate) fn run_events(events: Vec<RunEvent>, max_bytes: usize) -> impl Iterator<Item = EventBody> {
-    events.into_iter().filter_map(move |event| {
+pub(crate) fn run_events(events: &[RunEvent], max_bytes: usize) -> impl Iterator<Item = EventBody> {
+    events.iter().filter_map(move |event| {
         let (run, tool) = (Some(event.run_id.clone()), event.ended_tool().map(Arc::from));
         run_event(event, max_bytes).map(|json| EventBody { run, tool, json: json.into() })
     })
 }
 
 /// None only if the event cannot be serialised, which does not happen with our types.
-fn run_event(event: RunEvent, max_bytes: usize) -> Option<String> {
-    let mut event = StreamEvent::Run { event };
-    if let Ok(text) = to_json(&event, max_bytes) {
+fn run_event(event: &RunEvent, max_bytes: usize) -> Option<String> {
+    if let Ok(text) = to_json(&BorrowedEvent { event }, max_bytes) {
         return Some(text);
     }
-    if let StreamEvent::Run { event } = &mut event {
-        remove_preview(&mut event.event);
-    }
-    if let Ok(text) = to_json(&event, max_bytes) {
+    let mut event = event.clone();
+    remove_preview(&mut event.event);
+    if let Ok(text) = to_json(&BorrowedEvent { event: &event }, max_bytes) {
         return Some(text);
     }
-    if let StreamEvent::Run { event } = &mut event {
-        shorten_texts(&mut event.event, max_bytes);
-    }
-    serde_json::to_string(&event).ok()
+    shorten_texts(&mut event.event, max_bytes);
+    serde_json::to_string(&BorrowedEvent { event: &event }).ok()
 }
 
 /// An event of the flow. None only if it cannot be serialised, which does not happen with our types.

@@ -22,12 +22,8 @@ fn an_event_within_the_limit_is_unchanged() {
     }
     let event = run_event("a", 1);
     let expected_event = serde_json::to_string(&StreamEvent::Run { event: event.clone() }).unwrap();
-    assert_eq!(
-        run_event_json(event.clone(), expected_event.len()).unwrap(),
-        expected_event,
-        "exactly at the limit"
-    );
-    assert_eq!(run_event_json(event, 1024).unwrap(), expected_event);
+    assert_eq!(run_event_json(&event, expected_event.len()).unwrap(), expected_event, "exactly at the limit");
+    assert_eq!(run_event_json(&event, 1024).unwrap(), expected_event);
 }
 
 /// The value becomes the beginning of its JSON text, as much of it as fits.
@@ -134,9 +130,9 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
             (called(Some(long.clone())), called(None)),
         ];
         for (event, expected) in without_preview {
-            assert_eq!(read(&run_event_json(event, limit).unwrap()), StreamEvent::Run { event: expected });
+            assert_eq!(read(&run_event_json(&event, limit).unwrap()), StreamEvent::Run { event: expected });
         }
-        let body = run_event_json(returned(Some(long.clone()), Some(long.clone())), limit).unwrap();
+        let body = run_event_json(&returned(Some(long.clone()), Some(long.clone())), limit).unwrap();
         assert!(body.len() <= limit, "{} of {limit}", body.len());
         let StreamEvent::Run { event: cut } = read(&body) else { panic!("{body}") };
         let RunEventKind::ToolReturned { error: Some(error), preview: None, .. } = cut.event else {
@@ -150,6 +146,6 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
             call_id: "c".into(),
             reason: long.clone(),
         });
-        assert!(run_event_json(reason, limit).unwrap().len() <= limit);
+        assert!(run_event_json(&reason, limit).unwrap().len() <= limit);
     }
 }

@@ -65,7 +65,7 @@ impl EventRows {
     pub(crate) fn insert_run_events(
         &mut self,
         connection: &Connection,
-        events: Vec<RunEvent>,
+        events: &[RunEvent],
     ) -> rusqlite::Result<()> {
         let max_bytes = self.log.settings.max_event_bytes;
         body::run_events(events, max_bytes).try_for_each(|body| self.insert(connection, body))

@@ -6,7 +6,7 @@
 mod reads;
 
 use super::row::causing_run;
-use super::usage::EndedRun;
+use super::usage::PendingUsage;
 use crate::database;
 use crate::error;
 use crate::events::body;
@@ -101,6 +101,8 @@ struct Runs {
     children: HashMap<RunId, BTreeSet<i64>>,
     /// The tables of what runs have used; none if they could not be made.
     usage: Option<Connection>,
+    /// What is not yet in these tables.
+    pending_usage: PendingUsage,
     max_finished: usize,
     last_number: i64,
     /// The number of the last journal handle.
@@ -185,12 +187,12 @@ impl Runs {
         run.push_lines(&batch.lines);
         run.batches += 1;
         run.active_ms = batch.active_ms;
-        if let (RunState::Finished { at, ending, usage }, Some(tables)) = (&batch.state, &self.usage) {
+        if let RunState::Finished { at, ending, usage } = &batch.state {
             let failed = matches!(ending, Ending::Failed { .. });
-            let agent = &run.summary.agent;
-            let (instance, node_id) = (agent.instance.as_str(), agent.node_id.as_str());
-            // Only the sums would be missing.
-            let _ = EndedRun { day: Day::of(*at), instance, node_id, failed, usage }.add(tables);
+            self.pending_usage.add(Day::of(*at), &run.summary.agent, failed, usage);
+            if self.pending_usage.is_full() {
+                write_usage(self.usage.as_ref(), &mut self.pending_usage);
+            }
         }
         run.update_state(batch.state, batch.tally);
         if run.summary.status.is_over() {
@@ -277,6 +279,14 @@ impl Runs {
     }
 }
 
+/// Writes what runs have used into the tables. If that fails, only the sums are missing.
+fn write_usage(tables: Option<&Connection>, pending: &mut PendingUsage) {
+    let written = tables.map(|tables| pending.write(tables));
+    if !matches!(written, Some(Ok(()))) {
+        pending.clear();
+    }
+}
+
 impl Run {
     /// Adds lines to the journal. The second line of a journal holds the plan, which is left out.
     fn push_lines(&mut self, lines: &[String]) {
@@ -351,13 +361,14 @@ struct MemoryJournal {
 }
 
 impl MemoryJournal {
-    fn store(&mut self, seq: i64, new_run: Option<Box<NewRun>>, mut batch: Batch) -> Result<(), StoreError> {
+    fn store(&mut self, seq: i64, new_run: Option<Box<NewRun>>, batch: Batch) -> Result<(), StoreError> {
         if let Some(error) = &self.failure {
             return Err(error.clone());
         }
-        let events = std::mem::take(&mut batch.events);
-        let bodies =
-            self.log.as_ref().map(|log| body::run_events(events, log.settings.max_event_bytes).collect());
+        let bodies = self
+            .log
+            .as_ref()
+            .map(|log| body::run_events(&batch.events, log.settings.max_event_bytes).collect());
         let bodies: Vec<_> = bodies.unwrap_or_default();
         let mut runs = lock(&self.runs);
         let inserted = new_run.map_or(Ok(()), |run| runs.insert(*run, self.handle));

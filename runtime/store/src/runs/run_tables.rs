@@ -7,7 +7,7 @@
 use super::batch::{JournalHandle, QueuedBatch};
 use super::checksum::{BatchRow, EndSeal, RunHead};
 use super::row::{causing_run, questions_to_json};
-use super::usage::EndedRun;
+use super::usage::PendingUsage;
 use crate::chats::rows as chat_rows;
 use crate::database::to_sql_integer;
 use crate::error;
@@ -19,11 +19,10 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::day::Day;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::Ending;
-use redflow_contract::id::{NodeId, Principal, RunId};
+use redflow_contract::id::{NodeId, NodeRef, Principal, RunId};
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_contract::tally::RunTally;
-use redflow_contract::usage::RunUsage;
 use redflow_ports::{JournalPosition, NewRun, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::HashMap;
@@ -57,6 +56,7 @@ struct OpenJournal {
     next_seq: i64,
     checksum: Digest,
     status: RunStatus,
+    agent: NodeRef,
 }
 
 pub(crate) struct RunTables {
@@ -72,6 +72,8 @@ pub(crate) struct RunTables {
     lines: Vec<u8>,
     /// None if events are not stored.
     events: Option<EventRows>,
+    /// What the runs that end in the open transaction have used.
+    usage: PendingUsage,
 }
 
 impl RunTables {
@@ -89,6 +91,7 @@ impl RunTables {
             sweep_at: SWEEP,
             lines: Vec::new(),
             events: None,
+            usage: PendingUsage::default(),
         })
     }
 
@@ -120,6 +123,7 @@ impl RunTables {
 
     /// Ends the transaction. Its events can be read from now on.
     pub(crate) fn commit(&mut self) -> rusqlite::Result<()> {
+        self.usage.write(&self.connection)?;
         if let Some(events) = &mut self.events {
             let trimmed = events.trim(&self.connection);
             // A failed trim alone is no reason to fail: a later transaction trims again.
@@ -143,6 +147,7 @@ impl RunTables {
         if self.is_in_transaction() {
             let _ = self.run("ROLLBACK");
         }
+        self.usage.clear();
         if let Some(events) = &mut self.events {
             events.on_rollback();
         }
@@ -200,9 +205,13 @@ impl RunTables {
         journal.checksum = checksum;
         if journal.status != RunStatus::Running || queued.batch.state != RunState::Running {
             journal.update_state(&self.connection, &queued.batch.state, &queued.batch.tally)?;
+            if let RunState::Finished { at, ending, usage } = &queued.batch.state {
+                let failed = matches!(ending, Ending::Failed { .. });
+                self.usage.add(Day::of(*at), &journal.agent, failed, usage);
+            }
         }
         if let Some(events) = &mut self.events {
-            events.insert_run_events(&self.connection, std::mem::take(&mut queued.batch.events))?;
+            events.insert_run_events(&self.connection, &queued.batch.events)?;
         }
         Ok(self.lines.len())
     }
@@ -270,6 +279,7 @@ impl RunTables {
                 next_seq: 0,
                 checksum,
                 status: RunStatus::Running,
+                agent: run.agent.clone(),
             },
         );
         if leaves_out_plan {
@@ -296,16 +306,23 @@ impl RunTables {
         handle: &Arc<JournalHandle>,
         mark: JournalPosition,
     ) -> Result<(), WriteError> {
-        let status: Option<String> = self
+        let row: Option<(String, String, String)> = self
             .connection
-            .prepare_cached("UPDATE runs SET driver = ?3 WHERE id = ?1 AND run_id = ?2 RETURNING status")?
-            .query_row(params![mark.run, handle.run.as_str(), self.driver], |row| row.get(0))
+            .prepare_cached(
+                "UPDATE runs SET driver = ?3 WHERE id = ?1 AND run_id = ?2 RETURNING status, instance, node_id",
+            )?
+            .query_row(params![mark.run, handle.run.as_str(), self.driver], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
             .optional()?;
-        let status = match status.as_deref() {
-            None => return Err(WriteError::Refused(error::run_unknown(&handle.run))),
-            Some("running") => RunStatus::Running,
-            Some("waiting") => RunStatus::Waiting,
-            Some(_) => return Err(WriteError::Refused(error::run_over(&handle.run))),
+        let Some((status, instance, node_id)) = row else {
+            return Err(WriteError::Refused(error::run_unknown(&handle.run)));
+        };
+        let agent = NodeRef { instance: instance.into(), node_id: node_id.into() };
+        let status = match status.as_str() {
+            "running" => RunStatus::Running,
+            "waiting" => RunStatus::Waiting,
+            _ => return Err(WriteError::Refused(error::run_over(&handle.run))),
         };
         let last: Option<(i64, i64, String)> = self
             .connection
@@ -321,7 +338,7 @@ impl RunTables {
                 let (run, epoch, next_seq) = (mark.run, epoch + 1, mark.batches);
                 self.open_journal(
                     &handle.run,
-                    OpenJournal { handle: handle_ref, run, epoch, next_seq, checksum, status },
+                    OpenJournal { handle: handle_ref, run, epoch, next_seq, checksum, status, agent },
                 );
                 Ok(())
             }
@@ -417,25 +434,7 @@ impl OpenJournal {
             )?
             .execute(params![self.run, status.as_str(), code, call, ended_at, batches, checksum, tally])?;
         self.status = status;
-        if let RunState::Finished { at, ending, usage } = state {
-            self.add_usage(connection, Day::of(*at), *ending, usage)?;
-        }
         Ok(())
-    }
-
-    /// Adds what the run has used to the sums of the day on which it ended.
-    fn add_usage(
-        &self,
-        connection: &Connection,
-        day: Day,
-        ending: Ending,
-        usage: &RunUsage,
-    ) -> rusqlite::Result<()> {
-        let (instance, node_id): (String, String) = connection
-            .prepare_cached("SELECT instance, node_id FROM runs WHERE id = ?1")?
-            .query_row([self.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let failed = matches!(ending, Ending::Failed { .. });
-        EndedRun { day, instance: &instance, node_id: &node_id, failed, usage }.add(connection)
     }
 }
 

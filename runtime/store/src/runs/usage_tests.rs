@@ -1,7 +1,8 @@
-use super::{EndedRun, KEPT_DAYS, MAX_DAY_ROWS, MAX_SUM};
+use super::{KEPT_DAYS, MAX_DAY_ROWS, MAX_SUM, PendingUsage};
 use crate::database::open_in_memory;
 use redflow_contract::day::Day;
 use redflow_contract::fact::Usage;
+use redflow_contract::id::{InstanceId, NodeRef};
 use redflow_contract::usage::RunUsage;
 use rusqlite::Connection;
 
@@ -13,8 +14,10 @@ fn used(model: &str, usage: &Usage) -> RunUsage {
 }
 
 fn add(connection: &Connection, day: i64, agent: &str, usage: &RunUsage) {
-    let run = EndedRun { day: Day(day), instance: "local", node_id: agent, failed: true, usage };
-    run.add(connection).unwrap();
+    let agent = NodeRef { instance: InstanceId::local(), node_id: agent.into() };
+    let mut pending = PendingUsage::default();
+    pending.add(Day(day), &agent, true, usage);
+    pending.write(connection).unwrap();
 }
 
 fn number(connection: &Connection, sql: &str) -> Option<i64> {

@@ -55,7 +55,7 @@ pub(crate) fn synced_batch(lines: &[&str]) -> Batch {
         active_ms: 7,
         tally: RunTally::default(),
         durability: Durability::Synced,
-        events: Vec::new(),
+        events: [].into(),
     }
 }
 

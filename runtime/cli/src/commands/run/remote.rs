@@ -18,6 +18,7 @@ use redflow_contract::api::{ApiError, CancelRequest, ProblemCode, StartAnswer, S
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::event::RunEvent;
+use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::replay::RunDetail;
 use redflow_contract::run::{RunStatus, RunSummary};
@@ -106,8 +107,12 @@ async fn follow_all(
 /// The end of a run that the sidecar refused to start.
 fn refused_end(started: &StartedRun) -> Option<RunEnd> {
     let error = started.refused.clone()?;
-    let message = started.result.clone().unwrap_or_else(|| error_message(&error, &started.agent));
-    Some(RunEnd::Refused { error, message: Arc::new(message) })
+    let message = started
+        .result
+        .clone()
+        .map(FlowMessage::into_message)
+        .unwrap_or_else(|| error_message(&error, &started.agent));
+    Some(RunEnd::Refused { error, message: Arc::new(message.into()) })
 }
 
 fn error_message(error: &RunError, agent: &NodeSummary) -> Message {
@@ -146,7 +151,7 @@ async fn follow_run(sidecar: &Sidecar, run: &RunId, timeline: &Timeline) -> Resu
             return Ok(RunEnd::Suspended { why });
         }
     };
-    Ok(RunEnd::Finished { ending, message: Arc::new(result.unwrap_or_default()) })
+    Ok(RunEnd::Finished { ending, message: Arc::new(result.unwrap_or_default().into()) })
 }
 
 async fn cancel_run(sidecar: &Sidecar, run: &RunId) -> Exit {

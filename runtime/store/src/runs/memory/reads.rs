@@ -1,6 +1,6 @@
 //! Lists, trees and sums of the runs in memory.
 
-use super::{MemoryStore, Run, Runs};
+use super::{MemoryStore, Run, Runs, write_usage};
 use crate::runs::search::MAX_ROWS_LOOKED_AT;
 use crate::runs::stats::{self, FailedRun};
 use crate::runs::tree::{RunLinks, walk};
@@ -70,7 +70,7 @@ impl Runs {
         Some(tree)
     }
 
-    fn stats(&self, query: StatsQuery) -> Option<Stats> {
+    fn stats(&mut self, query: StatsQuery) -> Option<Stats> {
         if query.by == StatsBy::Code {
             let failures = self.finished.iter().rev().chain(self.needed.values().flatten());
             let failures = failures.filter_map(|number| {
@@ -81,6 +81,7 @@ impl Runs {
             });
             return Some(stats::count_failures(query, failures.collect()));
         }
+        write_usage(self.usage.as_ref(), &mut self.pending_usage);
         let name_of = |instance: &str, node_id: &str| {
             let agents = self.by_number.values().rev().map(|run| &run.summary);
             let mut named = agents.filter(|run| {
