@@ -1,12 +1,15 @@
-//! The agents that are compared: the raw loop, the product, and the product with another HTTP client.
+//! The agents that are compared: the raw loop, the product in memory and on the disk, and the product with another HTTP
+//! client.
 
 use super::hyper::HyperTransport;
 use super::raw::{RawAgent, RecordingTransport};
 use crate::Failure;
+use crate::folder::Folder;
 use crate::world::{World, limits_for, runtime, shipped_adapters};
 use redflow_models::ModelSettings;
 use redflow_models::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport};
-use redflow_store::MemoryStore;
+use redflow_ports::RunStore;
+use redflow_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -18,26 +21,31 @@ pub(super) const MAX_ITERATIONS: usize = 20;
 pub(crate) enum AgentKind {
     /// A plain loop, with the client that ships.
     Raw,
-    /// The product.
+    /// The product, with its runs in memory.
     Product,
+    /// The product, with its runs on the disk.
+    Durable,
     /// The product with hyper's own client.
     Hyper,
 }
 
 impl AgentKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Raw, Self::Product, Self::Hyper];
+    pub(crate) const ALL: [Self; 4] = [Self::Raw, Self::Product, Self::Durable, Self::Hyper];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
             Self::Product => "product",
+            Self::Durable => "live-durable",
             Self::Hyper => "hyper",
         }
     }
 
     fn transport(self) -> Result<Arc<dyn Transport>, Failure> {
         Ok(match self {
-            Self::Raw | Self::Product => Arc::new(ReqwestTransport::new(&HttpSettings::default())?),
+            Self::Raw | Self::Product | Self::Durable => {
+                Arc::new(ReqwestTransport::new(&HttpSettings::default())?)
+            }
             Self::Hyper => Arc::new(HyperTransport::new()),
         })
     }
@@ -46,7 +54,8 @@ impl AgentKind {
 /// An agent that can run.
 pub(crate) enum Agent {
     Raw(Arc<RawAgent>),
-    Product(Arc<World>),
+    /// With the folder of its store, if it has one.
+    Product(Arc<World>, #[allow(dead_code, reason = "its drop removes the folder")] Option<Folder>),
 }
 
 impl Agent {
@@ -55,7 +64,12 @@ impl Agent {
         Ok(match kind {
             AgentKind::Raw => Self::Raw(Arc::new(raw(base, kind.transport()?).await?)),
             AgentKind::Product | AgentKind::Hyper => {
-                Self::Product(product(base, kind.transport()?, at_once)?)
+                Self::Product(product(base, kind.transport()?, memory(), at_once)?, None)
+            }
+            AgentKind::Durable => {
+                let folder = Folder::on_disk()?;
+                let store = Arc::new(Store::open(folder.path())?);
+                Self::Product(product(base, kind.transport()?, store, at_once)?, Some(folder))
             }
         })
     }
@@ -63,7 +77,7 @@ impl Agent {
     pub(crate) async fn drive(&self, runs: usize, at_once: usize) -> Result<(), Failure> {
         match self {
             Self::Raw(agent) => agent.drive(runs, at_once).await,
-            Self::Product(world) => world.drive(runs, at_once).await,
+            Self::Product(world, _) => world.drive(runs, at_once).await,
         }
     }
 }
@@ -75,9 +89,17 @@ fn env(name: &str) -> Option<String> {
     (name == "OPENAI_API_KEY").then(|| KEY.to_owned())
 }
 
-fn product(base: &str, transport: Arc<dyn Transport>, at_once: usize) -> Result<Arc<World>, Failure> {
+fn memory() -> Arc<dyn RunStore> {
+    Arc::new(MemoryStore::default())
+}
+
+fn product(
+    base: &str,
+    transport: Arc<dyn Transport>,
+    store: Arc<dyn RunStore>,
+    at_once: usize,
+) -> Result<Arc<World>, Failure> {
     let settings = ModelSettings { transport: Some(transport), ..ModelSettings::default() };
-    let store = Arc::new(MemoryStore::default());
     World::with_flow(&flow(base), shipped_adapters(settings), env, store, limits_for(at_once))
 }
 
@@ -92,7 +114,7 @@ async fn raw(base: &str, transport: Arc<dyn Transport>) -> Result<RawAgent, Fail
 /// The body of the product's first request.
 async fn record_first_body(base: &str) -> Result<Vec<u8>, Failure> {
     let recorder = Arc::new(RecordingTransport::new(0));
-    product(base, Arc::clone(&recorder) as _, 1)?.drive(1, 1).await?;
+    product(base, Arc::clone(&recorder) as _, memory(), 1)?.drive(1, 1).await?;
     Ok(recorder.bodies().into_iter().next().ok_or("the product sent no request")?)
 }
 
@@ -120,7 +142,7 @@ fn flow(base: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{Agent, AgentKind, product, raw};
+    use super::{Agent, AgentKind, memory, product, raw};
     use crate::live::provider::{AfterCalls, ProviderCounts, base, serve};
     use crate::live::raw::RecordingTransport;
     use crate::live::waiting::{start_runs, wait_until_held};
@@ -132,7 +154,11 @@ mod tests {
     fn the_raw_loop_sends_what_the_product_sends() {
         runtime().unwrap().block_on(async {
             let recorder = Arc::new(RecordingTransport::new(5));
-            product("http://localhost/v1", Arc::clone(&recorder) as _, 1).unwrap().drive(1, 1).await.unwrap();
+            product("http://localhost/v1", Arc::clone(&recorder) as _, memory(), 1)
+                .unwrap()
+                .drive(1, 1)
+                .await
+                .unwrap();
             let product = recorder.bodies();
             let agent = raw("http://localhost/v1", Arc::clone(&recorder) as _).await.unwrap();
             assert_eq!(agent.run().await.unwrap(), "The tax is 231.90.");
@@ -175,7 +201,7 @@ mod tests {
                 start_runs(&agent, 5).unwrap();
                 wait_until_held(&mut held, expected).await.unwrap();
             }
-            assert_eq!(held.held().unwrap(), 15);
+            assert_eq!(held.held().unwrap(), 20);
         });
     }
 }

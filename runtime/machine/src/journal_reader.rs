@@ -68,7 +68,8 @@ pub(crate) fn open_journal<'a>(
         let message = format!("The journal has more than {MAX_LINES} lines.");
         return Err(Difference::new(MAX_LINES + 1, DifferenceKind::TooLarge, message));
     }
-    let mut reader = JournalReader { rest: bytes, line: 0, prev: Digest::ZERO, strategies };
+    let mut reader =
+        JournalReader { rest: bytes, line: 0, prev: Digest::ZERO, strategies, written: Vec::new() };
     let Some(JournalRecord::Header {
         contract,
         machine,
@@ -164,6 +165,8 @@ pub(crate) struct JournalReader<'a> {
     line: usize,
     prev: Digest,
     strategies: &'a Strategies,
+    /// The line as the writer writes it. One buffer for all lines.
+    written: Vec<u8>,
 }
 
 impl JournalReader<'_> {
@@ -183,7 +186,7 @@ impl JournalReader<'_> {
             return Ok(None);
         }
         self.line += 1;
-        let (text, rest) = match self.rest.iter().position(|byte| *byte == b'\n') {
+        let (text, rest) = match memchr::memchr(b'\n', self.rest) {
             Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
             None => (self.rest, &self.rest[self.rest.len()..]),
         };
@@ -201,7 +204,8 @@ impl JournalReader<'_> {
             }
             return wrong(DifferenceKind::Unreadable, "The line is no line of a journal.".to_owned());
         };
-        if !serde_json::to_vec(&line).is_ok_and(|written| written == text) {
+        self.written.clear();
+        if serde_json::to_writer(&mut self.written, &line).is_err() || self.written != text {
             let message = "The line is not written as a journal writes it: it was changed.";
             return wrong(DifferenceKind::NotCanonical, message.to_owned());
         }

@@ -35,7 +35,7 @@ pub use machine::{Machine, RunCaller};
 pub use open_effects::OpenEffect;
 pub use output::{refused_output, requests_memory_clear};
 pub use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
-pub use replay::{Compile, ResumedRun, replay, replay_events, resume};
+pub use replay::{Compile, Replays, ResumedRun, replay, replay_events, resume};
 pub use run_record::{CallMeasure, RunEnding, RunRecord};
 pub use spending::RefusedCall;
 pub use status::{FeedError, Question, Status};

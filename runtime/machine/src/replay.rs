@@ -36,6 +36,41 @@ pub fn replay_events(bytes: &[u8], strategies: &Strategies) -> (Vec<RunEvent>, R
     (events, report)
 }
 
+/// Replays many journals. It compiles equal agents once.
+#[derive(Debug)]
+pub struct Replays<'a> {
+    strategies: &'a Strategies,
+    /// The agents that were compiled last, with the versions of their machines.
+    agents: VecDeque<(u32, Arc<dyn Agent>)>,
+}
+
+/// The compiled agents that are held.
+const MAX_AGENTS: usize = 16;
+
+impl<'a> Replays<'a> {
+    /// Replays with these strategies.
+    #[must_use]
+    pub fn new(strategies: &'a Strategies) -> Self {
+        Self { strategies, agents: VecDeque::new() }
+    }
+
+    /// Replays a journal file.
+    pub fn replay(&mut self, bytes: &[u8]) -> ReplayReport {
+        let Self { strategies, agents } = self;
+        let mut compile = |spec: &Arc<AgentSpec>, version| {
+            let known = agents.iter().find(|(known, agent)| *known == version && **agent.spec() == **spec);
+            if let Some((_, agent)) = known {
+                return Ok(Arc::clone(agent));
+            }
+            let agent = strategies.compile_version(spec, version)?;
+            agents.truncate(MAX_AGENTS - 1);
+            agents.push_front((version, Arc::clone(&agent)));
+            Ok(agent)
+        };
+        replay_compiled(bytes, strategies, &mut compile, Observe::Nothing).report
+    }
+}
+
 /// What a replay finds.
 pub(crate) struct Replay {
     /// The events up to the first difference.
@@ -59,7 +94,11 @@ pub(crate) enum Observe {
 
 pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observe: Observe) -> Replay {
     let mut compile = |spec: &Arc<AgentSpec>, version| strategies.compile_version(spec, version);
-    let mut replayer = Replayer::new(strategies, &mut compile, observe);
+    replay_compiled(bytes, strategies, &mut compile, observe)
+}
+
+fn replay_compiled(bytes: &[u8], strategies: &Strategies, compile: Compile<'_>, observe: Observe) -> Replay {
+    let mut replayer = Replayer::new(strategies, compile, observe);
     let (run_id, difference) = match open_journal(bytes, strategies) {
         Ok((journal, mut reader)) => {
             let difference =
