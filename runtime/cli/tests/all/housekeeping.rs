@@ -2,7 +2,7 @@
 
 use crate::kit::{Folder, final_answer, flow};
 use crate::live_command::LiveCommand;
-use crate::prepared_runs::{at_most_once_flow, waiting_run};
+use crate::prepared_runs::{add_invalid_runs, at_most_once_flow, waiting_run};
 use pretty_assertions::{assert_eq, assert_ne};
 use rusqlite::{Connection, Row, TransactionBehavior};
 use serde_json::{Value, json};
@@ -152,6 +152,24 @@ fn a_backup_never_overwrites_a_file() {
     let output = nothing.redflow(["backup", "copy"]).run();
     output.assert_refused("so there is nothing to copy");
     assert!(!nothing.path("copy").exists());
+}
+
+/// More runs than a thread takes at once. Their problems come in the order of the runs.
+#[test]
+fn many_runs_are_replayed_in_order() {
+    let folder = folder_with_runs(1);
+    let ids: Vec<String> = (0..200).map(|number| format!("r{number:03}")).collect();
+    add_invalid_runs(&folder, &ids);
+    let output = folder.redflow(["replay", "--all", "--json"]).run();
+    assert_eq!(output.code, 1, "{output:#?}");
+    let json = output.json();
+    let problems = json["differences"].as_array().unwrap().iter().map(|problem| problem["runId"].clone());
+    let mut problems: Vec<String> = problems.map(|id| id.as_str().unwrap().to_owned()).collect();
+    let listed = problems.clone();
+    problems.sort_unstable();
+    assert_eq!(problems, ids);
+    assert!(listed == ids || listed.iter().rev().eq(&ids), "{listed:?}");
+    assert_eq!((&json["runs"], &json["equal"], &json["different"]), (&json!(201), &json!(1), &json!(200)));
 }
 
 #[test]

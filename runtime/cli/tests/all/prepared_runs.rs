@@ -226,6 +226,35 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
     runtime().block_on(store.create(new).append(batch)).unwrap();
 }
 
+/// Adds ended runs whose journals are one line that no machine has written.
+pub(crate) fn add_invalid_runs(folder: &Folder, ids: &[String]) {
+    let read =
+        redflow_strategies::read_journal(folder.run_ok(["runs", "export", &folder.only_run()]).as_bytes())
+            .unwrap();
+    let store = Store::open(&folder.data()).unwrap();
+    for (number, id) in ids.iter().enumerate() {
+        let new = NewRun {
+            run_id: id.as_str().into(),
+            agent: read.agent.clone(),
+            name: String::new(),
+            started_at: number as u64,
+            cause: None,
+            source: None,
+            by: None,
+            plan: EncodedPlan::new(&read.plan).unwrap(),
+        };
+        let batch = Batch {
+            lines: vec![format!(r#"{{"run":"{id}"}}"#)],
+            state: RunState::Finished { at: 1, ending: Ending::Completed, usage: Box::default() },
+            active_ms: 0,
+            tally: RunTally::default(),
+            durability: Durability::Buffered,
+            events: [].into(),
+        };
+        runtime().block_on(store.create(new).append(batch)).unwrap();
+    }
+}
+
 /// Changes one byte of the database, at the last place of these bytes.
 pub(crate) fn damage(folder: &Folder, bytes: &str) {
     let file = folder.data().join("redflow.db");

@@ -3,17 +3,18 @@
 //! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` rewrites those of the current version. That is allowed
 //! only before its release. Those of earlier versions are never rewritten.
 
-use crate::script::replay;
 use crate::script::{
     ScriptStep, ScriptedRun, calculate, final_answer, records, resume_journal, run_script,
     run_script_version, send_mail, spec, turn, with, write_journal,
 };
+use crate::script::{replay, strategies};
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
+use redflow_machine::Replays;
 use redflow_react::MACHINE_VERSION;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -188,6 +189,19 @@ fn golden_journals_replay() {
     for (name, bytes) in golden() {
         let report = replay(&bytes);
         assert!(report.equal && report.complete, "{name}: {:?}", report.difference);
+    }
+}
+
+/// An agent that was compiled for another journal is used only if it is equal and has the same version.
+#[test]
+fn many_journals_replay_as_each_alone() {
+    let strategies = strategies();
+    let mut replays = Replays::new(&strategies);
+    for (name, bytes) in golden().into_iter().chain(golden()) {
+        assert_eq!(replays.replay(&bytes), replay(&bytes), "{name}");
+        let other =
+            String::from_utf8(bytes).unwrap().replacen("\"maxIterations\":", "\"maxIterations\":1", 1);
+        assert_eq!(replays.replay(other.as_bytes()), replay(other.as_bytes()), "{name}");
     }
 }
 

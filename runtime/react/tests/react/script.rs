@@ -230,7 +230,7 @@ pub(crate) fn compiled(spec: &Arc<AgentSpec>, version: u32) -> Result<Arc<dyn Ag
     strategies().compile_version(spec, version)
 }
 
-fn strategies() -> Strategies {
+pub(crate) fn strategies() -> Strategies {
     Strategies::new([Arc::new(React) as _])
 }
 
