@@ -100,7 +100,7 @@ fn product(
     at_once: usize,
 ) -> Result<Arc<World>, Failure> {
     let settings = ModelSettings { transport: Some(transport), ..ModelSettings::default() };
-    World::with_flow(&flow(base), shipped_adapters(settings), env, store, limits_for(at_once))
+    World::with_flow(&live_flow(base), shipped_adapters(settings), env, store, limits_for(at_once))
 }
 
 /// The raw loop begins with the first request of the product, which is recorded.
@@ -123,7 +123,8 @@ pub(crate) fn first_request(base: &str) -> Result<Value, Failure> {
     Ok(serde_json::from_slice(&runtime()?.block_on(record_first_body(base))?)?)
 }
 
-fn flow(base: &str) -> Value {
+/// An agent with a calculator, whose model is at this address.
+pub(crate) fn live_flow(base: &str) -> Value {
     let node = |id: &str, kind: &str, wires: Value| json!({"id": id, "type": kind, "z": "t", "name": id, "x": 340, "y": 120, "wires": wires});
     let mut agent = node("agent", "agent-core", json!([["model"], ["tool"], [], ["show"], []]));
     agent["strategy"] = json!("react");

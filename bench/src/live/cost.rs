@@ -105,12 +105,12 @@ pub(super) fn growth(provider: &Provider, rounds: usize) -> Result<Table, Failur
 }
 
 /// Runs of one kind.
-struct Crowd {
-    tool_calls: usize,
+pub(crate) struct Crowd {
+    pub(crate) tool_calls: usize,
     /// In a round.
-    runs: usize,
+    pub(crate) runs: usize,
     /// At a time.
-    at_once: usize,
+    pub(crate) at_once: usize,
 }
 
 /// The cost of a run of each agent in each round, in microseconds.
@@ -150,7 +150,7 @@ fn costs(provider: &Provider, crowds: &[Crowd], rounds: usize) -> Result<Vec<Cos
 }
 
 /// The cost of a run, once all connections are open.
-fn measure_round(crowd: &Crowd, kind: AgentKind, port: u16) -> Result<f64, Failure> {
+pub(crate) fn measure_round(crowd: &Crowd, kind: AgentKind, port: u16) -> Result<f64, Failure> {
     let Crowd { tool_calls, runs, at_once } = *crowd;
     runtime()?.block_on(async {
         let agent = Agent::new(kind, &base(port, tool_calls, AfterCalls::Answer), at_once).await?;

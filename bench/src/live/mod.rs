@@ -1,8 +1,8 @@
 //! The cost of asking a model over HTTP: whole runs of the product, and a raw loop with the same client and the same
 //! bytes. The provider is another process.
 
-mod agent;
-mod cost;
+pub(crate) mod agent;
+pub(crate) mod cost;
 pub(crate) mod drive;
 mod hyper;
 pub(crate) mod provider;
@@ -11,7 +11,7 @@ pub(crate) mod waiting;
 
 use crate::table::Table;
 use crate::{Extent, Failure};
-pub(crate) use agent::{KEY, first_request};
+pub(crate) use agent::{KEY, first_request, live_flow};
 use provider::Provider;
 
 pub(crate) fn measure(

@@ -4,6 +4,7 @@
 
 pub(crate) mod bare;
 mod client;
+mod live_runs;
 mod requests;
 pub(crate) mod server;
 mod slow_readers;
@@ -26,6 +27,7 @@ pub(crate) fn measure(
     let rounds = if extent == Extent::Quick { 1 } else { 7 };
     show(requests::round_trips(rounds, extent)?)?;
     show(requests::starts(rounds, extent)?)?;
+    show(live_runs::table(rounds, extent)?)?;
     show(subscribers::table(extent)?)?;
     show(slow_readers::table(extent)?)?;
     show(start::table(extent)?)

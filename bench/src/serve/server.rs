@@ -3,6 +3,7 @@
 use super::bare::{ECHO, ECHO_WIDE, FAN_OUT, PROBE};
 use crate::clock::{micros_of, resident_of};
 use crate::folder::Folder;
+use crate::live::{KEY, live_flow};
 use crate::probe::Probe;
 use crate::world::{Scenario, ToolKind};
 use crate::{Failure, open_files};
@@ -128,6 +129,14 @@ fn data() -> Result<Folder, Failure> {
     Ok(folder)
 }
 
+/// A data directory with an agent whose model is at this address.
+pub(crate) fn live_data(base: &str) -> Result<Folder, Failure> {
+    let folder = Folder::on_disk()?;
+    std::fs::write(folder.path().join("flows.json"), live_flow(base).to_string())?;
+    configure(folder.path())?;
+    Ok(folder)
+}
+
 /// Writes the configuration of a sidecar into its data directory.
 pub(crate) fn configure(data: &Path) -> std::io::Result<()> {
     std::fs::write(data.join(CONFIG_FILE), CONFIG)
@@ -172,7 +181,7 @@ impl Sidecar {
             command.arg("--ephemeral");
         }
         // The settings of the user who measures must not count.
-        command.env_clear().env("REDFLOW_TOKEN", TOKEN);
+        command.env_clear().env("REDFLOW_TOKEN", TOKEN).env("OPENAI_API_KEY", KEY);
         let mut process = LoggedProcess::start(command)?;
         let addr = process.wait_for_address(START_LIMIT)?;
         Ok((Self(process), addr))
