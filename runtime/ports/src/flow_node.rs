@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// An ordinary node. Receives a message and returns what to send. Never waits and never does I/O.
 ///
 /// ```
-/// use redflow_contract::Message;
+/// use redflow_contract::flow_message::FlowMessage;
 /// use redflow_ports::{FlowNode, NodeContext, NodeOutput};
 /// use std::sync::Arc;
 ///
