@@ -54,7 +54,8 @@ impl MessageParts {
 }
 
 /// Serialises one of our types. They have string keys only, so this cannot fail.
-fn to_value<T: Serialize>(value: &T) -> Value {
+#[must_use]
+pub fn to_value<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 

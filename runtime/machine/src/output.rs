@@ -9,12 +9,12 @@ use redflow_contract::envelope::{
     AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, EnvelopeObservability, EnvelopeState,
     EnvelopeTools, StopReason,
 };
+pub use redflow_contract::flow_message::to_value;
 use redflow_contract::flow_message::{MessageParts, MessageResult};
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::{Failure, RunError};
 use redflow_contract::transcript::{ChatMessage, RequestedCall};
 use redflow_contract::{Message, Millis, iso_time};
-use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -128,12 +128,6 @@ pub fn refused_output(
 #[must_use]
 pub fn requests_memory_clear(message: &Message) -> bool {
     message.get("memory").is_some_and(|value| value == "clear")
-}
-
-/// Serialises one of our types. They have string keys only, so this cannot fail.
-#[must_use]
-pub fn to_value<T: Serialize>(value: &T) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// Formats a value for a model: a string as it is, any other value as compact JSON.

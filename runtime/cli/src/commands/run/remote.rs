@@ -18,7 +18,6 @@ use redflow_contract::api::{ApiError, CancelRequest, ProblemCode, StartAnswer, S
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::event::RunEvent;
-use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::replay::RunDetail;
 use redflow_contract::run::{RunStatus, RunSummary};
@@ -107,12 +106,8 @@ async fn follow_all(
 /// The end of a run that the sidecar refused to start.
 fn refused_end(started: &StartedRun) -> Option<RunEnd> {
     let error = started.refused.clone()?;
-    let message = started
-        .result
-        .clone()
-        .map(FlowMessage::into_message)
-        .unwrap_or_else(|| error_message(&error, &started.agent));
-    Some(RunEnd::Refused { error, message: Arc::new(message.into()) })
+    let message = started.result.clone().unwrap_or_else(|| error_message(&error, &started.agent).into());
+    Some(RunEnd::Refused { error, message: Arc::new(message) })
 }
 
 fn error_message(error: &RunError, agent: &NodeSummary) -> Message {
