@@ -29,6 +29,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use table::Table;
 
+/// The allocator of the product, also for the raw limits.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

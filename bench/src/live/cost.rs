@@ -1,7 +1,7 @@
 //! The processor time of runs: many at once, and longer ones.
 
-use super::agent::{Agent, AgentKind, MAX_ITERATIONS};
-use super::provider::{AfterCalls, Provider, base};
+use super::agent::{Agent, AgentKind};
+use super::provider::{AfterCalls, MAX_ITERATIONS, Provider, base};
 use crate::Failure;
 use crate::clock::{Stopwatch, figure, median};
 use crate::table::{Column, Table, target_word};
@@ -40,7 +40,7 @@ pub(super) fn crowds(provider: &Provider, rounds: usize) -> Result<Table, Failur
     let mut table = Table::new("live", heading, columns.into());
     let crowds = CROWDS.map(|(at_once, runs)| Crowd { tool_calls: TOOL_CALLS, runs, at_once });
     let mut met = true;
-    for (crowd, costs) in crowds.iter().zip(costs(provider, &crowds, rounds)?) {
+    for (crowd, costs) in crowds.iter().zip(costs(provider, &crowds, rounds, &AgentKind::CORE)?) {
         let ratio = costs.ratio(AgentKind::Product, AgentKind::Raw);
         let durable = costs.ratio(AgentKind::Durable, AgentKind::Raw);
         if crowd.at_once == TARGETS_AT {
@@ -70,6 +70,34 @@ pub(super) fn crowds(provider: &Provider, rounds: usize) -> Result<Table, Failur
     Ok(table)
 }
 
+/// The same for an AI Agent, whose model makes native tool calls.
+pub(super) fn ai_agents(provider: &Provider, rounds: usize) -> Result<Table, Failure> {
+    let columns = [
+        ("atOnce", "at once", 0),
+        ("rawMs", "raw ms", 3),
+        ("productMs", "in memory ms", 3),
+        ("ratio", "× raw", 2),
+        ("durableMs", "durable ms", 3),
+        ("durableRatio", "× raw", 2),
+    ];
+    let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
+    let heading = "the same runs of an AI Agent, with native tool calls";
+    let mut table = Table::new("live-ai-agent", heading, columns.into());
+    let crowds = CROWDS.map(|(at_once, runs)| Crowd { tool_calls: TOOL_CALLS, runs, at_once });
+    for (crowd, costs) in crowds.iter().zip(costs(provider, &crowds, rounds, &AgentKind::NATIVE)?) {
+        table.row(vec![
+            figure(crowd.at_once as u64).into(),
+            (costs.micros(AgentKind::RawNative) / 1e3).into(),
+            (costs.micros(AgentKind::AiAgent) / 1e3).into(),
+            costs.ratio(AgentKind::AiAgent, AgentKind::RawNative).into(),
+            (costs.micros(AgentKind::AiAgentDurable) / 1e3).into(),
+            costs.ratio(AgentKind::AiAgentDurable, AgentKind::RawNative).into(),
+        ]);
+    }
+    table.note("raw: a loop that writes, posts and reads the same bytes and makes the native calls");
+    Ok(table)
+}
+
 pub(super) fn growth(provider: &Provider, rounds: usize) -> Result<Table, Failure> {
     let columns = [
         ("calls", "calls", 0),
@@ -80,7 +108,7 @@ pub(super) fn growth(provider: &Provider, rounds: usize) -> Result<Table, Failur
     let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
     let mut table = Table::new("live-growth", "longer runs, 32 at once", columns.into());
     let crowds = CALLS.map(|calls| Crowd { tool_calls: calls - 1, runs: 6_000 / calls, at_once: GROWTH_AT });
-    let costs = costs(provider, &crowds, rounds)?;
+    let costs = costs(provider, &crowds, rounds, &AgentKind::CORE)?;
     for (calls, costs) in CALLS.into_iter().zip(&costs) {
         let calls = figure(calls as u64);
         table.row(vec![
@@ -132,13 +160,18 @@ impl Costs {
 }
 
 /// Measures all crowds with every agent in turns, so that a slow moment of the machine affects all of them.
-fn costs(provider: &Provider, crowds: &[Crowd], rounds: usize) -> Result<Vec<Costs>, Failure> {
+fn costs(
+    provider: &Provider,
+    crowds: &[Crowd],
+    rounds: usize,
+    kinds: &[AgentKind],
+) -> Result<Vec<Costs>, Failure> {
     let mut all: Vec<Costs> = crowds.iter().map(|_| Costs::default()).collect();
     // The first round warms up and is dropped, unless it is the only one.
     let warm_up = usize::from(rounds > 1);
     for round in 0..rounds + warm_up {
         for (crowd, costs) in crowds.iter().zip(&mut all) {
-            for kind in AgentKind::ALL {
+            for &kind in kinds {
                 let micros = measure_round(crowd, kind, provider.port)?;
                 if round >= warm_up {
                     costs.0[kind as usize].push(micros);

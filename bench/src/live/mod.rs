@@ -21,6 +21,7 @@ pub(crate) fn measure(
     let rounds = if extent == Extent::Quick { 1 } else { 7 };
     let provider = Provider::start()?;
     show(cost::crowds(&provider, rounds)?)?;
+    show(cost::ai_agents(&provider, rounds)?)?;
     show(cost::growth(&provider, rounds)?)?;
     drop(provider);
     show(waiting::table(extent)?)

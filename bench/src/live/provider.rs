@@ -20,6 +20,12 @@ use tokio::net::{TcpListener, TcpStream};
 /// The first argument of a process that is a provider.
 pub(crate) const PROBE: &str = "--probe-provider";
 
+/// The most iterations that the editor allows.
+pub(super) const MAX_ITERATIONS: usize = 20;
+
+/// The last answer of every run.
+pub(super) const FINAL_ANSWER: &str = "The tax is 231.90.";
+
 /// The path that gives the number of held calls.
 const HELD: &str = "/held";
 
@@ -118,6 +124,9 @@ pub(super) async fn serve(listener: TcpListener) -> std::io::Result<()> {
 struct Script {
     tool: Vec<u8>,
     last: Vec<u8>,
+    /// The answers to requests with native tools: a call for each number of earlier answers, and the last.
+    native_calls: Vec<Vec<u8>>,
+    native_last: Vec<u8>,
     held: AtomicU64,
     calls: AtomicU64,
     bytes: AtomicU64,
@@ -138,6 +147,8 @@ impl Script {
         Self {
             tool: response(&answer(ModelReply::ToolCall)),
             last: response(&answer(ModelReply::Final)),
+            native_calls: (0..MAX_ITERATIONS).map(|n| response(&answer(ModelReply::NativeCall(n)))).collect(),
+            native_last: response(&answer(ModelReply::NativeFinal)),
             held: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -161,6 +172,7 @@ impl Script {
                 }
             }
             let answers = count_answers(&buffer[..length]);
+            let is_native = has_native_tools(&buffer[..length]);
             buffer.drain(..length);
             if let ProviderRequest::Answer { .. } = request {
                 self.calls.fetch_add(1, Ordering::Relaxed);
@@ -185,10 +197,11 @@ impl Script {
                     stream.write_all(text_response(&format!("{calls} {bytes}")).as_bytes()).await?;
                 }
                 ProviderRequest::Answer { tool_calls, .. } if answers < tool_calls => {
-                    stream.write_all(&self.tool).await?;
+                    let native = self.native_calls.get(answers).filter(|_| is_native);
+                    stream.write_all(native.unwrap_or(&self.tool)).await?;
                 }
                 ProviderRequest::Answer { after: AfterCalls::Answer, .. } => {
-                    stream.write_all(&self.last).await?
+                    stream.write_all(if is_native { &self.native_last } else { &self.last }).await?;
                 }
                 ProviderRequest::Answer { after: AfterCalls::Hold, .. } => {
                     self.held.fetch_add(1, Ordering::Relaxed);
@@ -236,21 +249,43 @@ pub(super) fn count_answers(body: &[u8]) -> usize {
     body.windows(WORDS.len()).filter(|found| *found == WORDS).count()
 }
 
-/// The action in an answer of the model.
+/// Whether a request has native tools. It looks without parsing.
+pub(super) fn has_native_tools(body: &[u8]) -> bool {
+    const WORDS: &[u8] = br#","tools":[{"#;
+    body.windows(WORDS.len()).any(|found| found == WORDS)
+}
+
+/// An answer of the model.
 #[derive(Clone, Copy)]
 pub(super) enum ModelReply {
     ToolCall,
     Final,
+    /// A native tool call. Each has another input, because an AI Agent does not make the same call three times in a row.
+    NativeCall(usize),
+    NativeFinal,
 }
 
 /// The body of an answer.
 pub(super) fn answer(reply: ModelReply) -> String {
-    let action = match reply {
-        ModelReply::ToolCall => {
-            json!({"action": "tool", "tool": "calculator", "input": {"expression": "(1203.50 + 17) * 0.19"}, "confidence": 0.8, "message": "First the tax on both items."})
+    let text =
+        |content: Value| json!({"role": "assistant", "content": content, "refusal": null, "annotations": []});
+    let message = match reply {
+        ModelReply::ToolCall => text(
+            json!({"action": "tool", "tool": "calculator", "input": {"expression": "(1203.50 + 17) * 0.19"}, "confidence": 0.8, "message": "First the tax on both items."}).to_string().into(),
+        ),
+        ModelReply::Final => text(
+            json!({"action": "final", "message": FINAL_ANSWER, "confidence": 0.93}).to_string().into(),
+        ),
+        ModelReply::NativeCall(n) => {
+            let input = json!({"expression": format!("(1203.50 + {n}) * 0.19")}).to_string();
+            let function = json!({"name": "calculator", "arguments": input});
+            let mut message = text(Value::Null);
+            message["tool_calls"] = json!([{"id": format!("call_7mQ2{n}"), "type": "function", "function": function}]);
+            message
         }
-        ModelReply::Final => json!({"action": "final", "message": "The tax is 231.90.", "confidence": 0.93}),
+        ModelReply::NativeFinal => text(FINAL_ANSWER.into()),
     };
+    let finish_reason = if matches!(reply, ModelReply::NativeCall(_)) { "tool_calls" } else { "stop" };
     let body: Value = json!({
         "id": "chatcmpl-CcT2bXq1hVt0N8yJf5oW7pRkQ3mLz",
         "object": "chat.completion",
@@ -258,9 +293,9 @@ pub(super) fn answer(reply: ModelReply) -> String {
         "model": "gpt-4.1-mini-2025-04-14",
         "choices": [{
             "index": 0,
-            "message": {"role": "assistant", "content": action.to_string(), "refusal": null, "annotations": []},
+            "message": message,
             "logprobs": null,
-            "finish_reason": "stop",
+            "finish_reason": finish_reason,
         }],
         "usage": {
             "prompt_tokens": 412,

@@ -4,7 +4,7 @@
 //! It sends the same bytes as the product, because its first request is recorded from the product. It stores nothing,
 //! checks nothing and retries nothing.
 
-use super::provider::{ModelReply, answer, count_answers};
+use super::provider::{ModelReply, answer, count_answers, has_native_tools};
 use crate::Failure;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -30,22 +30,54 @@ pub(crate) struct RawAgent {
 pub(crate) struct Opening {
     model: String,
     messages: Vec<ChatMessage>,
-    response_format: Box<RawValue>,
-    max_tokens: u32,
+    tools: Option<Box<RawValue>>,
+    tool_choice: Option<String>,
+    response_format: Option<Box<RawValue>>,
+    max_tokens: Option<u32>,
 }
 
 #[derive(Serialize)]
 struct ChatRequest<'a> {
     model: &'a str,
     messages: &'a [ChatMessage],
-    response_format: &'a RawValue,
-    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 struct ChatMessage {
     role: Role,
-    content: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<Arc<str>>,
+    content: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Arc<[NativeCall]>>,
+}
+
+impl ChatMessage {
+    fn new(role: Role, content: String) -> Self {
+        Self { role, tool_call_id: None, content: Some(content.into()), tool_calls: None }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct NativeCall {
+    id: Arc<str>,
+    #[serde(rename = "type")]
+    kind: String,
+    function: CalledFunction,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CalledFunction {
+    name: String,
+    arguments: String,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -54,6 +86,7 @@ enum Role {
     System,
     User,
     Assistant,
+    Tool,
 }
 
 #[derive(Deserialize)]
@@ -74,7 +107,9 @@ struct Choice {
 
 #[derive(Deserialize)]
 struct Content {
-    content: String,
+    content: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Arc<[NativeCall]>>,
 }
 
 #[derive(Deserialize)]
@@ -112,11 +147,17 @@ struct Output<'a> {
 impl RawAgent {
     /// One run, to its final answer.
     pub(crate) async fn run(&self) -> Result<String, Failure> {
-        let Opening { model, messages, response_format, max_tokens } = &self.opening;
-        let mut messages = messages.clone();
+        let opening = &self.opening;
+        let mut messages = opening.messages.clone();
         loop {
-            let request =
-                ChatRequest { model, messages: &messages, response_format, max_tokens: *max_tokens };
+            let request = ChatRequest {
+                model: &opening.model,
+                messages: &messages,
+                tools: opening.tools.as_deref(),
+                tool_choice: opening.tool_choice.as_deref(),
+                response_format: opening.response_format.as_deref(),
+                max_tokens: opening.max_tokens,
+            };
             let body = serde_json::to_vec(&request)?;
             let TransportResponse { status, mut body, .. } =
                 self.transport.post(&self.endpoint, body).await?;
@@ -126,17 +167,35 @@ impl RawAgent {
             let bytes = read_all(&mut *body).await?;
             drop(body);
             let answer: Answer = serde_json::from_slice(&bytes)?;
-            let text = answer.choices.into_iter().next().ok_or("no choice")?.message.content;
+            let Content { content, tool_calls } =
+                answer.choices.into_iter().next().ok_or("no choice")?.message;
+            if let Some(calls) = tool_calls {
+                let tool_calls = Some(Arc::clone(&calls));
+                messages.push(ChatMessage {
+                    role: Role::Assistant,
+                    tool_call_id: None,
+                    content: None,
+                    tool_calls,
+                });
+                for call in &*calls {
+                    let input: Input = serde_json::from_str(&call.function.arguments)?;
+                    let tool_call_id = Some(Arc::clone(&call.id));
+                    let content = tool_result(&call.function.name, &input)?;
+                    messages.push(ChatMessage { tool_call_id, ..ChatMessage::new(Role::Tool, content) });
+                }
+                continue;
+            }
+            let text = content.ok_or("no content")?;
+            if opening.tools.is_some() {
+                return Ok(text);
+            }
             match serde_json::from_str(&text)? {
                 Action::Final { message } => return Ok(message),
-                Action::Tool { tool, input } if tool == "calculator" => {
-                    let result = calculate(&input.expression);
-                    let output = Output { result, expression: &input.expression };
-                    let result_text = serde_json::to_string(&ToolResult { success: true, output })?;
-                    messages.push(ChatMessage { role: Role::Assistant, content: text.into() });
-                    messages.push(ChatMessage { role: Role::User, content: result_text.into() });
+                Action::Tool { tool, input } => {
+                    let result = tool_result(&tool, &input)?;
+                    messages.push(ChatMessage::new(Role::Assistant, text));
+                    messages.push(ChatMessage::new(Role::User, result));
                 }
-                Action::Tool { tool, .. } => return Err(format!("there is no tool {tool}").into()),
             }
         }
     }
@@ -161,10 +220,20 @@ impl RawAgent {
     }
 }
 
-/// The only calculation of the benchmark.
+fn tool_result(tool: &str, Input { expression }: &Input) -> Result<String, Failure> {
+    if tool != "calculator" {
+        return Err(format!("there is no tool {tool}").into());
+    }
+    let output = Output { result: calculate(expression), expression };
+    Ok(serde_json::to_string(&ToolResult { success: true, output })?)
+}
+
+/// The only calculation of the benchmark: `(1203.50 + n) * 0.19`.
 fn calculate(expression: &str) -> f64 {
-    black_box(expression);
-    (black_box(1203.50) + 17.0) * 0.19
+    let number = expression.split(['+', ')']).nth(1).and_then(|number| number.trim().parse().ok());
+    let result: f64 = (black_box(1203.50) + number.unwrap_or(0.0)) * 0.19;
+    // Rounded as the calculator does it.
+    (result * 1e9).round() / 1e9
 }
 
 async fn read_all(body: &mut dyn ResponseBody) -> Result<Bytes, Failure> {
@@ -200,8 +269,13 @@ impl Transport for RecordingTransport {
         _: &'a Endpoint,
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
-        let calls_tool = count_answers(&body) < self.tool_calls;
-        let text = answer(if calls_tool { ModelReply::ToolCall } else { ModelReply::Final });
+        let answers = count_answers(&body);
+        let text = answer(match (answers < self.tool_calls, has_native_tools(&body)) {
+            (true, true) => ModelReply::NativeCall(answers),
+            (false, true) => ModelReply::NativeFinal,
+            (true, false) => ModelReply::ToolCall,
+            (false, false) => ModelReply::Final,
+        });
         self.bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body);
         let body = Box::new(Once(Some(text.into())));
         Box::pin(ready(Ok(TransportResponse { status: 200, headers: HeaderMap::new(), body })))

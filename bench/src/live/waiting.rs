@@ -51,7 +51,7 @@ pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
         for kind in [AgentKind::Raw, AgentKind::Product, AgentKind::Hyper] {
             bytes[kind as usize] = bytes_per_run(kind, tool_calls, runs)?;
         }
-        let [raw, product, _, hyper] = bytes;
+        let [raw, product, _, hyper, ..] = bytes;
         met &= product / raw <= target;
         table.row(vec![
             figure(tool_calls as u64 + 1).into(),

@@ -5,7 +5,7 @@ use crate::run_store::StoreError;
 use redflow_contract::Millis;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Keeps events in the order in which they happened. An event of a run becomes readable when its batch is on
 /// the disk, never before.
@@ -32,6 +32,9 @@ use std::sync::Arc;
 ///     }
 ///     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()> {
 ///         if position < 3 { Box::pin(ready(())) } else { Box::pin(pending()) }
+///     }
+///     fn wait_for_flow_event(&self, position: u64) -> BoxFuture<'_, u64> {
+///         if position < 3 { Box::pin(ready(position)) } else { Box::pin(pending()) }
 ///     }
 /// }
 ///
@@ -62,6 +65,10 @@ pub trait EventLog: Send + Sync {
 
     /// Waits until the log holds an event after a position.
     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()>;
+
+    /// Waits until the log holds an event of the flow after a position, and gives the position to read on from: no
+    /// event of the flow is between the two. Events of runs are far more frequent.
+    fn wait_for_flow_event(&self, position: u64) -> BoxFuture<'_, u64>;
 }
 
 /// Which calls of a tool to read.
@@ -105,5 +112,70 @@ pub struct LoggedEvent {
     /// event.
     pub tool: Option<Arc<str>>,
     /// The event, a [`redflow_contract::stream::StreamEvent`] as JSON.
-    pub json: Arc<str>,
+    pub json: EventJson,
+}
+
+/// The JSON of an event. It can be written when it is first read, because most events are never read.
+#[derive(Clone)]
+pub struct EventJson(Source);
+
+#[derive(Clone)]
+enum Source {
+    Text(Arc<str>),
+    Unwritten(Arc<LazyLock<Box<str>, Write>>),
+}
+
+type Write = Box<dyn FnOnce() -> Box<str> + Send>;
+
+impl EventJson {
+    /// A text that is written when it is first read, and then kept for all copies.
+    #[must_use]
+    pub fn unwritten(write: impl FnOnce() -> String + Send + 'static) -> Self {
+        let write: Write = Box::new(move || write().into_boxed_str());
+        Self(Source::Unwritten(Arc::new(LazyLock::new(write))))
+    }
+}
+
+impl std::ops::Deref for EventJson {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Source::Text(text) => text,
+            Source::Unwritten(text) => text,
+        }
+    }
+}
+
+impl From<&str> for EventJson {
+    fn from(text: &str) -> Self {
+        Self(Source::Text(text.into()))
+    }
+}
+
+impl From<String> for EventJson {
+    fn from(text: String) -> Self {
+        Self(Source::Text(text.into()))
+    }
+}
+
+/// Compares the texts.
+impl PartialEq for EventJson {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for EventJson {}
+
+impl std::fmt::Display for EventJson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl std::fmt::Debug for EventJson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
 }

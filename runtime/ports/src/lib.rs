@@ -44,7 +44,7 @@ pub use adapters::{
 };
 pub use chat_store::ChatStore;
 pub use clock::Clock;
-pub use event_log::{EventBounds, EventLog, LoggedEvent, ToolCallQuery};
+pub use event_log::{EventBounds, EventJson, EventLog, LoggedEvent, ToolCallQuery};
 pub use event_sink::EventSink;
 pub use failpoint::failpoint;
 pub use flow_node::{FlowNode, NodeContext, NodeOutput};

@@ -324,6 +324,13 @@ impl EventLog for Store {
             None => Box::pin(pending()),
         }
     }
+
+    fn wait_for_flow_event(&self, position: u64) -> BoxFuture<'_, u64> {
+        match &self.log {
+            Some(log) => Box::pin(log.ring.wait_for_flow_event(position)),
+            None => Box::pin(pending()),
+        }
+    }
 }
 
 impl ChatStore for Store {

@@ -6,6 +6,7 @@
 use crate::redact::Redactor;
 use redflow_contract::secret::REDACTED;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,6 +14,9 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// The limit of a line, before it is redacted.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
+
+/// The smallest number that may be a telephone number or a secret.
+const SHORTEST_REDACTED: u64 = 1_000;
 
 /// Bytes at the end of a truncated line that may hold the beginning of a secret.
 const EDGE_BYTES: usize = 4 * 1024;
@@ -117,10 +121,15 @@ fn json_line(redactor: &Redactor, text: &str) -> String {
 fn redact_value(redactor: &Redactor, value: &mut Value) {
     match value {
         Value::String(text) => {
-            let redacted = redactor.redact(text).into_owned();
-            *text = redacted;
+            if let Cow::Owned(redacted) = redactor.redact(text) {
+                *text = redacted;
+            }
         }
         Value::Number(number) => {
+            // A count or a duration is shorter than every number that is redacted.
+            if number.as_u64().is_some_and(|number| number < SHORTEST_REDACTED) {
+                return;
+            }
             let text = number.to_string();
             let redacted = redactor.redact(&text);
             if redacted != text {

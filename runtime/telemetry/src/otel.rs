@@ -116,7 +116,9 @@ where
         // Only our own spans. Log messages must not become attributes, and the spans of the HTTP client that
         // sends would be sent in turn.
         .with_filter(filter_fn(|metadata| {
-            metadata.is_span() && *metadata.level() <= Level::INFO && metadata.target().starts_with("redflow")
+            metadata.is_span()
+                && *metadata.level() <= Level::DEBUG
+                && metadata.target().starts_with("redflow")
         }));
     Ok((Some(layer.boxed()), Some(ExporterGuard(provider))))
 }

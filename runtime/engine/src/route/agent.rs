@@ -7,16 +7,16 @@ use crate::flow::agent::BuiltAgent;
 use crate::origin::Origin;
 use crate::ports::EngineLimits;
 use crate::report::{RunEnd, error_outside_run};
-use crate::run::begin::RunInput;
+use crate::run::begin::{LARGE, RunInput};
 use crate::run::measure::record_refusal;
 use crate::run::session_key::session_key;
-use crate::run::size::to_usize;
+use crate::run::size::{most_json_bytes, to_usize};
 use crate::state::EngineState;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeSummary, RunId};
-use redflow_contract::json::nests_within;
+use redflow_contract::json::{nests_within, size_of};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::RunError;
 use redflow_flow::NodeIx;
@@ -136,12 +136,17 @@ fn queue_full(limits: &EngineLimits) -> RunError {
     error_outside_run(RunErrorCode::QueueFull, text)
 }
 
-/// The bytes of a message, or why no run may begin with it: its journal could not be read back.
+/// The bytes of a message at most, or why no run may begin with it: its journal could not be read back.
 fn message_bytes(message: &Message, limits: &RunLimits) -> Result<usize, RunError> {
     let (most, levels) = (to_usize(limits.max_message_bytes), to_usize(limits.max_value_depth));
     let (rule, text) = if !message.values().all(|value| nests_within(value, levels)) {
         ("maxValueDepth", format!("the message nests deeper than {levels} levels"))
     } else {
+        let size: usize = message.iter().map(|(key, value)| key.len() + size_of(value)).sum();
+        let at_most = most_json_bytes(size);
+        if at_most <= LARGE.min(most) {
+            return Ok(at_most);
+        }
         let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
         if bytes <= most {
             return Ok(bytes);

@@ -15,14 +15,14 @@ use redflow_ports::NewRun;
 use std::sync::Arc;
 
 /// A run with a larger message begins on another thread.
-const LARGE: usize = 256 * 1024;
+pub(crate) const LARGE: usize = 256 * 1024;
 
 /// A message that begins a run, with the agent and the turn it got.
 pub(crate) struct RunInput {
     pub(crate) agent: Arc<BuiltAgent>,
     pub(crate) session: Option<String>,
     pub(crate) message: Arc<FlowMessage>,
-    /// The bytes of the message as JSON.
+    /// The bytes of the message as JSON, or more if it is small.
     pub(crate) bytes: usize,
     pub(crate) cause: Option<Cause>,
     pub(crate) origin: Origin,

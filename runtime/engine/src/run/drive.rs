@@ -9,7 +9,7 @@ use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_
 use super::effect_context::EffectContext;
 use super::effects::{FactBatch, OwnedContext, call_not_made, perform};
 use super::exit::{RunExit, cannot_continue};
-use super::measure::{ActiveRun, end_span, record_run_end, run_span};
+use super::measure::{ActiveRun, end_span, log_run_end, record_run_end, run_span};
 use super::outgoing::{ModelResponse, Outgoing};
 use super::slots::{Slot, Ticket};
 use super::stage::Stage;
@@ -192,6 +192,7 @@ impl RunDriver {
         let _active = ActiveRun::new(&self.ports.meter);
         let span = run_span(&self.run, self.agent.compiled.spec());
         let exit = self.perform_until_exit(effects).instrument(span).await;
+        self.log_end(&exit);
         if let RunExit::Suspended(None) = exit {
             self.store_active_time().await;
         }
@@ -330,8 +331,19 @@ impl RunDriver {
         match self.feed(fact, None).await {
             // If it does not end, the answer exists, but the memory is not written yet: the run ends when it
             // is resumed.
-            Ok(mut effects) => self.emit(&mut effects).await.unwrap_or(RunExit::Suspended(None)),
+            Ok(mut effects) => {
+                let exit = self.emit(&mut effects).await.unwrap_or(RunExit::Suspended(None));
+                self.log_end(&exit);
+                exit
+            }
             Err(error) => RunExit::Suspended(Some(error)),
+        }
+    }
+
+    fn log_end(&self, exit: &RunExit) {
+        if let RunExit::Finished { ending, .. } = exit {
+            let iterations = self.recorder.machine().tally().iterations;
+            log_run_end(&self.run, self.agent.compiled.spec(), *ending, iterations, self.active.total());
         }
     }
 

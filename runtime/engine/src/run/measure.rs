@@ -1,6 +1,7 @@
 //! Spans and measurements of runs and their effects, by OpenTelemetry's conventions for generative AI.
 //!
-//! They never carry content: no prompt, no answer, no input, no result.
+//! They never carry content: no prompt, no answer, no input, no result. Spans of effects have the level `debug`: the log
+//! of a sidecar would only repeat them, while a collector gets spans of every level.
 
 use crate::flow::agent::BuiltAgent;
 use redflow_contract::code::RunErrorCode;
@@ -13,7 +14,7 @@ use redflow_ports::{Measurement, MemoryAction, Meter};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use tracing::{Span, field, info_span};
+use tracing::{Span, debug_span, field, info_span};
 
 /// The name of an agent in metrics.
 fn agent_label(spec: &AgentSpec) -> &str {
@@ -26,9 +27,9 @@ fn label<'a>(name: &'a str, id: &'a NodeId) -> &'a str {
 
 /// The span of a run that works.
 pub(super) fn run_span(run: &RunId, spec: &AgentSpec) -> Span {
-    let span = info_span!(
+    info_span!(
         "run",
-        otel.name = field::Empty,
+        otel.name = %format_args!("invoke_agent {}", agent_label(spec)),
         otel.kind = "internal",
         otel.status_code = field::Empty,
         gen_ai.operation.name = "invoke_agent",
@@ -36,11 +37,7 @@ pub(super) fn run_span(run: &RunId, spec: &AgentSpec) -> Span {
         gen_ai.agent.name = agent_label(spec),
         redflow.run_id = run.as_str(),
         error.r#type = field::Empty,
-    );
-    if !span.is_disabled() {
-        span.record("otel.name", format!("invoke_agent {}", agent_label(spec)));
-    }
-    span
+    )
 }
 
 /// Records a failed ending on the span of the run.
@@ -91,9 +88,9 @@ impl<'a> EffectMeter<'a> {
             Effect::CallModel { iteration, first_model, .. } => {
                 let first_model = usize::try_from(*first_model).unwrap_or(usize::MAX);
                 let info = agent.model_info(first_model);
-                let span = info_span!(
+                let span = debug_span!(
                     "chat",
-                    otel.name = field::Empty,
+                    otel.name = %format_args!("chat {}", info.model),
                     otel.kind = "client",
                     otel.status_code = field::Empty,
                     gen_ai.operation.name = "chat",
@@ -105,15 +102,12 @@ impl<'a> EffectMeter<'a> {
                     redflow.iteration = iteration,
                     error.r#type = field::Empty,
                 );
-                if !span.is_disabled() {
-                    span.record("otel.name", format!("chat {}", info.model));
-                }
                 (EffectKind::Model(first_model), span)
             }
             Effect::CallTool { call, .. } => {
-                let span = info_span!(
+                let span = debug_span!(
                     "execute_tool",
-                    otel.name = field::Empty,
+                    otel.name = %format_args!("execute_tool {}", call.tool),
                     otel.kind = "internal",
                     otel.status_code = field::Empty,
                     gen_ai.operation.name = "execute_tool",
@@ -122,9 +116,6 @@ impl<'a> EffectMeter<'a> {
                     redflow.iteration = call.iteration,
                     error.r#type = field::Empty,
                 );
-                if !span.is_disabled() {
-                    span.record("otel.name", format!("execute_tool {}", call.tool));
-                }
                 (EffectKind::Tool(call.tool.clone()), span)
             }
             Effect::RecallMemory { .. } => memory_span(MemoryAction::Recall, None),
@@ -246,7 +237,7 @@ impl Drop for EffectMeter<'_> {
 }
 
 fn memory_span(action: MemoryAction, written: Option<(usize, usize)>) -> (EffectKind, Span) {
-    let span = info_span!(
+    let span = debug_span!(
         "memory",
         otel.kind = "client",
         otel.status_code = field::Empty,
@@ -283,7 +274,19 @@ pub(super) fn record_run_end(
     iterations: u32,
     took: Duration,
 ) {
-    let code = if let Ending::Failed { code } = ending { code.as_str() } else { "" };
-    tracing::info!(agent = agent_label(spec), iterations, took_ms = millis(took), code, "a run ended");
     meter.record(Measurement::RunEnded { agent: agent_label(spec), ending, iterations, took });
+}
+
+/// Logs the end of a run: of a failed one for everybody, of others only on request, because a line costs more than two
+/// iterations. Outside the span of the run: a line would repeat all its fields, and each of them is redacted.
+pub(super) fn log_run_end(run: &RunId, spec: &AgentSpec, ending: Ending, iterations: u32, took: Duration) {
+    let (run, agent, took_ms) = (run.as_str(), agent_label(spec), millis(took));
+    match ending {
+        Ending::Failed { code } => {
+            tracing::info!(run, agent, iterations, took_ms, code = code.as_str(), "a run failed");
+        }
+        Ending::Completed | Ending::Stopped => {
+            tracing::debug!(run, agent, iterations, took_ms, "a run ended");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::control::{Activity, StopReason, engine_stopped, wait_for_slot, wait_f
 use super::drive::{RunContext, RunDriver};
 use super::effects::{FactBatch, call_not_repeated, recover_outcome};
 use super::exit::{RunExit, already_over, cannot_continue};
-use super::measure::record_run_end;
+use super::measure::{log_run_end, record_run_end};
 use super::rebuild::RebuiltAgents;
 use super::size::result_problem;
 use super::slots::Slots;
@@ -309,6 +309,7 @@ impl RunDriver {
             let (spec, iterations) =
                 (self.recorder.agent().spec(), self.recorder.machine().tally().iterations);
             record_run_end(&*self.ports.meter, spec, ending, iterations, Duration::ZERO);
+            log_run_end(&self.run, spec, ending, iterations, Duration::ZERO);
             return Err(RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: false });
         }
         Ok(effects)

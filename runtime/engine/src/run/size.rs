@@ -66,9 +66,20 @@ pub(crate) fn result_problem(result: &ToolResult, limits: &RunLimits) -> Option<
     if !result.output.as_ref().is_none_or(|output| nests_within(output, levels)) {
         return Some(format!("nests deeper than {levels} levels"));
     }
-    let bytes = serde_json::to_string(result).map_or(usize::MAX, |text| text.len());
     let most = to_usize(limits.max_result_bytes);
+    let texts = result.output.as_ref().map_or(0, size_of) + result.error.as_ref().map_or(0, String::len);
+    if most_json_bytes(texts) <= most {
+        return None;
+    }
+    let bytes = serde_json::to_string(result).map_or(usize::MAX, |text| text.len());
     (bytes > most).then(|| format!("has {bytes} bytes; the limit is {most}"))
+}
+
+/// The most bytes of JSON for a value of this size, so that the text of a small value need not be written. An escape
+/// takes six bytes for one, and [`size_of`] counts at least as many bytes for a value as its brackets, commas and
+/// digits take.
+pub(crate) fn most_json_bytes(size: usize) -> usize {
+    size.saturating_mul(6).saturating_add(256)
 }
 
 pub(crate) fn to_usize(number: u32) -> usize {
@@ -77,11 +88,47 @@ pub(crate) fn to_usize(number: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::reply_failure;
-    use redflow_contract::fact::ModelAnswer;
+    use super::{most_json_bytes, reply_failure, result_problem};
+    use redflow_contract::fact::{ModelAnswer, ToolResult};
+    use redflow_contract::json::size_of;
     use redflow_contract::limits::RunLimits;
     use redflow_contract::transcript::OpaqueParts;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_result_at_its_limit_fits_and_a_larger_one_does_not() {
+        for output in
+            [json!("x".repeat(900)), json!("\u{1}".repeat(150)), json!(vec![0.1; 200]), json!({"a": [1, 2]})]
+        {
+            let result = ToolResult::ok(output);
+            let bytes = serde_json::to_string(&result).unwrap().len();
+            let limits = |bytes: usize| {
+                let max_result_bytes = u32::try_from(bytes).unwrap();
+                RunLimits { max_result_bytes, ..RunLimits::default() }
+            };
+            assert_eq!(result_problem(&result, &limits(bytes)), None);
+            let problem = format!("has {bytes} bytes; the limit is {}", bytes - 1);
+            assert_eq!(result_problem(&result, &limits(bytes - 1)), Some(problem));
+            assert_eq!(result_problem(&result, &RunLimits::default()), None);
+        }
+    }
+
+    /// Small values are accepted by this estimate alone.
+    #[test]
+    fn no_json_is_longer_than_its_estimate() {
+        let values = [
+            json!(null),
+            json!(""),
+            json!("\u{1}\"\\".repeat(1_000)),
+            json!(vec![f64::MIN_POSITIVE; 1_000]),
+            json!(vec![i64::MIN; 1_000]),
+            json!(vec![json!({}); 1_000]),
+            json!({"\u{1}".repeat(1_000): {"": [[], {}]}}),
+        ];
+        for value in values {
+            assert!(value.to_string().len() <= most_json_bytes(size_of(&value)));
+        }
+    }
 
     #[test]
     fn reasoning_must_fit_into_a_journal() {

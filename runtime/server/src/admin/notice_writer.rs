@@ -25,6 +25,9 @@ const MAX_IN_A_ROW: usize = 16 * 1024;
 /// How long to wait after a failed read of the log.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
+/// The type of the event of a deploy. Its notices are made for editors that come later, too.
+const DEPLOYED: &str = "deployed";
+
 /// The log levels of Node-RED.
 const ERROR: u32 = 20;
 const WARN: u32 = 30;
@@ -65,7 +68,7 @@ pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
     let log = Arc::clone(&writer.app.hub.log);
     let mut last = after;
     loop {
-        log.wait_past(last).await;
+        last = log.wait_for_flow_event(last).await;
         let Ok(events) = log.read_after(last, PAGE).await else {
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
@@ -74,6 +77,10 @@ pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
             last = event.position;
             // The statuses of agents come from the engines.
             if event.run.is_some() {
+                continue;
+            }
+            let is_deploy = || StreamEvent::type_in(&event.json).is_some_and(|name| name == DEPLOYED);
+            if !writer.app.editor_notices.feed.has_readers() && !is_deploy() {
                 continue;
             }
             if event.json.len() > MAX_IN_A_ROW {

@@ -7,6 +7,7 @@ use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::stream::StreamEvent;
+use redflow_ports::EventJson;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -21,7 +22,15 @@ pub(crate) struct EventBody {
     pub(crate) run: Option<RunId>,
     /// The tool whose call the event ended.
     pub(crate) tool: Option<Arc<str>>,
-    pub(crate) json: Arc<str>,
+    pub(crate) json: EventJson,
+    /// The bytes of the JSON, or about as many if it is not written yet.
+    pub(crate) bytes: usize,
+}
+
+impl EventBody {
+    fn new(run: Option<RunId>, tool: Option<Arc<str>>, json: String) -> Self {
+        Self { run, tool, bytes: json.len(), json: json.into() }
+    }
 }
 
 /// An event of a run that is borrowed. It has the same text as [`StreamEvent::Run`].
@@ -35,8 +44,41 @@ struct BorrowedEvent<'a> {
 pub(crate) fn run_events(events: &[RunEvent], max_bytes: usize) -> impl Iterator<Item = EventBody> {
     events.iter().filter_map(move |event| {
         let (run, tool) = (Some(event.run_id.clone()), event.ended_tool().map(Arc::from));
-        run_event(event, max_bytes).map(|json| EventBody { run, tool, json: json.into() })
+        run_event(event, max_bytes).map(|json| EventBody::new(run, tool, json))
     })
+}
+
+/// The events of a batch, whose JSON is written when it is read.
+pub(crate) fn unwritten_run_events(
+    events: &Arc<[RunEvent]>,
+    max_bytes: usize,
+) -> impl Iterator<Item = EventBody> {
+    events.iter().enumerate().map(move |(index, event)| {
+        let (run, tool) = (Some(event.run_id.clone()), event.ended_tool().map(Arc::from));
+        let batch = Arc::clone(events);
+        let write = move || run_event(&batch[index], max_bytes).unwrap_or_default();
+        EventBody { run, tool, json: EventJson::unwritten(write), bytes: approximate_bytes(event) }
+    })
+}
+
+/// The bytes that an event takes while its JSON is not written. They are about those of its JSON.
+fn approximate_bytes(event: &RunEvent) -> usize {
+    let text = match &event.event {
+        RunEventKind::RunStarted { name, tools, .. } => {
+            name.len() + tools.iter().map(|tool| tool.len() + size_of::<String>()).sum::<usize>()
+        }
+        RunEventKind::MemoryFailed { error } => error.message.len(),
+        RunEventKind::ModelCalled { preview, .. }
+        | RunEventKind::ModelAnswered { preview, .. }
+        | RunEventKind::ToolCalled { preview, .. } => preview.as_ref().map_or(0, String::len),
+        RunEventKind::ToolReturned { preview, error, .. } => {
+            preview.as_ref().map_or(0, String::len) + error.as_ref().map_or(0, String::len)
+        }
+        RunEventKind::WaitingForOutcome { reason, .. } => reason.len(),
+        RunEventKind::RunFinished { error: Some(error), .. } => error.message.len(),
+        _ => 0,
+    };
+    size_of::<RunEvent>() + text
 }
 
 /// None only if the event cannot be serialised, which does not happen with our types.
@@ -59,7 +101,7 @@ pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Opti
         FlowEvent::ToolInvoked { call } => Some(Arc::from(call.id.as_str())),
         _ => None,
     };
-    flow_event_json(at, event, max_bytes).map(|json| EventBody { run: None, tool, json: json.into() })
+    flow_event_json(at, event, max_bytes).map(|json| EventBody::new(None, tool, json))
 }
 
 fn flow_event_json(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<String> {

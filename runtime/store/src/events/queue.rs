@@ -49,7 +49,7 @@ impl FlowEventQueue {
         }
         let body = to_json(event)?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(body.json.len(), Ordering::Relaxed);
+        self.bytes.fetch_add(body.bytes, Ordering::Relaxed);
         Some(QueuedFlowEvent { body, is_debug, queue: Arc::clone(self) })
     }
 
@@ -79,7 +79,7 @@ impl QueuedFlowEvent {
 impl Drop for QueuedFlowEvent {
     fn drop(&mut self) {
         self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.queue.bytes.fetch_sub(self.body.json.len(), Ordering::Relaxed);
+        self.queue.bytes.fetch_sub(self.body.bytes, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 fn accept(queue: &Arc<FlowEventQueue>, event: FlowEvent, json: &str) -> Option<QueuedFlowEvent> {
-    queue.accept(event, |_| Some(EventBody { run: None, tool: None, json: json.into() }))
+    queue.accept(event, |_| Some(EventBody { run: None, tool: None, json: json.into(), bytes: json.len() }))
 }
 
 #[test]

@@ -19,11 +19,18 @@ pub(crate) struct EventRing {
     newest: AtomicU64,
     /// The newest position, for readers that wait.
     newest_watch: watch::Sender<u64>,
+    /// The newest position of an event of the flow, for readers that wait only for those.
+    newest_flow_watch: watch::Sender<u64>,
 }
 
 /// Events with consecutive positions.
 struct RecentEvents {
-    events: VecDeque<LoggedEvent>,
+    /// Each with its bytes.
+    events: VecDeque<(LoggedEvent, usize)>,
+    /// The positions of the events of the flow among them.
+    flow_positions: VecDeque<u64>,
+    /// The position of the last event of the flow that is no longer among them.
+    last_removed_of_flow: u64,
     bytes: usize,
     max_events: usize,
     max_bytes: usize,
@@ -39,12 +46,20 @@ impl std::fmt::Debug for EventRing {
 impl EventRing {
     /// An empty ring that continues after events that are stored elsewhere.
     pub(crate) fn new(stored: EventBounds, max_events: usize, max_bytes: usize) -> Self {
-        let recent = RecentEvents { events: VecDeque::new(), bytes: 0, max_events, max_bytes };
+        let recent = RecentEvents {
+            events: VecDeque::new(),
+            flow_positions: VecDeque::new(),
+            last_removed_of_flow: stored.newest,
+            bytes: 0,
+            max_events,
+            max_bytes,
+        };
         Self {
             recent: RwLock::new(recent),
             oldest: AtomicU64::new(stored.oldest),
             newest: AtomicU64::new(stored.newest),
             newest_watch: watch::Sender::new(stored.newest),
+            newest_flow_watch: watch::Sender::new(stored.newest),
         }
     }
 
@@ -58,7 +73,7 @@ impl EventRing {
     pub(crate) fn after(&self, position: u64, most: usize) -> Option<Vec<LoggedEvent>> {
         let recent = self.read();
         let reaches = match recent.events.front() {
-            Some(first) => first.position <= position.saturating_add(1),
+            Some((first, _)) => first.position <= position.saturating_add(1),
             None => position >= self.newest.load(Ordering::Acquire),
         };
         reaches.then(|| recent.after(position, most))
@@ -74,52 +89,70 @@ impl EventRing {
         let ToolCallQuery { before, most, .. } = query;
         let mut budget = AnswerBudget::default();
         let recent = self.read();
-        let older = recent.events.iter().rev().filter(|event| before.is_none_or(|end| event.position < end));
-        let calls = older.filter(|event| query.matches(event)).take(*most);
-        calls.take_while(|event| budget.take(event.json.len())).cloned().collect()
+        let events = recent.events.iter().rev();
+        let older = events.filter(|(event, _)| before.is_none_or(|end| event.position < end));
+        let calls = older.filter(|(event, _)| query.matches(event)).take(*most);
+        calls.take_while(|(_, bytes)| budget.take(*bytes)).map(|(event, _)| event.clone()).collect()
     }
 
     /// Adds events that are stored now and follow the newest. Everything up to `oldest` was removed.
-    pub(crate) fn publish(&self, events: impl IntoIterator<Item = LoggedEvent>, oldest: u64) {
+    pub(crate) fn publish(&self, events: impl IntoIterator<Item = (LoggedEvent, usize)>, oldest: u64) {
         let mut recent = self.write();
-        events.into_iter().for_each(|event| recent.push(event));
-        while recent.events.front().is_some_and(|first| first.position <= oldest) {
+        events.into_iter().for_each(|(event, bytes)| recent.push(event, bytes));
+        while recent.events.front().is_some_and(|(first, _)| first.position <= oldest) {
             recent.pop();
         }
-        let newest = recent.events.back().map(|last| last.position);
+        let newest = recent.events.back().map(|(last, _)| last.position);
         let newest = newest.unwrap_or_else(|| self.newest.load(Ordering::Acquire));
         self.newest.store(newest, Ordering::Release);
         self.oldest.store(oldest, Ordering::Release);
+        let newest_of_flow = recent.newest_of_flow();
         drop(recent);
-        self.notify(newest);
+        self.notify(newest, newest_of_flow);
     }
 
     /// Adds events that are stored only here: those beyond the limits are lost.
     pub(crate) fn append(&self, events: impl IntoIterator<Item = EventBody>) {
         let mut recent = self.write();
         let mut newest = self.newest.load(Ordering::Acquire);
-        for EventBody { run, tool, json } in events {
+        for EventBody { run, tool, json, bytes } in events {
             newest += 1;
-            recent.push(LoggedEvent { position: newest, run, tool, json });
+            recent.push(LoggedEvent { position: newest, run, tool, json }, bytes);
         }
-        let first = recent.events.front().map(|first| first.position);
+        let first = recent.events.front().map(|(first, _)| first.position);
         self.newest.store(newest, Ordering::Release);
         self.oldest.store(first.map_or(newest, |first| first - 1), Ordering::Release);
+        let newest_of_flow = recent.newest_of_flow();
         drop(recent);
-        self.notify(newest);
+        self.notify(newest, newest_of_flow);
     }
 
-    fn notify(&self, newest: u64) {
-        // Two notifications may overtake each other, so the larger position wins.
-        self.newest_watch.send_if_modified(|known| {
-            let is_newer = newest > *known;
-            *known = newest.max(*known);
-            is_newer
-        });
+    /// Wakes the readers.
+    fn notify(&self, newest: u64, newest_of_flow: u64) {
+        for (watch, newest) in [(&self.newest_watch, newest), (&self.newest_flow_watch, newest_of_flow)] {
+            // Two notifications may overtake each other, so the larger position wins.
+            watch.send_if_modified(|known| {
+                let is_newer = newest > *known;
+                *known = newest.max(*known);
+                is_newer
+            });
+        }
     }
 
     pub(crate) async fn wait_past(&self, position: u64) {
         let _ = self.newest_watch.subscribe().wait_for(|newest| *newest > position).await;
+    }
+
+    /// Waits for an event of the flow after a position. Gives the position before the first of them, if it is in the
+    /// ring, else the same position.
+    pub(crate) async fn wait_for_flow_event(&self, position: u64) -> u64 {
+        let _ = self.newest_flow_watch.subscribe().wait_for(|newest| *newest > position).await;
+        let recent = self.read();
+        if recent.last_removed_of_flow > position {
+            return position;
+        }
+        let next = recent.flow_positions.iter().find(|next| **next > position);
+        next.map_or(position, |next| next - 1)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, RecentEvents> {
@@ -132,9 +165,16 @@ impl EventRing {
 }
 
 impl RecentEvents {
-    fn push(&mut self, event: LoggedEvent) {
-        self.bytes += event.json.len();
-        self.events.push_back(event);
+    fn newest_of_flow(&self) -> u64 {
+        self.flow_positions.back().copied().unwrap_or(self.last_removed_of_flow)
+    }
+
+    fn push(&mut self, event: LoggedEvent, bytes: usize) {
+        self.bytes += bytes;
+        if event.run.is_none() {
+            self.flow_positions.push_back(event.position);
+        }
+        self.events.push_back((event, bytes));
         // One event stays, however large it is.
         while self.events.len() > self.max_events || (self.bytes > self.max_bytes && self.events.len() > 1) {
             self.pop();
@@ -142,16 +182,21 @@ impl RecentEvents {
     }
 
     fn pop(&mut self) {
-        self.bytes -= self.events.pop_front().map_or(0, |event| event.json.len());
+        let Some((event, bytes)) = self.events.pop_front() else { return };
+        self.bytes -= bytes;
+        if event.run.is_none() {
+            self.flow_positions.pop_front();
+            self.last_removed_of_flow = event.position;
+        }
     }
 
     fn after(&self, position: u64, most: usize) -> Vec<LoggedEvent> {
-        let Some(first) = self.events.front() else { return Vec::new() };
+        let Some((first, _)) = self.events.front() else { return Vec::new() };
         let skip = position.saturating_add(1).saturating_sub(first.position);
         let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(self.events.len());
         let mut budget = AnswerBudget::default();
-        let fits = |event: &&LoggedEvent| budget.take(event.json.len());
-        self.events.range(skip..).take(most).take_while(fits).cloned().collect()
+        let events = self.events.range(skip..).take(most).take_while(|(_, bytes)| budget.take(*bytes));
+        events.map(|(event, _)| event.clone()).collect()
     }
 }
 

@@ -32,8 +32,8 @@ pub(crate) struct EventRows {
     committed: EventBounds,
     /// The events that will be on the disk after the open transaction.
     pending: EventBounds,
-    /// The events inserted in the open transaction.
-    inserted: Vec<LoggedEvent>,
+    /// The events inserted in the open transaction, each with its bytes.
+    inserted: Vec<(LoggedEvent, usize)>,
 }
 
 impl EventRows {
@@ -72,13 +72,13 @@ impl EventRows {
     }
 
     pub(crate) fn insert(&mut self, connection: &Connection, body: EventBody) -> rusqlite::Result<()> {
-        let EventBody { run, tool, json } = body;
+        let EventBody { run, tool, json, bytes } = body;
         let position = self.pending.newest + 1;
         connection
             .prepare_cached("INSERT INTO events(id, run_id, tool, body) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![to_sql_integer(position), run.as_ref().map(RunId::as_str), tool, json])?;
+            .execute(params![to_sql_integer(position), run.as_ref().map(RunId::as_str), tool, &*json])?;
         self.pending.newest = position;
-        self.inserted.push(LoggedEvent { position, run, tool, json });
+        self.inserted.push((LoggedEvent { position, run, tool, json }, bytes));
         Ok(())
     }
 

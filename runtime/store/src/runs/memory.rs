@@ -368,7 +368,7 @@ impl MemoryJournal {
         let bodies = self
             .log
             .as_ref()
-            .map(|log| body::run_events(&batch.events, log.settings.max_event_bytes).collect());
+            .map(|log| body::unwritten_run_events(&batch.events, log.settings.max_event_bytes).collect());
         let bodies: Vec<_> = bodies.unwrap_or_default();
         let mut runs = lock(&self.runs);
         let inserted = new_run.map_or(Ok(()), |run| runs.insert(*run, self.handle));
@@ -471,6 +471,13 @@ impl EventLog for MemoryStore {
     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()> {
         match &self.log {
             Some(log) => Box::pin(log.ring.wait_past(position)),
+            None => Box::pin(pending()),
+        }
+    }
+
+    fn wait_for_flow_event(&self, position: u64) -> BoxFuture<'_, u64> {
+        match &self.log {
+            Some(log) => Box::pin(log.ring.wait_for_flow_event(position)),
             None => Box::pin(pending()),
         }
     }
