@@ -162,10 +162,20 @@ const CREDENTIAL_WRAPPERS: [&str; 2] = ["data", "value"];
 /// plural `s` and without numbers behind it: `OPENAI_API_KEY_2` does, `keyPrefix` and `author` do not.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    let mut words = words(name);
-    let last = words.pop().unwrap_or_default();
-    let before = words.last().map(String::as_str);
-    let single = last.strip_suffix('s').unwrap_or(&last);
+    let mut small = [[0; LONGEST_WORD]; 2];
+    match last_words(name, &mut small) {
+        Some((before, last)) => is_secret_word(before, last),
+        None => {
+            let mut words = words(name);
+            let last = words.pop().unwrap_or_default();
+            is_secret_word(words.last().map(String::as_str), &last)
+        }
+    }
+}
+
+/// Whether the last word of a name, after the word before it, marks a secret.
+fn is_secret_word(before: Option<&str>, last: &str) -> bool {
+    let single = last.strip_suffix('s').unwrap_or(last);
     match (single, before) {
         ("token", Some(kind)) if last != single => TOKEN_KINDS.contains(&kind),
         ("key", Some(kind)) => !PUBLIC_KEYS.contains(&kind),
@@ -173,7 +183,7 @@ pub fn is_secret_name(name: &str) -> bool {
         // The plural in `maxtokens` is a count as well.
         (ending, _) if ending != "token" && ending.ends_with("token") => last == single,
         _ => {
-            SECRET_WORDS.contains(&last.as_str())
+            SECRET_WORDS.contains(&last)
                 || SECRET_WORDS.contains(&single)
                 || SECRET_ENDINGS.iter().any(|ending| single.ends_with(ending))
         }
@@ -283,6 +293,43 @@ fn contains_ignoring_case(list: &[&str], word: &str) -> bool {
     list.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
+/// The longest word that [`last_words`] reads.
+const LONGEST_WORD: usize = 32;
+
+/// The last but one and the last of the [`words`] of a name, without a copy on the heap: a check asks for every
+/// property of every node. None for long words and for letters of other scripts.
+fn last_words<'a>(name: &str, small: &'a mut [[u8; LONGEST_WORD]; 2]) -> Option<(Option<&'a str>, &'a str)> {
+    if !name.is_ascii() {
+        return None;
+    }
+    let name = name.trim_end_matches(|c: char| !c.is_ascii_alphabetic());
+    let bytes = name.as_bytes();
+    let (mut before, mut word, mut previous) = (0..0, 0..0, b'_');
+    for (at, byte) in bytes.iter().enumerate() {
+        let begins = byte.is_ascii_uppercase()
+            && (!previous.is_ascii_uppercase() || bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase));
+        let is_part = byte.is_ascii_alphanumeric();
+        if (begins || !is_part) && !word.is_empty() {
+            before = std::mem::replace(&mut word, 0..0);
+        }
+        if is_part {
+            word = if word.is_empty() { at..at + 1 } else { word.start..at + 1 };
+        }
+        previous = *byte;
+    }
+    let [first, second] = small;
+    let before = if before.is_empty() { None } else { Some(small_letters(&bytes[before], first)?) };
+    Some((before, small_letters(&bytes[word], second)?))
+}
+
+/// A word in small letters; none if it is too long.
+fn small_letters<'a>(word: &[u8], small: &'a mut [u8; LONGEST_WORD]) -> Option<&'a str> {
+    let small = small.get_mut(..word.len())?;
+    small.copy_from_slice(word);
+    small.make_ascii_lowercase();
+    std::str::from_utf8(small).ok()
+}
+
 /// Splits a name into words in small letters: `APIKey_v2` is `api`, `key`, `v`. Leaves out numbers at the
 /// end.
 fn words(name: &str) -> Vec<String> {
@@ -304,10 +351,16 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// Whether a property is a secret as a whole.
+#[must_use]
+pub fn is_secret_property(name: &str, value: &Value) -> bool {
+    is_secret_name(name) && !is_harmless(value)
+}
+
 /// Copies a property and replaces every secret in it. `${NAME}` references stay: they are not the secret.
 #[must_use]
 pub fn redact_property(name: &str, value: &Value) -> Value {
-    if is_secret_name(name) && !is_harmless(value) { Value::from(REDACTED) } else { redact(value) }
+    if is_secret_property(name, value) { Value::from(REDACTED) } else { redact(value) }
 }
 
 /// Copies a value without a name and replaces every secret in it.

@@ -1,7 +1,7 @@
 use super::{
-    is_auth_scheme, is_connection_setting, is_credential_detail, is_credential_key, is_credential_wrapper,
-    is_empty_value, is_encrypted_key, is_secret_name, is_secret_parameter, is_secret_phrase,
-    is_secret_storage_name, is_secret_variable, redact, words,
+    LONGEST_WORD, is_auth_scheme, is_connection_setting, is_credential_detail, is_credential_key,
+    is_credential_wrapper, is_empty_value, is_encrypted_key, is_secret_name, is_secret_parameter,
+    is_secret_phrase, is_secret_storage_name, is_secret_variable, last_words, redact, words,
 };
 use serde_json::json;
 
@@ -181,5 +181,45 @@ fn only_a_whole_reference_stays() {
         json!(["${A}"]),
     ] {
         assert_eq!(redact(&json!({"pin": hidden})), json!({"pin": "[redacted]"}), "{hidden}");
+    }
+}
+
+/// The words that are read without a copy are those of the copy.
+#[test]
+fn the_last_words_of_a_name_are_the_last_of_its_words() {
+    let names = [
+        "",
+        "_",
+        "x",
+        "id",
+        "apiKey",
+        "APIKey_v2",
+        "OPENAI_API_KEY_2",
+        "a.b-c",
+        "maxTokens",
+        "HTTPServer",
+        "aB",
+        "AB",
+        "ABc",
+        "x1y2Z3",
+        "__key__",
+        "key9",
+        "9key",
+        "some key: ",
+        "accessTokens",
+        "connectionString",
+    ];
+    for name in names {
+        let mut words = words(name);
+        let last = words.pop().unwrap();
+        let mut small = [[0; LONGEST_WORD]; 2];
+        assert_eq!(
+            last_words(name, &mut small),
+            Some((words.last().map(String::as_str), last.as_str())),
+            "{name}"
+        );
+    }
+    for name in ["schlüssel", &"x".repeat(LONGEST_WORD + 1)] {
+        assert_eq!(last_words(name, &mut [[0; LONGEST_WORD]; 2]), None);
     }
 }

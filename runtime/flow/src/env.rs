@@ -101,8 +101,12 @@ impl<'a> EnvResolver<'a> {
     }
 
     /// Like [`EnvResolver::resolve`], for the properties of a node.
-    pub(crate) fn resolve_props(&mut self, props: &Map<String, Value>) -> Map<String, Value> {
-        let mut resolved = Map::with_capacity(props.len());
+    pub(crate) fn resolve_props<'p>(
+        &mut self,
+        props: impl IntoIterator<Item = (&'p String, &'p Value)>,
+    ) -> Map<String, Value> {
+        let props = props.into_iter();
+        let mut resolved = Map::with_capacity(props.size_hint().1.unwrap_or_default());
         for (key, value) in props {
             self.property.clone_from(key);
             self.nearest_key.clone_from(key);

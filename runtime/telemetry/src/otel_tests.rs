@@ -230,11 +230,12 @@ fn only_our_spans_are_sent() {
     let (endpoint, requests) = collector("200 OK");
     export(otlp(endpoint), || {
         drop(tracing::info_span!(target: "reqwest::connect", "theirs"));
-        drop(tracing::debug_span!("too fine"));
-        drop(tracing::info_span!("ours"));
+        drop(tracing::trace_span!("too fine"));
+        drop(tracing::debug_span!("a call"));
+        drop(tracing::info_span!("a run"));
     });
     let names: Vec<String> = spans(decode(&requests)).into_iter().map(|span| span.name).collect();
-    assert_eq!(names, ["ours"]);
+    assert_eq!(names, ["a call", "a run"]);
 }
 
 #[test]

@@ -10,6 +10,9 @@ use redflow_engine::{Engine, EngineLimits, Ports, Start};
 use redflow_ports::{Measurement, Meter};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 #[derive(Default)]
 struct MeterRecorder(Mutex<Vec<String>>);
@@ -104,6 +107,57 @@ async fn measures_every_run_and_every_call() {
     let mut refused = flow(call, json!({}), json!({}), json!({}));
     refused[1]["maxIterations"] = json!(0);
     assert_eq!(measurements(&refused).await, ["a failed CONFIG_INVALID after 0"]);
+}
+
+/// Records the messages and the spans of this thread, each with its level.
+#[derive(Default)]
+struct LogRecorder(Mutex<Vec<String>>);
+
+struct MessageRecorder<'a>(&'a LogRecorder, Level);
+
+impl Visit for MessageRecorder<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.0.0.lock().unwrap().push(format!("{} {value:?}", self.1));
+        }
+    }
+}
+
+impl Subscriber for LogRecorder {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("redflow_engine")
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let metadata = span.metadata();
+        self.0.lock().unwrap().push(format!("{} span {}", metadata.level(), metadata.name()));
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut MessageRecorder(self, *event.metadata().level()));
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// A sidecar logs `info`: nothing of a run that completes, and one line of a run that fails.
+#[tokio::test(start_paused = true)]
+async fn only_a_failed_run_has_a_line_in_the_log_of_a_sidecar() {
+    let log = Arc::new(LogRecorder::default());
+    let _guard = tracing::subscriber::set_default(Arc::clone(&log));
+    let lines = || std::mem::take(&mut *log.0.lock().unwrap());
+    let call = json!([tool_call("t", json!({"x": 1})), final_answer("done")]);
+    measurements(&flow(call.clone(), json!({}), json!({}), json!({}))).await;
+    let completed = lines();
+    assert_eq!(completed[0], "INFO span run");
+    assert!(completed[1..].iter().all(|line| line.starts_with("DEBUG ")), "{completed:?}");
+    assert_eq!(completed.last().unwrap(), "DEBUG a run ended");
+    let failure = json!({"fails": {"code": "RATE_LIMIT", "message": "slow"}});
+    measurements(&flow(call, failure, json!({}), json!({}))).await;
+    let failed = lines();
+    let info: Vec<&String> = failed.iter().filter(|line| line.starts_with("INFO ")).collect();
+    assert_eq!(info, ["INFO span run", "INFO a run failed"]);
 }
 
 /// Each model that failed counts as a failed call, and the model that answered as the answer.

@@ -22,7 +22,7 @@ use redflow_contract::phrase::Sentence;
 use redflow_contract::phrases;
 use redflow_contract::plan::ConverseSpec;
 use redflow_contract::secret::{
-    REDACTED, is_secret_name, is_secret_value, is_secret_variable, redact_property,
+    REDACTED, is_secret_name, is_secret_property, is_secret_value, is_secret_variable,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -274,11 +274,9 @@ impl Checker<'_> {
         self.count_bytes(self.size(ix))?;
         let is_wanted =
             |key: &str| if keys.is_empty() { !NODE_RED_KEYS.contains(&key) } else { keys.contains(&key) };
-        let props = self.props(ix).iter().filter(|(key, _)| is_wanted(key));
-        let props = props.map(|(key, value)| (key.clone(), value.clone())).collect();
         let mut env = EnvResolver::new(self.flow, self.options.env, ix, ProcessSecrets::Hidden);
         env.bytes_left = self.bytes_left;
-        let props = env.resolve_props(&props);
+        let props = env.resolve_props(self.props(ix).iter().filter(|(key, _)| is_wanted(key)));
         if env.exhausted {
             return Err(LimitExceeded::CopiedBytes);
         }
@@ -442,8 +440,8 @@ fn secret_pointers(props: &Map<String, Value>) -> impl Iterator<Item = String> {
     let outer = props.iter().map(|(name, value)| ("", name, value));
     let inner = options.into_iter().flatten().map(|(name, value)| ("/options", name, value));
     outer.chain(inner).filter_map(|(place, name, value)| {
-        let is_secret =
-            redact_property(name, value) == REDACTED || value.as_str().is_some_and(is_secret_value);
+        let is_secret = is_secret_property(name, value)
+            || value.as_str().is_some_and(|text| text == REDACTED || is_secret_value(text));
         if name == "credentials" || !is_secret {
             return None;
         }
