@@ -116,6 +116,18 @@ pub struct LoggedEvent {
 }
 
 /// The JSON of an event. It can be written when it is first read, because most events are never read.
+///
+/// ```
+/// use redflow_ports::EventJson;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// static WRITTEN: AtomicU32 = AtomicU32::new(0);
+/// let json = EventJson::unwritten(|| format!("[{}]", WRITTEN.fetch_add(1, Ordering::Relaxed)));
+/// let copy = json.clone();
+/// assert_eq!(WRITTEN.load(Ordering::Relaxed), 0);
+/// assert_eq!((&*copy, &*json), ("[0]", "[0]"));
+/// assert_eq!(WRITTEN.load(Ordering::Relaxed), 1);
+/// ```
 #[derive(Clone)]
 pub struct EventJson(Source);
 
