@@ -4,6 +4,7 @@
 //! They print figures and fail on none. No test runs them, because times on a busy machine mean nothing.
 
 mod agents;
+mod archive;
 mod check;
 mod clock;
 mod console;
@@ -36,7 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [egress] [store] [recovery] [live] [serve] [console] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [archive] [egress] [store] [recovery] [live] [serve] [console] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,12 +53,13 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 12] = [
+const SECTIONS: [(&str, Section); 13] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
     ("agents", agents::measure),
     ("tools", tools::measure),
+    ("archive", archive::measure),
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),

@@ -90,6 +90,11 @@ export type ToolCode = "EGRESS_REFUSED" | "EGRESS_TOO_LARGE" | "TOOL_DENIED" | "
 export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_CORRUPT" | "DATA_NEWER" | "DATA_UNUSABLE" | "RUN_UNKNOWN" | "RUN_OVER" | "RUN_NOT_WAITING" | "RUN_BLOCKED" | "RUN_HUNG" | "RESULT_INVALID";
 
 /**
+ * Why an operation on the archive failed: its entries, documents and vectors.
+ */
+export type ArchiveCode = "COLLECTION_UNKNOWN" | "DOCUMENT_UNKNOWN" | "DOCUMENT_UNREADABLE" | "DOCUMENT_TOO_LARGE" | "MEMORY_CONFLICT" | "ENTRY_INVALID" | "EMBEDDER_MISMATCH" | "EMBEDDINGS_FAILED" | "ARCHIVE_FULL" | "ARCHIVE_UNREADABLE";
+
+/**
  * Why the sidecar refused a request over HTTP or a socket, or did not start.
  */
 export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "KEY_NOT_SENT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
@@ -852,6 +857,16 @@ export type HttpAuthentication = "none" | "basic" | "header" | "bearer" | "apiKe
  * Where an HTTP tool sends its API key.
  */
 export type ApiKeyPlace = "header" | "query";
+
+/**
+ * Who makes the vectors of texts.
+ */
+export type Embeddings = "auto" | "openai" | "azure" | "ollama" | "minilm" | "hash";
+
+/**
+ * How a search compares texts.
+ */
+export type SearchMode = "semantic" | "lexical" | "hybrid";
 
 /**
  * One of OpenAI's two interfaces.
@@ -3666,7 +3681,7 @@ export type Scope = "read" | "run" | "deploy" | "admin";
 /**
  * A code of any set that an answer may carry.
  */
-export type ProblemCode = ApiCode | StoreCode | RunErrorCode;
+export type ProblemCode = ApiCode | StoreCode | RunErrorCode | ArchiveCode;
 
 /**
  * Why a request failed. Every error answer has this form.
@@ -3942,7 +3957,7 @@ mend?: string, };
 /**
  * Where a code occurs.
  */
-export type CodeSet = "diagnostic" | "run" | "tool" | "store" | "api";
+export type CodeSet = "diagnostic" | "run" | "tool" | "store" | "archive" | "api";
 
 /**
  * Whether the sidecar is healthy.
@@ -5807,6 +5822,75 @@ credentials: { [key: string]: JsonValue },
 options?: HttpRequestConfig, };
 
 /**
+ * The properties of `knowledge-base-tool`.
+ */
+export type KnowledgeBaseConfig = { 
+/**
+ * The name of the knowledge base. `redflow kb add NAME PATH` makes it.
+ */
+collection?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `OPENAI_API_KEY`.
+ */
+apiKey?: string, 
+/**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
+ * How many passages a search gives, unless the model asks for another number.
+ */
+topK?: number, 
+/**
+ * 0 to 1: passages that fit worse are left out. Empty for 0.7, or for 0 if the vectors find words only.
+ */
+minScore?: number, 
+/**
+ * How the query and the passages are compared.
+ */
+mode?: SearchMode, 
+/**
+ * Only documents with one of these tags. Empty for all.
+ */
+tags?: TextList, 
+/**
+ * Who makes the vector of the query. It must be the same as for the documents.
+ */
+embeddings?: Embeddings, 
+/**
+ * The model that makes the vector of the query. Empty for the one that made the knowledge base.
+ */
+embeddingModel?: string, 
+/**
+ * The length of the vectors, if the model can shorten them. Empty for that of the knowledge base.
+ */
+dimensions?: number, 
+/**
+ * For other servers with a compatible API, and for Ollama. Empty for the one of the knowledge base.
+ */
+baseURL?: string, 
+/**
+ * The deployment, for Azure.
+ */
+deployment?: string, 
+/**
+ * The version of the API, for Azure.
+ */
+apiVersion?: string, 
+/**
+ * The longest time of a call, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: KnowledgeBaseConfig, };
+
+/**
  * The properties of `registry-tool`.
  */
 export type RegistryToolConfig = { 
@@ -6316,7 +6400,8 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [
-      "node.tool"
+      "node.tool",
+      "node.knowledge-base-tool"
     ],
     "tool": {
       "name": "knowledge_base_search",

@@ -7,6 +7,7 @@ import type {
   AgentResult,
   ApiCode,
   ApiError,
+  ArchiveCode,
   CONTRACT_VERSION,
   CheckReport,
   CodeSet,
@@ -425,6 +426,28 @@ export function subjectOf(code: StoreCode): "directory" | "run" | "result" {
   }
 }
 
+export function archivePartOf(code: ArchiveCode): "collection" | "document" | "entry" | "vectors" | "file" {
+  switch (code) {
+    case "COLLECTION_UNKNOWN":
+      return "collection";
+    case "DOCUMENT_UNKNOWN":
+    case "DOCUMENT_UNREADABLE":
+    case "DOCUMENT_TOO_LARGE":
+      return "document";
+    case "MEMORY_CONFLICT":
+    case "ENTRY_INVALID":
+      return "entry";
+    case "EMBEDDER_MISMATCH":
+    case "EMBEDDINGS_FAILED":
+      return "vectors";
+    case "ARCHIVE_FULL":
+    case "ARCHIVE_UNREADABLE":
+      return "file";
+    default:
+      return never(code);
+  }
+}
+
 function isOver(status: RunStatus): boolean {
   switch (status) {
     case "running":
@@ -635,6 +658,7 @@ export function nameOfSet(set: CodeSet): string {
     case "run":
     case "tool":
     case "store":
+    case "archive":
     case "api":
       return set;
     default:

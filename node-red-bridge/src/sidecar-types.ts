@@ -49,4 +49,5 @@ export const WITHOUT_CREDENTIALS: readonly string[] = [
 /** The tools that change nothing, so that their nodes need no effect class. */
 export const READ_ONLY_TOOLS: readonly string[] = [
   "calculator-tool",
+  "knowledge-base-tool",
 ];

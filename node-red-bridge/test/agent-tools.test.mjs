@@ -26,6 +26,7 @@ test("name, effect and schema of a tool follow the checker's rules", () => {
     [{ type: "function", name: "two words" }, ["two words", false, "at_most_once", true, false]],
     [{ type: "function", name: { toString: "x" }, inputSchema: null }, ["", false, "at_most_once", true, false]],
     [{ type: "http-request-tool" }, ["http_request", true, "at_most_once", true, true]],
+    [{ type: "knowledge-base-tool", collection: "manuals" }, ["knowledge_base_search", true, "read", false, true]],
   ];
   for (const [node, expected] of rows) {
     assert.deepEqual(summarize(node), expected, JSON.stringify(node));

@@ -39,8 +39,14 @@ pub(crate) async fn runs(node_red: &NodeRed, query: &str) -> Vec<Value> {
 
 async fn wait_for_run(node_red: &NodeRed, status: &str) -> String {
     eventually(format!("a run that is {status}"), async || {
-        let found = runs(node_red, &format!("?status={status}")).await;
-        found.first().map(|run| run["runId"].as_str().unwrap().to_owned())
+        let reply = node_red.admin.ask("GET", &format!("{RUNTIME}/runs?status={status}")).await;
+        // The palette may still connect after a deploy.
+        if reply.status == 503 {
+            reply.refused(503, "RUNTIME_UNREACHABLE");
+            return None;
+        }
+        let list = reply.ok(200);
+        list["runs"].as_array().unwrap().first().map(|run| run["runId"].as_str().unwrap().to_owned())
     })
     .await
 }

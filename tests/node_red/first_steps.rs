@@ -18,7 +18,7 @@ on_both_lines! {
 }
 
 /// The package's types.
-const TYPES: [&str; 20] = [
+const TYPES: [&str; 21] = [
     "redflow-runtime",
     "openai-key",
     "anthropic-key",
@@ -36,6 +36,7 @@ const TYPES: [&str; 20] = [
     "calculator-tool",
     "registry-tool",
     "http-request-tool",
+    "knowledge-base-tool",
     "flow-tool",
     "flow-tool-return",
     "chat-node",

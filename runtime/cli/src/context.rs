@@ -4,6 +4,7 @@ use crate::config::Settings;
 use crate::diagnostics::format_diagnostic;
 use crate::exit::Exit;
 use crate::terminal::print_note;
+use redflow_archive::SqliteArchive;
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
@@ -12,11 +13,16 @@ use redflow_egress::Egress;
 use redflow_engine::Registry;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use redflow_models::ModelSettings;
+use redflow_models::embed::embedder_sources;
 use redflow_ports::{Adapters, Clock};
 use redflow_store::ManifestFiles;
 use redflow_telemetry::Metrics;
 use redflow_tools::ToolSettings;
+use redflow_tools::knowledge::KnowledgeSettings;
 use std::sync::Arc;
+
+/// The folder of the data directory with models of this machine.
+pub(crate) const MODELS_DIR: &str = "models";
 
 /// The settings of this process and what is built from them. `main` builds it once and passes it to the
 /// command.
@@ -24,6 +30,8 @@ pub(crate) struct AppContext {
     pub(crate) settings: Settings,
     pub(crate) adapters: Arc<Adapters>,
     pub(crate) metrics: Arc<Metrics>,
+    /// For the embedders of commands.
+    pub(crate) models: Arc<ModelSettings>,
     /// The tools of the data directory, after they have been loaded.
     pub(crate) registry: Arc<Registry>,
 }
@@ -38,14 +46,19 @@ impl AppContext {
             ..ModelSettings::default()
         };
         let mut adapters = Adapters::default();
-        redflow_models::register(&mut adapters, models);
+        redflow_models::register(&mut adapters, models.clone());
+        let models = Arc::new(models);
         redflow_memory::register(&mut adapters, settings.memory);
         let egress = Egress::new(settings.egress.clone());
-        redflow_tools::register(&mut adapters, ToolSettings { egress, meter: metrics.clone() });
+        let knowledge = settings.data_dir().ok().map(|data| KnowledgeSettings {
+            archive: Arc::new(SqliteArchive::new(&data, clock())),
+            embedder: embedder_sources(Arc::clone(&models), data.join(MODELS_DIR)),
+        });
+        redflow_tools::register(&mut adapters, ToolSettings { egress, meter: metrics.clone(), knowledge });
         redflow_nodes::register(&mut adapters);
         #[cfg(feature = "faults")]
         crate::witness::register(&mut adapters);
-        Self { settings, adapters: Arc::new(adapters), metrics, registry: Arc::default() }
+        Self { settings, adapters: Arc::new(adapters), metrics, models, registry: Arc::default() }
     }
 
     /// Loads the manifest and the registered tools of the data directory, and prints their problems. A process that

@@ -7,7 +7,7 @@ use crate::text::printable_line;
 use owo_colors::OwoColorize;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::StoreCode;
-use redflow_ports::{FileStoreError, StoreError};
+use redflow_ports::{ArchiveError, FileStoreError, StoreError};
 use std::fmt::Write as _;
 
 /// Prints an error about stored runs.
@@ -17,6 +17,12 @@ pub(crate) fn print_store_error(error: StoreError) -> Exit {
 
 /// Prints an error about the flow file or its credentials.
 pub(crate) fn print_file_error(FileStoreError { code, message }: FileStoreError) -> Exit {
+    print_api_error(ApiError { code, message, report: None, revision: None })
+}
+
+/// Prints an error about the archive.
+pub(crate) fn print_archive_error(ArchiveError { code, message }: ArchiveError) -> Exit {
+    let code = ProblemCode::Archive(code);
     print_api_error(ApiError { code, message, report: None, revision: None })
 }
 

@@ -70,6 +70,8 @@ fn run(arguments: &Arguments) -> CommandResult {
         Command::Tools(ToolsOptions { command: ToolsCommand::Check(options), .. }) => {
             Ok(commands::check_manifest(options))
         }
+        Command::Embeddings(options) => configured(&|context| commands::embeddings(options, context)),
+        Command::Kb(options) => configured(&|context| commands::kb(options, context)),
         Command::Tools(options) => configured(&|context| commands::tools(options, context)),
         Command::Import(options) => commands::import(options),
         Command::Export(options) => commands::export(options),
@@ -81,6 +83,7 @@ fn run(arguments: &Arguments) -> CommandResult {
             clap_complete::generate(*shell, &mut Arguments::command(), "redflow", &mut text);
             Ok(terminal::print_text(&String::from_utf8_lossy(&text)))
         }
+        Command::Worker { no_filter } => commands::worker(*no_filter),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The requests and answers of `/api`. The messages of the event socket are in `stream`.
 
 use crate::Millis;
-use crate::code::{ApiCode, RunErrorCode, StoreCode};
+use crate::code::{ApiCode, ArchiveCode, RunErrorCode, StoreCode};
 use crate::diagnostic::{CheckReport, Diagnostic};
 use crate::fact::ToolResult;
 use crate::flow::Profile;
@@ -60,6 +60,8 @@ pub enum ProblemCode {
     Store(StoreCode),
     /// A code of a run.
     Run(RunErrorCode),
+    /// A code of the archive.
+    Archive(ArchiveCode),
 }
 
 impl ProblemCode {
@@ -70,6 +72,7 @@ impl ProblemCode {
             Self::Api(code) => code.as_str(),
             Self::Store(code) => code.as_str(),
             Self::Run(code) => code.as_str(),
+            Self::Archive(code) => code.as_str(),
         }
     }
 
@@ -85,6 +88,7 @@ impl ProblemCode {
             Self::Store(StoreCode::DataFull | StoreCode::DataReadOnly) => 507,
             Self::Store(_) | Self::Run(RunErrorCode::Internal) => 500,
             Self::Run(_) => 502,
+            Self::Archive(code) => code.http_status(),
         }
     }
 }
@@ -349,6 +353,8 @@ pub enum CodeSet {
     Tool,
     /// With stored runs and the data directory.
     Store,
+    /// With knowledge bases and the archive.
+    Archive,
     /// In the HTTP interface and the sockets.
     Api,
 }

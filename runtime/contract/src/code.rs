@@ -1,5 +1,5 @@
-//! The five sets of codes: diagnostics of a flow, errors of a run, failures of a tool call, errors of stored runs,
-//! and errors of the sidecar's interface.
+//! The six sets of codes: diagnostics of a flow, errors of a run, failures of a tool call, errors of stored runs,
+//! errors of the archive, and errors of the sidecar's interface.
 //!
 //! Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which `redflow
 //! explain CODE` prints.
@@ -248,6 +248,38 @@ codes! {
 }
 
 codes! {
+    /// Why an operation on the archive failed: its entries, documents and vectors.
+    ArchiveCode {
+        CollectionUnknown "COLLECTION_UNKNOWN" Retry::Never, "There is no such collection in the archive.";
+        DocumentUnknown "DOCUMENT_UNKNOWN" Retry::Never, "There is no such document in the collection.";
+        DocumentUnreadable "DOCUMENT_UNREADABLE" Retry::Never, "The document has no text that can be read.";
+        DocumentTooLarge "DOCUMENT_TOO_LARGE" Retry::Never, "The document is larger than the limits allow.";
+        MemoryConflict "MEMORY_CONFLICT" Retry::Later, "The entry has another version than the one that was expected.";
+        EntryInvalid "ENTRY_INVALID" Retry::Never, "The entry cannot be stored as it is.";
+        EmbedderMismatch "EMBEDDER_MISMATCH" Retry::Never, "The vectors of the collection come from another embedder.";
+        EmbeddingsFailed "EMBEDDINGS_FAILED" Retry::Later, "The provider made no vectors of the texts.";
+        ArchiveFull "ARCHIVE_FULL" Retry::Never, "There is no room left in the collection or on the disk.";
+        ArchiveUnreadable "ARCHIVE_UNREADABLE" Retry::Never, "The file of the archive cannot be used.";
+    } class Retry
+}
+
+impl ArchiveCode {
+    /// The HTTP status of an answer with this code.
+    #[must_use]
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::CollectionUnknown | Self::DocumentUnknown => 404,
+            Self::MemoryConflict | Self::EmbedderMismatch => 409,
+            Self::DocumentTooLarge => 413,
+            Self::DocumentUnreadable | Self::EntryInvalid => 422,
+            Self::ArchiveUnreadable => 500,
+            Self::EmbeddingsFailed => 502,
+            Self::ArchiveFull => 507,
+        }
+    }
+}
+
+codes! {
     /// Why the sidecar refused a request over HTTP or a socket, or did not start.
     ApiCode {
         Unauthorized "UNAUTHORIZED" 401, "The request carries no token, or one that is not known.";
@@ -303,6 +335,7 @@ pub fn page(code: &str) -> Option<&'static str> {
         .or_else(|| RunErrorCode::parse(code).map(RunErrorCode::page))
         .or_else(|| ToolCode::parse(code).map(ToolCode::page))
         .or_else(|| StoreCode::parse(code).map(StoreCode::page))
+        .or_else(|| ArchiveCode::parse(code).map(ArchiveCode::page))
         .or_else(|| ApiCode::parse(code).map(ApiCode::page))
 }
 
@@ -315,7 +348,7 @@ pub fn remedy(code: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode, page, remedy};
+    use super::{ApiCode, ArchiveCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode, page, remedy};
 
     /// A page starts with its code and summary, then explains it, shows an example, and says what to do.
     fn check_page(code: &str, summary: &str, page: &str) {
@@ -357,6 +390,12 @@ mod tests {
             check_page(code.as_str(), code.summary(), code.page());
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert_eq!(StoreCode::parse(code.as_str()), Some(*code));
+        }
+        for code in ArchiveCode::ALL {
+            check_page(code.as_str(), code.summary(), code.page());
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(ArchiveCode::parse(code.as_str()), Some(*code));
+            assert!((400..600).contains(&code.http_status()));
         }
         for code in ApiCode::ALL {
             check_page(code.as_str(), code.summary(), code.page());

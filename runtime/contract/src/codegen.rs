@@ -2,9 +2,10 @@
 //! never for the shipped binary.
 
 use crate::{
-    action, api, attached, bridge, catalogue, chat, code, console, deployed_model, diagnostic, digest, edge,
-    effect, envelope, event, fact, flow, full_output, id, journal, limits, manifest, model_test, node,
-    observability, phrase, plan, policy, replay, run, run_error, stream, tally, tool, tool_api, transcript,
+    action, api, archive, attached, bridge, catalogue, chat, code, console, deployed_model, diagnostic,
+    digest, edge, effect, envelope, event, fact, flow, full_output, id, journal, limits, manifest,
+    model_test, node, observability, phrase, plan, policy, replay, run, run_error, stream, tally, tool,
+    tool_api, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
@@ -48,6 +49,7 @@ pub fn typescript() -> String {
         code::RunErrorCode,
         code::ToolCode,
         code::StoreCode,
+        code::ArchiveCode,
         code::ApiCode,
         code::Severity,
         phrase::Phrase,
@@ -96,6 +98,8 @@ pub fn typescript() -> String {
         node::TextList,
         node::HttpAuthentication,
         node::ApiKeyPlace,
+        node::Embeddings,
+        archive::SearchMode,
         node::OpenaiApi,
         node::StructuredOutput,
         node::ResponseFormat,

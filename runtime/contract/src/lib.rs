@@ -7,10 +7,11 @@
 //! |---|---|
 //! | `flow`, `node`, `editor_values` | flow files and the properties of nodes |
 //! | `catalogue`, `edge` | the node types, and which wires are allowed between them |
-//! | `diagnostic`, `code` | problems of a flow, and the five sets of codes |
+//! | `diagnostic`, `code` | problems of a flow, and the six sets of codes |
 //! | `phrase`, `phrases` | sentences with the keys by which the palette translates them |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
 //! | `tool`, `policy`, `rate`, `manifest` | the registry of tools, its manifest, and who may call what and how often |
+//! | `archive` | entries, documents and passages of knowledge bases |
 //! | `envelope`, `run_error` | the messages that leave an agent |
 //! | `journal`, `digest`, `replay` | the record of a run |
 //! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
@@ -36,6 +37,7 @@
 pub mod action;
 pub mod answer_kind;
 pub mod api;
+pub mod archive;
 pub mod attached;
 pub mod azure;
 pub mod bridge;

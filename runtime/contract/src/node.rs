@@ -16,6 +16,7 @@ pub mod declaration;
 mod http_request;
 mod key_nodes;
 mod kind_parts;
+mod knowledge_base;
 mod memories;
 mod model_properties;
 mod model_values;
@@ -36,6 +37,7 @@ pub use agents::{
 };
 pub use http_request::{HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS};
 pub use key_nodes::{KEY_NODE, KeyConfig};
+pub use knowledge_base::{Embeddings, KnowledgeBaseConfig, MAX_LIMIT_FACTOR, MAX_TOP_K};
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
 pub use model_properties::MAX_CONCURRENT_CALLS;
 pub use model_values::{
@@ -75,7 +77,7 @@ pub const NODES: &[NodeDeclaration] = &[
     memories::OTHER,
     tools::CALCULATOR,
     http_request::HTTP_REQUEST,
-    tools::KNOWLEDGE_BASE,
+    knowledge_base::KNOWLEDGE_BASE,
     tools::FLOW_TOOL,
     tools::REGISTRY_TOOL,
     tools::OTHER,

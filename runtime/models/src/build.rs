@@ -41,6 +41,7 @@ const OWN_FIELDS: [&str; 8] =
     ["model", "messages", "input", "instructions", "tools", "tool_choice", "stream", "stream_options"];
 
 /// Settings that all models of a process share.
+#[derive(Clone)]
 pub struct ModelSettings {
     /// The HTTP client.
     pub http: HttpSettings,
@@ -60,6 +61,17 @@ impl Default for ModelSettings {
             meter: Arc::new(NoMeter),
             transport: None,
         }
+    }
+}
+
+impl ModelSettings {
+    /// A driver with its own HTTP client.
+    pub(crate) fn driver(&self) -> Result<Arc<Driver>, String> {
+        let transport: Arc<dyn Transport> = match &self.transport {
+            Some(transport) => Arc::clone(transport),
+            None => Arc::new(ReqwestTransport::new(&self.http)?),
+        };
+        Ok(Arc::new(Driver { transport, meter: Arc::clone(&self.meter) }))
     }
 }
 
@@ -89,14 +101,7 @@ impl ModelContext {
     }
 
     fn driver(&self) -> Result<Arc<Driver>, String> {
-        let create = || {
-            let transport: Arc<dyn Transport> = match &self.settings.transport {
-                Some(transport) => Arc::clone(transport),
-                None => Arc::new(ReqwestTransport::new(&self.settings.http)?),
-            };
-            Ok(Arc::new(Driver { transport, meter: Arc::clone(&self.settings.meter) }))
-        };
-        self.driver.get_or_init(create).clone()
+        self.driver.get_or_init(|| self.settings.driver()).clone()
     }
 }
 
@@ -173,10 +178,8 @@ impl ModelBuilder {
                     .error(format!("`maxConcurrent` must be a number from 1 to {MAX_CONCURRENT_CALLS}")));
             }
         };
-        let host = endpoint.url.host_str().unwrap_or_default();
-        let port = endpoint.url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let target = Target {
-            provider_text: format!("{} ({host}{port})", self.name),
+            provider_text: provider_text(self.name, &endpoint),
             secrets: sensitive_headers(&endpoint),
             wire,
             endpoint,
@@ -200,8 +203,15 @@ impl ModelBuilder {
     }
 }
 
+/// The provider and its host, for users.
+pub(crate) fn provider_text(name: &str, endpoint: &Endpoint) -> String {
+    let host = endpoint.url.host_str().unwrap_or_default();
+    let port = endpoint.url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{name} ({host}{port})")
+}
+
 /// The keys in the headers of a request.
-fn sensitive_headers(endpoint: &Endpoint) -> Scrubber {
+pub(crate) fn sensitive_headers(endpoint: &Endpoint) -> Scrubber {
     let mut secrets = Scrubber::default();
     let values = endpoint.headers.values().filter(|value| value.is_sensitive());
     for text in values.filter_map(|value| value.to_str().ok()) {
@@ -222,7 +232,12 @@ fn resolve_auto(configured: StructuredOutput, capabilities: &Capabilities) -> St
 
 /// Parses an address. It must hold no user, password or key, which would end up in journals.
 pub(crate) fn parse_address(config: &NodeConfig<'_>, property: &str, text: &str) -> Result<Url, BuildError> {
-    let invalid = |problem: &str| config.error(format!("`{property}` {problem}"));
+    read_address(property, text).map_err(|why| config.error(why))
+}
+
+/// The same without a node. The error is a sentence.
+pub(crate) fn read_address(property: &str, text: &str) -> Result<Url, String> {
+    let invalid = |problem: &str| format!("`{property}` {problem}");
     let mut url =
         Url::parse(text.trim()).map_err(|_| invalid("is not an address such as https://host/v1"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
@@ -282,12 +297,22 @@ pub(crate) fn add_key_header(
     scheme: &str,
     key: &SecretString,
 ) -> Result<Endpoint, BuildError> {
-    let invalid = || config.error("its key has characters that no key has");
+    with_key(endpoint, header, scheme, key).map_err(|why| config.error(why))
+}
+
+/// The same without a node. The error is a sentence.
+pub(crate) fn with_key(
+    endpoint: Endpoint,
+    header: &'static str,
+    scheme: &str,
+    key: &SecretString,
+) -> Result<Endpoint, &'static str> {
+    let invalid = "its key has characters that no key has";
     let key = key.expose_secret();
     if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(invalid());
+        return Err(invalid);
     }
-    endpoint.secret_header(header, &format!("{scheme}{key}")).map_err(|_| invalid())
+    endpoint.secret_header(header, &format!("{scheme}{key}")).map_err(|_| invalid)
 }
 
 /// The property without surrounding spaces, or the default if it is missing or empty.

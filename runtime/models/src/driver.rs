@@ -207,10 +207,7 @@ impl Driver {
         encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
         let TransportResponse { status, headers, body } = self.transport.post(&target.endpoint, body).await?;
         if !(200..300).contains(&status) {
-            // The status says enough, so the wait for its explanation is short.
-            let text = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_body(body, MAX_ERROR_BYTES)).await;
-            let (text, _) = text.unwrap_or_else(|_| Ok(Default::default())).unwrap_or_default();
-            let error = target.wire.parse_error(status, &text);
+            let error = target.wire.parse_error(status, &read_error_body(body).await);
             return Err(CallError::Provider(error, RetryAdvice::from_headers(&headers, now())));
         }
         progress.is_answered = true;
@@ -238,6 +235,13 @@ impl Driver {
     }
 }
 
+/// Reads the body of an error. The status says enough, so the wait for its explanation is short.
+pub(crate) async fn read_error_body(body: Box<dyn ResponseBody>) -> Bytes {
+    let text = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_body(body, MAX_ERROR_BYTES)).await;
+    let (text, _) = text.unwrap_or_else(|_| Ok(Default::default())).unwrap_or_default();
+    text
+}
+
 /// About the size of the encoded request, so that encoding rarely reallocates and wastes little memory.
 fn estimated_bytes(chat: &ChatRequest<'_>) -> usize {
     let quoted = |text: &str| text.len() + text.len() / 8 + 48;
@@ -252,13 +256,13 @@ fn estimated_bytes(chat: &ChatRequest<'_>) -> usize {
 }
 
 /// An address without its query.
-fn shown_address(url: &Url) -> Url {
+pub(crate) fn shown_address(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_query(None);
     url
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
@@ -274,7 +278,7 @@ fn content_type(headers: &HeaderMap) -> &str {
 }
 
 /// Why no wire can read the body, whatever it holds. A retry would not help.
-fn unreadable_reason(headers: &HeaderMap) -> Option<&'static str> {
+pub(crate) fn unreadable_reason(headers: &HeaderMap) -> Option<&'static str> {
     let encoding = headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity");
     if encoding.is_some() {
         return Some("the answer is compressed, which was not requested");

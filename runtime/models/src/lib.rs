@@ -1,4 +1,5 @@
-//! Chat models: one pure file per wire format, one driver for all of them, and the scripted model.
+//! Chat models: one pure file per wire format, one driver for all of them, and the scripted model. Embedders,
+//! over HTTP and on this machine.
 //!
 //! A node's properties become a [`driver::Target`]. The driver sends what the wire encodes, and the wire
 //! decodes the response. Only header values that are marked as sensitive hold keys, so no log shows them.
@@ -12,6 +13,7 @@ pub mod call_error;
 pub mod capability;
 mod chain;
 pub mod driver;
+pub mod embed;
 pub mod event_stream;
 mod lenient;
 mod live_model;

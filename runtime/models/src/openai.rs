@@ -34,7 +34,7 @@ where
 }
 
 /// A number of tokens. Never fails, not even for a number that is out of range.
-fn token_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn token_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     let count = raw.parse().ok().or_else(|| {
         let number =

@@ -23,9 +23,9 @@ pub(crate) const OPENAI_MODEL: &str = "gpt-5.4-mini";
 pub(crate) const ANTHROPIC_MODEL: &str = "claude-sonnet-5-5";
 pub(crate) const OLLAMA_MODEL: &str = "llama3.2";
 
-const OPENAI_URL: &str = "https://api.openai.com/v1";
+pub(crate) const OPENAI_URL: &str = "https://api.openai.com/v1";
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";
-const OLLAMA_URL: &str = "http://127.0.0.1:11434";
+pub(crate) const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 
 /// The version of Anthropic's API for requests with sampling settings.
 const ANTHROPIC_SAMPLING_VERSION: &str = "2023-06-01";
@@ -44,7 +44,7 @@ const ACCEPTS_BOTH: [&str; 7] = [
 ];
 
 /// The defaults of Redflow's own Azure node.
-const AZURE_VERSION: &str = "2024-12-01-preview";
+pub(crate) const AZURE_VERSION: &str = "2024-12-01-preview";
 const AZURE_MAX_TOKENS: u32 = 800;
 const AZURE_TIMEOUT_MS: u64 = 15_000;
 

@@ -3,6 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `model`, `tool`, `memory` | the services of an agent |
+//! | `archive`, `embedder` | entries that are searched by words and by meaning |
 //! | `flow_node` | ordinary Node-RED nodes that this build runs |
 //! | `adapters` | the builder for each node type |
 //! | `run_store`, `run_reader` | stored runs: written by the engine, read by everyone else |
@@ -18,8 +19,10 @@
 //! ready at once, and `now_or_never` takes the value.
 
 mod adapters;
+mod archive;
 mod chat_store;
 mod clock;
+mod embedder;
 mod event_log;
 mod event_sink;
 mod failpoint;
@@ -42,8 +45,12 @@ pub use adapters::{
     Adapters, BuildError, Builder, ManifestToolBuilder, ManifestToolConfig, MemoryBuilder, ModelBuilder,
     ModelChainBuilder, NodeBuilder, NodeConfig, ToolBuilder, ToolProviderBuilder, label_of,
 };
+pub use archive::{
+    Archive, ArchiveAnswer, ArchiveError, Expected, NewCollection, NewEntry, SearchFilter, SearchQuery,
+};
 pub use chat_store::ChatStore;
 pub use clock::Clock;
+pub use embedder::{EmbedPurpose, Embedded, Embedder, EmbedderInfo, EmbedderSource};
 pub use event_log::{EventBounds, EventJson, EventLog, LoggedEvent, ToolCallQuery};
 pub use event_sink::EventSink;
 pub use failpoint::failpoint;

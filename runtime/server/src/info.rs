@@ -6,7 +6,7 @@ use crate::response::{ApiResult, Problem, json, printable, raw};
 use axum::extract::State;
 use axum::response::Response;
 use redflow_contract::api::{CodeEntry, CodeSet, Health};
-use redflow_contract::code::{self, ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
+use redflow_contract::code::{self, ApiCode, ArchiveCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
 use redflow_contract::console::ConfigView;
 use redflow_contract::{catalogue, edge, schemas};
 use std::sync::Arc;
@@ -66,7 +66,9 @@ fn entries() -> Vec<CodeEntry> {
     let diagnostics = entries_of!(DiagnosticCode, CodeSet::Diagnostic);
     let runs = diagnostics.chain(entries_of!(RunErrorCode, CodeSet::Run));
     let calls = runs.chain(entries_of!(ToolCode, CodeSet::Tool));
-    calls.chain(entries_of!(StoreCode, CodeSet::Store)).chain(entries_of!(ApiCode, CodeSet::Api)).collect()
+    let stored =
+        calls.chain(entries_of!(StoreCode, CodeSet::Store)).chain(entries_of!(ArchiveCode, CodeSet::Archive));
+    stored.chain(entries_of!(ApiCode, CodeSet::Api)).collect()
 }
 
 pub(crate) async fn codes() -> Response {

@@ -2,8 +2,10 @@
 
 pub mod calculator;
 pub mod http;
+pub mod knowledge;
 
 use http::{HttpRequestTool, ManifestHttpTool};
+use knowledge::{KnowledgeBaseTool, KnowledgeSettings};
 use redflow_egress::{Egress, EgressPolicy};
 use redflow_ports::{Adapters, ManifestToolConfig, Meter, NoMeter, NodeConfig};
 use std::sync::Arc;
@@ -15,11 +17,13 @@ pub struct ToolSettings {
     pub egress: Egress,
     /// Counts the requests.
     pub meter: Arc<dyn Meter>,
+    /// The knowledge bases; none if this process has no data directory.
+    pub knowledge: Option<KnowledgeSettings>,
 }
 
 impl Default for ToolSettings {
     fn default() -> Self {
-        Self { egress: Egress::new(EgressPolicy::default()), meter: Arc::new(NoMeter) }
+        Self { egress: Egress::new(EgressPolicy::default()), meter: Arc::new(NoMeter), knowledge: None }
     }
 }
 
@@ -29,6 +33,10 @@ pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     let (own, manifest) = (settings.clone(), settings);
     let http_request = move |config: NodeConfig<'_>| HttpRequestTool::build(config, &own);
     adapters.tools.insert("http-request-tool", Arc::new(http_request));
+    if let Some(knowledge) = manifest.knowledge.clone() {
+        let knowledge_base = move |config: NodeConfig<'_>| KnowledgeBaseTool::build(config, &knowledge);
+        adapters.tools.insert("knowledge-base-tool", Arc::new(knowledge_base));
+    }
     let manifest_tool = move |config: ManifestToolConfig<'_>| ManifestHttpTool::build(config, &manifest);
     adapters.manifest_tool = Some(Arc::new(manifest_tool));
 }

@@ -30,6 +30,7 @@ const INVALID_VALUES = {
   "calculator-tool": ["toolName", "two words"],
   "registry-tool": ["redflow-ids", "[\"two words\"]"],
   "http-request-tool": ["maxRedirects", "21"],
+  "knowledge-base-tool": ["topK", "51"],
   "flow-tool": ["timeout", "0"],
   "chat-node": ["maxHistory", "1001"],
 };

@@ -2,8 +2,10 @@
 
 mod credentials;
 mod egress;
+mod embeddings;
 mod exchange;
 mod flows;
+mod kb;
 mod models;
 mod run;
 mod runs;
@@ -16,8 +18,10 @@ pub(crate) use credentials::{
     CredentialsTarget,
 };
 pub(crate) use egress::{EgressCommand, EgressOptions};
+pub(crate) use embeddings::{EmbeddingsCommand, EmbeddingsOptions};
 pub(crate) use exchange::{ExportOptions, ImportOptions, Shape};
 pub(crate) use flows::{DiffOptions, FlowsCommand, FlowsOptions, PullOptions, PushOptions};
+pub(crate) use kb::{AddOptions, EmbedderOptions, KbCommand, KbOptions, ModeName, SearchOptions};
 pub(crate) use models::{ModelTestOptions, ModelsCommand, ModelsOptions};
 pub(crate) use run::RunOptions;
 pub(crate) use runs::{
@@ -79,6 +83,10 @@ pub(crate) enum Command {
     Egress(EgressOptions),
     /// List, show and call tools, see their calls, or check a manifest
     Tools(ToolsOptions),
+    /// Add documents to knowledge bases, search them, list and remove them
+    Kb(KbOptions),
+    /// Install a model that makes vectors on this machine
+    Embeddings(EmbeddingsOptions),
     /// Replay a journal and compare every effect with the recorded one
     Replay(ReplayOptions),
     /// Copy all runs into one file, even while a process uses them
@@ -99,6 +107,13 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Read one document in this process; the program starts it for itself
+    #[command(hide = true)]
+    Worker {
+        /// Set no filter of system calls
+        #[arg(long)]
+        no_filter: bool,
     },
 }
 
@@ -212,10 +227,13 @@ impl Arguments {
                 allow_private: options.allow_private(),
                 ..flags
             },
-            Command::Models(_) | Command::Explain(_) | Command::Schema(_) => flags,
-            Command::Types(_) | Command::Import(_) | Command::Export(_) | Command::Completions { .. } => {
-                flags
+            Command::Embeddings(options) => Flags { data: options.data.clone(), ..flags },
+            Command::Kb(options) => {
+                Flags { data: options.data.clone(), allow_private: options.allow_private(), ..flags }
             }
+            Command::Models(_) | Command::Explain(_) | Command::Schema(_) => flags,
+            Command::Types(_) | Command::Import(_) | Command::Export(_) => flags,
+            Command::Completions { .. } | Command::Worker { .. } => flags,
         }
     }
 }

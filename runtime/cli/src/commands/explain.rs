@@ -4,7 +4,7 @@ use crate::args::ExplainOptions;
 use crate::exit::Exit;
 use crate::terminal::{fail, print_text};
 use crate::text::printable_line;
-use redflow_contract::code::{self, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
+use redflow_contract::code::{self, ArchiveCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
 use std::fmt::Write as _;
 
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
@@ -32,6 +32,10 @@ fn list_codes() -> String {
     }
     out.push_str("\nErrors about stored runs (redflow runs, redflow run --resume):\n");
     for code in StoreCode::ALL {
+        let _ = writeln!(out, "  {:28} {}", code.as_str(), code.summary());
+    }
+    out.push_str("\nErrors about knowledge bases (redflow kb):\n");
+    for code in ArchiveCode::ALL {
         let _ = writeln!(out, "  {:28} {}", code.as_str(), code.summary());
     }
     out

@@ -203,7 +203,7 @@ fn an_unknown_key_is_reported_with_the_known_ones() {
         ),
         (
             "[htp]\nproxy = 1\n",
-            "is wrong in line 1: unknown field `htp`, expected one of `egress`, `http`, `limits`, `log`, `memory`, `prices`, `run_budget`, `server`",
+            "is wrong in line 1: unknown field `htp`, expected one of `egress`, `http`, `limits`, `log`, `memory`, `prices`, `run_budget`, `sandbox`, `server`",
         ),
         ("\n\nlisten = 1\n", "is wrong in line 3: unknown field `listen`, expected one of `egress`"),
         (

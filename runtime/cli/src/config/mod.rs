@@ -93,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) prices: Prices,
     /// The limits of memories inside the process.
     pub(crate) memory: MemorySettings,
+    /// Whether the process that reads PDF and HTML must filter its system calls.
+    pub(crate) sandbox_filter: bool,
     pub(crate) log: LogSettings,
     /// The sidecar to use instead of the data directory.
     pub(crate) url: Setting<Option<Url>>,
@@ -199,6 +201,7 @@ impl Settings {
         let egress = egress::egress(&mut layers, flags, &http.extra_ca);
         let prices = prices(&mut layers);
         let memory = memory(&mut layers);
+        let sandbox_filter = layers.key("sandbox", "filter").read_or(|| true, boolean).value;
         let log = log(&mut layers, flags);
         let url = layers.key("", "url").variable("REDFLOW_URL").flag("--url", flags.url.clone());
         let url = url.read_or(|| None, |raw| sidecar_url(raw).map(Some));
@@ -215,6 +218,7 @@ impl Settings {
             egress,
             prices,
             memory,
+            sandbox_filter,
             log,
             url,
             token,

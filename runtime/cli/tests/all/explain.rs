@@ -2,14 +2,15 @@
 
 use crate::kit::{Output, redflow};
 use pretty_assertions::assert_eq;
-use redflow_contract::code::{DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
+use redflow_contract::code::{ArchiveCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
 
 fn all() -> Vec<(&'static str, &'static str, &'static str)> {
     let diagnostics = DiagnosticCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
     let errors = RunErrorCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
     let calls = ToolCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
     let stored = StoreCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
-    diagnostics.chain(errors).chain(calls).chain(stored).collect()
+    let archive = ArchiveCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
+    diagnostics.chain(errors).chain(calls).chain(stored).chain(archive).collect()
 }
 
 #[test]

@@ -28,6 +28,8 @@ mod housekeeping;
 mod http_tool;
 mod input;
 mod journal;
+mod kb;
+mod kb_embedders;
 mod kit;
 #[cfg(unix)]
 mod live_command;
@@ -57,3 +59,4 @@ mod token;
 mod tool_commands;
 mod tools;
 mod unreadable;
+mod worker;

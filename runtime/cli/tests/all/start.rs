@@ -186,7 +186,7 @@ fn profiles() {
 
 #[test]
 fn a_service_that_needs_node_red_refuses_its_agent() {
-    for (type_name, id) in [("model.other", "m"), ("tool.other", "c"), ("knowledge-base-tool", "c")] {
+    for (type_name, id) in [("model.other", "m"), ("tool.other", "c")] {
         let extra = json!({"type": type_name, "toolName": "calculator"});
         let nodes = crate::kit::flow_with(final_answer("hi"), id, extra);
         let output = run_flow(&nodes, &["--json"]);

@@ -140,12 +140,6 @@ pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
         &[FIXED_TOOL, KEPT],
     ));
 
-pub(super) const KNOWLEDGE_BASE: NodeDeclaration = tool("knowledge-base-tool").tool(FixedTool {
-    name: "knowledge_base_search",
-    description: "Searches the knowledge base for passages close in meaning to the query.",
-    input_schema: r#"{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["query"]}"#,
-});
-
 pub(super) const FLOW_TOOL: NodeDeclaration =
     tool("flow-tool").role(Role::Tool, &[PortKind::FlowTool]).palette(Palette {
         outputs: &[text("toTool", "to the nodes of the tool")],

@@ -56,6 +56,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("node.http-request-tool", include_str!("../../../../schemas/node.http-request-tool.schema.json")),
     ("node.inject", include_str!("../../../../schemas/node.inject.schema.json")),
     ("node.key", include_str!("../../../../schemas/node.key.schema.json")),
+    ("node.knowledge-base-tool", include_str!("../../../../schemas/node.knowledge-base-tool.schema.json")),
     ("node.link", include_str!("../../../../schemas/node.link.schema.json")),
     ("node.memory", include_str!("../../../../schemas/node.memory.schema.json")),
     ("node.ollama-model", include_str!("../../../../schemas/node.ollama-model.schema.json")),

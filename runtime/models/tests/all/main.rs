@@ -14,6 +14,7 @@ mod connections;
 mod errors;
 mod limits;
 mod llama_cpp;
+mod minilm;
 mod scripted_server;
 mod tls;
 mod wires;

@@ -207,7 +207,7 @@ impl Net {
 
     /// The settings of the tools, with the meter of this network.
     pub(crate) fn settings(&self) -> ToolSettings {
-        ToolSettings { egress: self.egress(), meter: self.verdicts.clone() }
+        ToolSettings { egress: self.egress(), meter: self.verdicts.clone(), knowledge: None }
     }
 
     /// Builds the tool of a node with these properties.

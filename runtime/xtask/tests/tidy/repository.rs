@@ -1,7 +1,7 @@
 //! Checks the repository as a whole: private paths, descriptions of examples, tests of codes, uses of phrases.
 
 use super::tracked_files;
-use redflow_contract::code::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
+use redflow_contract::code::{ApiCode, ArchiveCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode};
 use redflow_contract::phrases::PHRASES;
 use redflow_xtask::files;
 use std::collections::HashSet;
@@ -48,6 +48,7 @@ pub(crate) fn codes(root: &Path) -> Vec<String> {
     all.extend(RunErrorCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     all.extend(ToolCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     all.extend(StoreCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
+    all.extend(ArchiveCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     all.extend(ApiCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page())));
     untested(&all, &tests)
 }

@@ -65,7 +65,6 @@ const FILES: &[Word] = &[
     ("door", "`access`"),
     ("drawer", "`ui_storage`"),
     ("in_force", "`active_flow`"),
-    ("knowledge", "`info`"),
     ("leaving", "`output`"),
     ("loose", "`lenient`"),
     ("onlook", "`observe`"),

@@ -1,0 +1,127 @@
+//! A search: filters first, then by meaning and by words, then both ranks together.
+
+use super::database_error::DbError;
+use super::entries::{self, CollectionRow, vector_of};
+use super::indexes::Indexes;
+use super::text_index;
+use crate::index::{Query, Ranked, combine, cosine};
+use redflow_contract::archive::{HitReason, MAX_HITS, MAX_QUERY, SearchHit, SearchMode};
+use redflow_contract::code::ArchiveCode;
+use redflow_ports::{ArchiveError, SearchQuery};
+use rusqlite::{Connection, OptionalExtension as _};
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+/// The candidates that each way of searching gives.
+const CANDIDATES: usize = 64;
+
+pub(super) fn search(
+    connection: &Connection,
+    indexes: &Indexes,
+    collection: &CollectionRow,
+    query: SearchQuery,
+    now: i64,
+) -> Result<Vec<SearchHit>, DbError> {
+    let limit = query.limit.min(MAX_HITS);
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let by_meaning = query.mode != SearchMode::Lexical;
+    let vector = query.vector.filter(|_| by_meaning).map(Query::new);
+    if vector.as_ref().is_some_and(|query| query.vector.len() != collection.dimensions) {
+        return Err(mismatch(collection).into());
+    }
+    let index = indexes.get(connection, collection)?;
+    let index = index.read().unwrap_or_else(PoisonError::into_inner);
+    let allowed = index.allowed(&query.filter, now);
+    let count = CANDIDATES.max(4 * limit);
+    let mut cosines = HashMap::new();
+    let mut by_vector = Vec::new();
+    if let Some(query) = &vector {
+        let mut close: Vec<(i64, f32)> = Vec::with_capacity(count);
+        for id in index.closest(query, &allowed, count) {
+            if let Some(cosine) = exact(connection, id, query)? {
+                close.push((id, cosine));
+            }
+        }
+        close.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+        by_vector = close.iter().map(|(id, _)| *id).collect();
+        cosines.extend(close);
+    }
+    let mut fits = HashMap::new();
+    let mut by_text = Vec::new();
+    if query.mode != SearchMode::Semantic {
+        let text = cut(&query.text, MAX_QUERY);
+        let is_allowed = |id| index.is_allowed(&allowed, id);
+        let hits = text_index::search(connection, collection.id, text, count, is_allowed)?;
+        by_text = hits.iter().map(|(id, _)| *id).collect();
+        fits.extend(hits);
+    }
+    let mut hits = Vec::with_capacity(limit);
+    for ranked in combine(&by_vector, &by_text, now, |id| index.candidate(id)) {
+        let cosine = match (cosines.get(&ranked.id), &vector) {
+            (Some(cosine), _) => Some(*cosine),
+            (None, Some(query)) => exact(connection, ranked.id, query)?,
+            (None, None) => None,
+        };
+        let score = match cosine {
+            Some(cosine) => f32::midpoint(1.0, cosine),
+            // From 0 to 1: BM25 itself has no upper end.
+            None => fits.get(&ranked.id).map_or(0.0, |fit| fit.max(0.0) / (1.0 + fit.max(0.0))),
+        };
+        if score < query.min_score {
+            continue;
+        }
+        hits.extend(hit(connection, &ranked, score, cosine, now)?);
+        if hits.len() == limit {
+            break;
+        }
+    }
+    Ok(hits)
+}
+
+fn hit(
+    connection: &Connection,
+    ranked: &Ranked,
+    score: f32,
+    cosine: Option<f32>,
+    now: i64,
+) -> rusqlite::Result<Option<SearchHit>> {
+    let sql = format!("SELECT {} FROM entry WHERE id = ?1", entries::COLUMNS);
+    let entry = connection.prepare_cached(&sql)?.query_row([ranked.id], entries::read).optional()?;
+    Ok(entry.map(|entry| {
+        let age_ms = entries::millis(now).saturating_sub(entry.created_at);
+        let Ranked { vector_rank, text_rank, .. } = *ranked;
+        SearchHit { entry, score, reason: HitReason { vector_rank, text_rank, cosine, age_ms } }
+    }))
+}
+
+/// The cosine of a query and an entry; none if the entry has no vector.
+fn exact(connection: &Connection, id: i64, query: &Query) -> rusqlite::Result<Option<f32>> {
+    let mut statement = connection.prepare_cached("SELECT data FROM vector WHERE entry = ?1")?;
+    let read = |row: &rusqlite::Row<'_>| Ok(vector_of(row.get_ref(0)?.as_blob()?));
+    let vector = statement.query_row([id], read).optional()?;
+    Ok(vector
+        .filter(|vector| vector.len() == query.vector.len())
+        .map(|vector| cosine(&vector, &query.vector)))
+}
+
+/// The beginning of a text, of whole letters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn mismatch(collection: &CollectionRow) -> ArchiveError {
+    ArchiveError::new(
+        ArchiveCode::EmbedderMismatch,
+        format!(
+            "The collection has vectors of {} dimensions, and the query has another number: search with the \
+             embedder that made the collection.",
+            collection.dimensions
+        ),
+    )
+}

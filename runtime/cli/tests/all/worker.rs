@@ -1,0 +1,83 @@
+//! `redflow worker`: the program reads documents in processes of its own.
+
+use crate::kit::Folder;
+use pretty_assertions::assert_eq;
+use redflow_worker::{Worker, WorkerError, WorkerSettings};
+use std::time::Duration;
+
+fn worker(timeout: Duration) -> Worker {
+    let program = Some(env!("CARGO_BIN_EXE_redflow").into());
+    Worker::new(WorkerSettings { program, timeout, ..WorkerSettings::default() })
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+#[test]
+fn the_program_reads_documents() {
+    let worker = worker(Duration::from_secs(30));
+    let page = b"<title>Pump</title><h1>Care</h1><p>Close both valves.".to_vec();
+    let text = block_on(worker.read_html(page)).unwrap();
+    assert_eq!(
+        (text.title.as_deref(), text.markdown.as_str()),
+        (Some("Pump"), "# Care\n\nClose both valves.")
+    );
+    let error = block_on(worker.read_pdf(b"%PDF-1.7".to_vec())).unwrap_err();
+    assert_eq!(error.to_string(), "the document cannot be read: it is not a PDF document, or it is damaged");
+}
+
+#[test]
+fn it_is_no_command_for_people() {
+    let folder = Folder::new();
+    let output = folder.redflow(["worker"]).run();
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("this command is for the program itself"), "{}", output.stderr);
+    assert!(!folder.redflow(["--help"]).run().stdout.contains("worker"));
+}
+
+/// The limit of memory counts from the start: the allocator has taken little before it is set.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_memory_of_a_worker_is_bounded() {
+    use redflow_worker::MEMORY_BYTES;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let ended = AtomicBool::new(false);
+    let largest = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut largest = 0;
+            while !ended.load(Ordering::Relaxed) {
+                largest = limited_workers().into_iter().fold(largest, u64::max);
+                std::thread::yield_now();
+            }
+            largest
+        });
+        // Its tree has ten million nodes.
+        let error =
+            block_on(worker(Duration::from_secs(20)).read_html("<p>".repeat(10_000_000).into_bytes()));
+        ended.store(true, Ordering::Relaxed);
+        assert!(matches!(error, Err(WorkerError::Ended | WorkerError::TimedOut)), "{error:?}");
+        watch.join().unwrap()
+    });
+    assert!(largest > 0, "no worker was seen");
+    assert!(largest <= MEMORY_BYTES, "{largest} bytes");
+}
+
+/// The memory of the workers that this process has started and that have set their filter.
+#[cfg(target_os = "linux")]
+fn limited_workers() -> Vec<u64> {
+    let parent = format!("PPid:\t{}", std::process::id());
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let statuses =
+        processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
+    statuses
+        .filter(|status| {
+            [parent.as_str(), "Seccomp:\t2"].iter().all(|line| status.lines().any(|l| l == *line))
+        })
+        .filter_map(|status| {
+            let memory = status.lines().find_map(|line| line.strip_prefix("VmData:"))?;
+            Some(memory.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+        })
+        .collect()
+}

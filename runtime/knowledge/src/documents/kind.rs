@@ -1,0 +1,54 @@
+//! The kinds of documents that can be read.
+
+/// The kind of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DocumentKind {
+    /// Markdown.
+    Markdown,
+    /// Plain text, also reStructuredText and log files.
+    Text,
+    /// Rows of fields, divided by `,`, `;` or tabs.
+    Csv,
+    /// One JSON value.
+    Json,
+    /// A JSON value on each line.
+    JsonLines,
+    /// HTML, which must be converted to Markdown first.
+    Html,
+    /// PDF, which must be converted to pages of text first.
+    Pdf,
+}
+
+impl DocumentKind {
+    /// The kind of a file, by the ending of its name. None if the ending is unknown.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (_, ending) = name.rsplit_once('.')?;
+        Some(match ending.to_ascii_lowercase().as_str() {
+            "md" | "markdown" => Self::Markdown,
+            "txt" | "text" | "log" | "rst" => Self::Text,
+            "csv" | "tsv" => Self::Csv,
+            "json" => Self::Json,
+            "jsonl" | "ndjson" => Self::JsonLines,
+            "html" | "htm" => Self::Html,
+            "pdf" => Self::Pdf,
+            _ => return None,
+        })
+    }
+
+    /// The kind of a content type (a media type). Its parameters are ignored. None if the type is unknown.
+    #[must_use]
+    pub fn of_content_type(text: &str) -> Option<Self> {
+        let (media_type, _) = text.split_once(';').unwrap_or((text, ""));
+        Some(match media_type.trim().to_ascii_lowercase().as_str() {
+            "text/markdown" => Self::Markdown,
+            "text/plain" => Self::Text,
+            "text/csv" => Self::Csv,
+            "application/json" => Self::Json,
+            "application/x-ndjson" | "application/jsonl" => Self::JsonLines,
+            "text/html" => Self::Html,
+            "application/pdf" => Self::Pdf,
+            _ => return None,
+        })
+    }
+}

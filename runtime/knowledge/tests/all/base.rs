@@ -1,0 +1,239 @@
+use crate::kit::{Place, Words, document};
+use pretty_assertions::assert_eq;
+use redflow_contract::Message;
+use redflow_contract::archive::{SearchMode, Trust};
+use redflow_contract::code::ArchiveCode;
+use redflow_knowledge::{DocumentToAdd, KnowledgeQuery};
+use redflow_ports::{Embedder as _, SearchFilter};
+use std::sync::atomic::Ordering;
+
+const SHOP: &str = "# Shop\n\n## Money\n\nA refund takes five days.\n\n## Colors\n\nEvery color is there.\n";
+
+fn query(text: &str) -> KnowledgeQuery {
+    KnowledgeQuery { text: text.to_owned(), ..KnowledgeQuery::default() }
+}
+
+async fn add(place: &Place, words: &Words, document: DocumentToAdd) {
+    place.base.add("shop", words, &Message::new(), document, &mut |_| ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_right_passage_is_found() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    add(&place, &words, document("shop.md", SHOP)).await;
+    let found = place.base.search("shop", Some(&words), &query("refund?")).await.unwrap();
+    assert_eq!(found.len(), 1, "the passage about colors is below 0.7");
+    let first = &found[0];
+    assert!(first.content.contains("five days") && first.score > 0.9, "{first:?}");
+    let metadata = &first.metadata;
+    assert_eq!((metadata.document.as_str(), metadata.title.as_str()), ("shop.md", "Shop"));
+    assert_eq!(metadata.headings, ["Shop", "Money"]);
+    assert_eq!((metadata.added_at, metadata.page, metadata.row), (Some(1_000_000), None, None));
+    assert_eq!(first.reason.vector_rank, Some(1));
+    let by_words = KnowledgeQuery { mode: Some(SearchMode::Lexical), ..query("days") };
+    let found = place.base.search("shop", Some(&words), &by_words).await.unwrap();
+    assert_eq!((found.len(), found[0].reason.text_rank), (1, Some(1)));
+    let low = KnowledgeQuery { min_score: Some(0.0), limit: Some(1), ..query("refund") };
+    assert_eq!(place.base.search("shop", Some(&words), &low).await.unwrap().len(), 1);
+    let passages = place.base.passages("shop", "shop.md").await.unwrap();
+    assert!(passages.iter().all(|entry| entry.trust == Trust::External));
+    let source = passages[0].source.as_ref().unwrap();
+    assert_eq!((source.reference.as_str(), source.digest.is_some()), ("shop.md", true));
+}
+
+#[tokio::test]
+async fn only_what_changed_is_embedded_again() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    let mut progress = Vec::new();
+    let first = document("shop.md", SHOP);
+    let passages = first.content.passages.len();
+    let added = place
+        .base
+        .add("shop", &words, &Message::new(), first, &mut |at| progress.push((at.done, at.all)))
+        .await
+        .unwrap();
+    assert_eq!((added.passages as usize, added.used.texts as usize), (passages, passages));
+    assert_eq!((added.used.tokens, added.used.cost), (10, Some(0.5)));
+    assert_eq!(progress, [(passages, passages)]);
+    let changed = document("shop.md", &SHOP.replace("five", "six"));
+    assert_eq!(place.base.estimate(&words, &changed.content).await.unwrap().0, 1);
+    let again = place.base.add("shop", &words, &Message::new(), changed, &mut |_| ()).await.unwrap();
+    assert_eq!(again.used.texts, 1);
+    let found = place.base.search("shop", Some(&words), &query("refund")).await.unwrap();
+    assert!(found[0].content.contains("six days"));
+    let before = words.count();
+    place.base.search("shop", Some(&words), &query("refund")).await.unwrap();
+    assert_eq!(words.count(), before, "the same question is embedded once");
+}
+
+#[tokio::test]
+async fn what_was_paid_for_stays_after_a_failure() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    let long: String =
+        (0..150).map(|n| format!("## Part {n}\n\nThe pump has part {n}. {}\n\n", "x ".repeat(400))).collect();
+    let all = document("pump.md", &long).content.passages.len();
+    assert!(all > 96, "more than one request");
+    words.fails_after.store(96, Ordering::SeqCst);
+    let failed =
+        place.base.add("shop", &words, &Message::new(), document("pump.md", &long), &mut |_| ()).await;
+    assert_eq!(failed.unwrap_err().code, ArchiveCode::EmbeddingsFailed);
+    assert_eq!(place.base.list().await.unwrap(), [], "nothing is half there");
+    words.fails_after.store(usize::MAX, Ordering::SeqCst);
+    let added = place
+        .base
+        .add("shop", &words, &Message::new(), document("pump.md", &long), &mut |_| ())
+        .await
+        .unwrap();
+    assert_eq!(
+        (added.passages as usize, added.used.texts as usize),
+        (all, all - 96),
+        "it goes on where it was"
+    );
+}
+
+#[tokio::test]
+async fn another_embedder_is_refused_until_all_vectors_are_made_again() {
+    let (place, words, other) = (Place::new(), Words::new("words"), Words::new("other"));
+    add(&place, &words, document("shop.md", SHOP)).await;
+    add(&place, &words, document("pump.md", "# Pump\n\nThe pump.\n")).await;
+    let refused = place
+        .base
+        .add("shop", &other, &Message::new(), document("b.md", "b"), &mut |_| ())
+        .await
+        .unwrap_err();
+    assert_eq!((refused.code, other.count()), (ArchiveCode::EmbedderMismatch, 0), "nothing was paid for");
+    assert!(refused.message.contains("come from words, not from other"), "{refused}");
+    let refused = place.base.search("shop", Some(&other), &query("x")).await.unwrap_err();
+    assert_eq!(refused.code, ArchiveCode::EmbedderMismatch);
+    other.fails_after.store(other.count() + 1, Ordering::SeqCst);
+    let failed = place.base.reindex("shop", &other, &Message::new(), &mut |_| ()).await.unwrap_err();
+    assert_eq!(failed.code, ArchiveCode::EmbeddingsFailed);
+    assert_eq!(
+        place.base.search("shop", Some(&words), &query("refund")).await.unwrap().len(),
+        1,
+        "still the earlier vectors"
+    );
+    assert_eq!(place.base.list().await.unwrap().len(), 1, "the unfinished one is not shown");
+    other.fails_after.store(usize::MAX, Ordering::SeqCst);
+    let mut progress = Vec::new();
+    place.base.reindex("shop", &other, &Message::new(), &mut |at| progress.push(at.done)).await.unwrap();
+    let known = place.base.get("shop").await.unwrap();
+    assert_eq!(
+        (known.embedder.as_str(), known.documents, progress.last()),
+        ("other", 2, Some(&(known.entries as usize)))
+    );
+    let found = place.base.search("shop", Some(&other), &query("refund")).await.unwrap();
+    assert_eq!(
+        (found.len(), found[0].metadata.headings.as_slice()),
+        (1, &["Shop".to_owned(), "Money".to_owned()][..])
+    );
+    assert_eq!(place.archive.collections().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_there_has_a_code() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    let base = &place.base;
+    let unknown = ArchiveCode::CollectionUnknown;
+    assert_eq!(base.get("no").await.unwrap_err().code, unknown);
+    assert_eq!(base.documents("no").await.unwrap_err().code, unknown);
+    assert_eq!(base.search("no", Some(&words), &query("x")).await.unwrap_err().code, unknown);
+    assert_eq!(base.remove("no").await.unwrap_err().code, unknown);
+    assert_eq!(base.remove_document("no", "d").await.unwrap_err().code, unknown);
+    assert_eq!(base.reindex("no", &words, &Message::new(), &mut |_| ()).await.unwrap_err().code, unknown);
+    add(&place, &words, document("shop.md", SHOP)).await;
+    assert_eq!(base.passages("shop", "no").await.unwrap_err().code, ArchiveCode::DocumentUnknown);
+    assert_eq!(base.remove_document("shop", "no").await.unwrap_err().code, ArchiveCode::DocumentUnknown);
+    base.remove_document("shop", "shop.md").await.unwrap();
+    assert_eq!(base.search("shop", Some(&words), &query("refund")).await.unwrap(), []);
+    base.remove("shop").await.unwrap();
+    assert_eq!(base.list().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn tags_narrow_a_search() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    let tagged = DocumentToAdd { tags: vec!["old".to_owned()], ..document("old.md", "A refund, long ago.") };
+    add(&place, &words, tagged).await;
+    add(&place, &words, document("new.md", "A refund today.")).await;
+    let filter = SearchFilter { tags: vec!["old".to_owned()], ..SearchFilter::default() };
+    let found =
+        place.base.search("shop", Some(&words), &KnowledgeQuery { filter, ..query("refund") }).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.metadata.document.as_str()).collect::<Vec<_>>(), ["old.md"]);
+    let known = &place.base.documents("shop").await.unwrap()[1];
+    assert!(DocumentToAdd::is_stored(known, &known.digest, &["old".to_owned()]));
+    assert!(!DocumentToAdd::is_stored(known, &known.digest, &[]));
+    assert_eq!(words.info().dimensions, 0, "known after the first call");
+}
+
+#[tokio::test]
+async fn what_changes_while_vectors_are_made_again_is_not_lost() {
+    let (place, words, other) = (Place::new(), Words::new("words"), Words::new("other"));
+    let base = &place.base;
+    for name in ["a.md", "b.md", "c.md", "d.md"] {
+        add(&place, &words, document(name, &format!("A refund of {name}."))).await;
+    }
+    // It is cut off after some documents.
+    other.fails_after.store(2, Ordering::SeqCst);
+    base.reindex("shop", &other, &Message::new(), &mut |_| ()).await.unwrap_err();
+    base.remove_document("shop", "a.md").await.unwrap();
+    let copies = place.archive.documents("kb-new/shop").await.unwrap();
+    assert_eq!(
+        copies.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
+        ["b.md"],
+        "removed there, too"
+    );
+    let tagged = DocumentToAdd { tags: vec!["new".to_owned()], ..document("b.md", "A refund of b.md.") };
+    add(&place, &words, tagged).await;
+    add(&place, &words, document("e.md", "A refund of e.md.")).await;
+    other.fails_after.store(usize::MAX, Ordering::SeqCst);
+    base.reindex("shop", &other, &Message::new(), &mut |_| ()).await.unwrap();
+    let documents = base.documents("shop").await.unwrap();
+    let names: Vec<&str> = documents.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(
+        (names.as_slice(), documents[0].tags.as_slice()),
+        (&["b.md", "c.md", "d.md", "e.md"][..], &["new".to_owned()][..])
+    );
+    assert_eq!(documents[1].added_at, 1_000_000);
+    assert_eq!(base.search("shop", Some(&other), &query("refund")).await.unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn an_empty_knowledge_base_can_change_its_embedder() {
+    let (place, words, other) = (Place::new(), Words::new("words"), Words::new("other"));
+    add(&place, &words, document("a.md", "A refund.")).await;
+    place.base.remove_document("shop", "a.md").await.unwrap();
+    place.base.reindex("shop", &other, &Message::new(), &mut |_| ()).await.unwrap();
+    assert_eq!(place.base.get("shop").await.unwrap().embedder, "other");
+}
+
+#[tokio::test]
+async fn names_and_tags_are_checked_before_anything_is_paid_for() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    for name in ["", "a/b", "a b", "..", "-", "x/../y", &"n".repeat(65), "a\u{0}"] {
+        let refused = place.base.add(name, &words, &Message::new(), document("a.md", "a"), &mut |_| ()).await;
+        assert_eq!(refused.unwrap_err().code, ArchiveCode::EntryInvalid, "{name}");
+        assert_eq!(place.base.remove(name).await.unwrap_err().code, ArchiveCode::EntryInvalid, "{name}");
+    }
+    for tags in [vec![String::new()], vec!["t".repeat(65)], vec!["t".to_owned(); 17]] {
+        let tagged = DocumentToAdd { tags, ..document("a.md", "a") };
+        let refused = place.base.add("shop", &words, &Message::new(), tagged, &mut |_| ()).await;
+        assert_eq!(refused.unwrap_err().code, ArchiveCode::EntryInvalid);
+    }
+    assert_eq!(words.count(), 0);
+    assert!(
+        place
+            .base
+            .add("Käse-1.2_x", &words, &Message::new(), document("a.md", "a"), &mut |_| ())
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn a_search_by_words_needs_no_embedder() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    add(&place, &words, document("shop.md", SHOP)).await;
+    let found = place.base.search("shop", None, &query("days")).await.unwrap();
+    assert_eq!((found.len(), found[0].reason.cosine), (1, None));
+}

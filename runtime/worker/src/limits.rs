@@ -1,0 +1,144 @@
+//! The limits that a worker sets for itself before it reads its job.
+
+/// The memory of a worker. A document of [`crate::MAX_JOB_BYTES`] as a tree needs several times its size.
+pub const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
+
+/// The stack of a worker. Parsers of nested documents call themselves.
+pub const STACK_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The processor time of a worker, for the case that its parent no longer kills it.
+pub const CPU_SECONDS: u64 = 30;
+
+/// Whether there is a filter of system calls for this system.
+pub(crate) const FILTER_AVAILABLE: bool =
+    cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
+
+/// A limit that the system refuses. A worker without its limits must not read a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system does not let the worker limit itself")]
+pub struct LimitError;
+
+/// Limits this process for the rest of its life: it can read and write its pipes, use [`MEMORY_BYTES`] and
+/// [`CPU_SECONDS`], and end. It ends with its parent. Without `filter`, it can still make other system calls.
+///
+/// # Errors
+/// A limit that the system refuses.
+pub fn limit_self(filter: bool) -> Result<(), LimitError> {
+    #[cfg(target_os = "linux")]
+    linux::limit_self().map_err(|_| LimitError)?;
+    if filter { set_filter() } else { Ok(()) }
+}
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn set_filter() -> Result<(), LimitError> {
+    filter::set().map_err(|_| LimitError)
+}
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+const fn set_filter() -> Result<(), LimitError> {
+    Err(LimitError)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::{CPU_SECONDS, MEMORY_BYTES, STACK_BYTES};
+    use rustix::io::Result;
+    use rustix::process::{
+        DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior,
+        set_parent_process_death_signal, setrlimit,
+    };
+    use rustix::thread::set_no_new_privs;
+
+    pub(super) fn limit_self() -> Result<()> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        set_no_new_privs(true)?;
+        // A memory dump would contain the document.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        lower(Resource::Core, 0, 0)?;
+        // At the first value the process gets the signal that says why, at the second one it is killed.
+        lower(Resource::Cpu, CPU_SECONDS, CPU_SECONDS + 1)?;
+        lower(Resource::Data, MEMORY_BYTES, MEMORY_BYTES)?;
+        lower(Resource::Stack, STACK_BYTES, STACK_BYTES)?;
+        lower(Resource::Fsize, 0, 0)?;
+        // The open pipes stay open.
+        lower(Resource::Nofile, 0, 0)?;
+        lower(Resource::Nproc, 0, 0)
+    }
+
+    /// Sets a limit, or keeps the one that is lower.
+    fn lower(resource: Resource, current: u64, maximum: u64) -> Result<()> {
+        let earlier = getrlimit(resource);
+        let lowest = |new: u64| earlier.maximum.map_or(new, |earlier| earlier.min(new));
+        setrlimit(resource, Rlimit { current: Some(lowest(current)), maximum: Some(lowest(maximum)) })
+    }
+}
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod filter {
+    use seccompiler::{
+        BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+        SeccompFilter, SeccompRule, TargetArch, apply_filter_all_threads,
+    };
+    use std::collections::BTreeMap;
+
+    /// The calls for pipes, memory, time and the end. None of them opens anything.
+    const ALLOWED: &[libc::c_long] = &[
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_close,
+        libc::SYS_ppoll,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll,
+        libc::SYS_brk,
+        libc::SYS_madvise,
+        libc::SYS_mremap,
+        libc::SYS_munmap,
+        libc::SYS_futex,
+        libc::SYS_getrandom,
+        libc::SYS_clock_gettime,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_nanosleep,
+        libc::SYS_sched_yield,
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        libc::SYS_restart_syscall,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_sigaltstack,
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+    ];
+
+    /// The calls for memory that could make code of data. The third argument has the access.
+    const WITHOUT_CODE: &[libc::c_long] = &[libc::SYS_mmap, libc::SYS_mprotect];
+
+    /// Refuses every other call. It does not kill, because allocators and C libraries also ask harmless questions,
+    /// such as the number of processors, and go on without an answer.
+    pub(super) fn set() -> Result<(), Error> {
+        apply_filter_all_threads(&program()?)
+    }
+
+    fn program() -> Result<BpfProgram, BackendError> {
+        let any = ALLOWED.iter().map(|call| (*call, Vec::new()));
+        let mut rules: BTreeMap<libc::c_long, Vec<SeccompRule>> = any.collect();
+        for call in WITHOUT_CODE {
+            rules.insert(*call, vec![rule(2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0)?]);
+        }
+        // `abort` sends a signal; it may only go to this process.
+        rules.insert(libc::SYS_tgkill, vec![rule(0, SeccompCmpOp::Eq, u64::from(std::process::id()))?]);
+        let refuse = SeccompAction::Errno(libc::EPERM as u32);
+        SeccompFilter::new(rules, refuse, SeccompAction::Allow, architecture())?.try_into()
+    }
+
+    fn rule(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)?;
+        SeccompRule::new(vec![condition])
+    }
+
+    const fn architecture() -> TargetArch {
+        if cfg!(target_arch = "x86_64") { TargetArch::x86_64 } else { TargetArch::aarch64 }
+    }
+}
