@@ -38,12 +38,14 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const ask = async (): Promise<void> => {
+    const from = window.location.hash;
     setBusy(true);
     setError(undefined);
     try {
       const { runs } = await api.start({ node, payload: payload !== undefined && text === given ? payload : readPayload(text) });
       const [first] = runs;
-      if (first !== undefined) {
+      // Whoever went elsewhere in the meantime stays there.
+      if (first !== undefined && window.location.hash === from) {
         go(["runs", first.runId]);
       }
     } catch (failure) {

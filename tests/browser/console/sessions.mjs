@@ -156,3 +156,24 @@ export async function updated(t, browser) {
   await page.getByLabel("Language").selectOption("de");
   await page.getByRole("heading", { level: 1, name: "Einstellungen" }).waitFor();
 }
+
+export async function leaves(t, browser, console) {
+  const id = await console.ask("sums", "Left behind");
+  const { page, main, go, check } = await openPage(t, browser, console, { path: `#/runs/${id}` });
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route((url) => url.pathname === "/api/runs", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await main.getByRole("button", { name: "Ask again" }).click();
+  const answered = page.waitForResponse((response) => response.request().method() === "POST");
+  await page.getByRole("dialog").getByRole("button", { name: "Ask", exact: true }).click();
+  await go("#/check");
+  release();
+  const { runs } = await (await answered).json();
+  await eventually("the run has begun", async () => (await console.request("GET", `/api/runs/${runs[0].runId}`)).status === 200);
+  await main.getByRole("button", { name: "Check the flow" }).waitFor();
+  assert.ok(page.url().endsWith("#/check"), page.url());
+  check();
+}
