@@ -1,5 +1,7 @@
 //! Searches in an archive, against an exact scan of all vectors.
 
+mod real_text;
+
 use crate::clock::{figure, median, resident, timed};
 use crate::folder::Folder;
 use crate::table::{Column, Table, target_word};
@@ -80,18 +82,14 @@ impl Data {
             (0..entries).flat_map(|number| numbers.vector(Some(&centres[number * 7 % CLUSTERS]))).collect();
         Self { centres, vectors }
     }
+}
 
-    /// The ten closest entries, by comparing all.
-    fn closest(&self, query: &[f32]) -> Vec<usize> {
-        let mut all: Vec<(f32, usize)> = self
-            .vectors
-            .chunks_exact(DIMENSIONS)
-            .enumerate()
-            .map(|(at, vector)| (dot(vector, query), at))
-            .collect();
-        all.select_nth_unstable_by(10, |left, right| right.0.total_cmp(&left.0));
-        all.into_iter().take(10).map(|(_, at)| at).collect()
-    }
+/// The ten closest of these vectors, which lie one after the other, by comparing all.
+fn closest(vectors: &[f32], query: &[f32]) -> Vec<usize> {
+    let mut all: Vec<(f32, usize)> =
+        vectors.chunks_exact(DIMENSIONS).enumerate().map(|(at, vector)| (dot(vector, query), at)).collect();
+    all.select_nth_unstable_by(10, |left, right| right.0.total_cmp(&left.0));
+    all.into_iter().take(10).map(|(_, at)| at).collect()
 }
 
 fn dot(left: &[f32], right: &[f32]) -> f32 {
@@ -179,7 +177,7 @@ pub(crate) fn measure(
         for number in 0..queries {
             let vector = numbers.vector(Some(&data.centres[number * 13 % CLUSTERS]));
             let text = numbers.text(6);
-            let (closest, micros) = timed(|| data.closest(&vector));
+            let (closest, micros) = timed(|| closest(&data.vectors, &vector));
             exact.push(micros / 1e3);
             for ((_, mode, is_filtered), samples) in WAYS.into_iter().zip(&mut samples) {
                 let query = query(vector.clone(), text.clone(), mode, is_filtered);
@@ -230,5 +228,6 @@ pub(crate) fn measure(
             target_word(puts >= TARGET_PUTS),
         ));
         show(table)
-    })
+    })?;
+    real_text::measure(extent, show)
 }

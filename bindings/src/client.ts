@@ -6,7 +6,7 @@ import { followRun } from "./follow-run.js";
 import type { FollowOptions } from "./follow-run.js";
 import { Transport, clientError, pathSegment } from "./http.js";
 import type { CallOptions } from "./http.js";
-import type { AbortSignalLike, FetchLike } from "./platform.js";
+import type { AbortSignalLike, BlobLike, FetchLike } from "./platform.js";
 import type {
   AgentDetail,
   AttachedState,
@@ -20,7 +20,9 @@ import type {
   DeployRequest,
   DeployedModelList,
   Deployment,
+  DocumentAnswer,
   EdgeRule,
+  EmbedderChoice,
   FlowGraph,
   FlowList,
   Health,
@@ -29,6 +31,11 @@ import type {
   IterationDetail,
   JournalPage,
   JsonValue,
+  KnowledgeBaseList,
+  KnowledgeDocumentList,
+  KnowledgePassageList,
+  KnowledgeSearch,
+  KnowledgeSearchResult,
   ManifestTool,
   ModelList,
   ModelTest,
@@ -138,6 +145,18 @@ export interface JournalPageRequest {
   from?: number | undefined;
   /** The most lines, from 1 to 200; 200 if left out. */
   lines?: number | undefined;
+}
+
+/** How to add a document. The embedder counts only for a new knowledge base. */
+export interface AddDocumentOptions extends CallOptions, EmbedderChoice {
+  /** What the bytes are, such as `md`. If left out, the end of the document's name says it. */
+  kind?: string | undefined;
+  /** Where the document was read; its name if left out. */
+  origin?: string | undefined;
+  /** The tags of the document. */
+  tags?: readonly string[] | undefined;
+  /** With `true`, nothing is stored: the answer says what it would cost. */
+  dryRun?: boolean | undefined;
 }
 
 /**
@@ -450,6 +469,65 @@ export class RedflowClient {
   ): Promise<ToolCallList> {
     const { limit, before, ...options } = request;
     return this.#transport.json({ ...options, path: `/api/tools/${pathSegment(id)}/calls`, query: { limit, before } });
+  }
+
+  /** The knowledge bases. */
+  knowledgeBases(options?: CallOptions): Promise<KnowledgeBaseList> {
+    return this.#get("/api/kb", options);
+  }
+
+  /** Removes a knowledge base with all its documents. */
+  async removeKnowledgeBase(name: string, options?: CallOptions): Promise<void> {
+    await this.#transport.execute({ ...options, method: "DELETE", path: `/api/kb/${pathSegment(name)}` });
+  }
+
+  /** The documents of a knowledge base, sorted by name. */
+  async documents(
+    name: string,
+    request: CallOptions & { limit?: number | undefined; after?: string | undefined } = {},
+  ): Promise<KnowledgeDocumentList> {
+    const { limit, after, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/kb/${pathSegment(name)}/documents`, query: { limit, after } });
+  }
+
+  /**
+   * Adds a document, in place of an earlier one of the same name, and makes the knowledge base if there is none. Resolves
+   * when the document is stored. Embedders can take long, so there is no timeout unless you pass `timeoutMs`.
+   */
+  async addDocument(
+    name: string,
+    document: string,
+    bytes: Uint8Array | BlobLike,
+    { signal, timeoutMs = 0, tags, dryRun, ...more }: AddDocumentOptions = {},
+  ): Promise<DocumentAnswer> {
+    const query = { document, tag: tags, dryRun: dryRun?.toString(), ...more };
+    return this.#transport.json({ signal, timeoutMs, method: "POST", path: `/api/kb/${pathSegment(name)}/documents`, query, bytes });
+  }
+
+  /** Removes a document of a knowledge base. */
+  async removeDocument(name: string, document: string, options?: CallOptions): Promise<void> {
+    const path = `/api/kb/${pathSegment(name)}/documents`;
+    await this.#transport.execute({ ...options, method: "DELETE", path, query: { document } });
+  }
+
+  /** The passages of a document, in their order. */
+  async passages(
+    name: string,
+    document: string,
+    request: CallOptions & { limit?: number | undefined; after?: number | undefined } = {},
+  ): Promise<KnowledgePassageList> {
+    const { limit, after, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/kb/${pathSegment(name)}/passages`, query: { document, limit, after } });
+  }
+
+  /** Searches a knowledge base, the best passage first. Each passage says why it was found. */
+  async searchKnowledge(name: string, search: KnowledgeSearch, options?: CallOptions): Promise<KnowledgeSearchResult> {
+    return this.#post(`/api/kb/${pathSegment(name)}/search`, search, options);
+  }
+
+  /** Makes all vectors of a knowledge base again. There is no timeout unless you pass `timeoutMs`. */
+  async reindexKnowledge(name: string, embedder: EmbedderChoice = {}, options: CallOptions = {}): Promise<DocumentAnswer> {
+    return this.#post(`/api/kb/${pathSegment(name)}/reindex`, embedder, { timeoutMs: 0, ...options });
   }
 
   /** One agent with its tools and its memory, and what it has done since the sidecar started. */

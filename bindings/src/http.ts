@@ -3,7 +3,7 @@
 import { throwIfAborted } from "./backoff.js";
 import { RedflowError } from "./error.js";
 import { platform } from "./platform.js";
-import type { AbortSignalLike, BodyReader, FetchInit, FetchLike, FetchResponse } from "./platform.js";
+import type { AbortSignalLike, BlobLike, BodyReader, FetchInit, FetchLike, FetchResponse } from "./platform.js";
 import { SseParser } from "./sse.js";
 import type { SseEvent } from "./sse.js";
 import type { ApiError, ProblemCode } from "./types.js";
@@ -32,13 +32,19 @@ export interface TransportOptions {
   timeoutMs?: number | undefined;
 }
 
+/** The parameters of an address. A list is a parameter that is repeated. */
+export type Query = Record<string, string | number | readonly string[] | undefined>;
+
 export interface Request extends CallOptions {
   method?: "GET" | "POST" | "DELETE";
   /** The path below the sidecar's base address. */
   path: string;
-  query?: Record<string, string | number | undefined>;
+  query?: Query;
   headers?: Record<string, string>;
+  /** Sent as JSON. */
   body?: object;
+  /** Sent as they are. */
+  bytes?: Uint8Array | BlobLike;
   accept?: string;
   /** Whether a redirect counts as success. */
   expectsRedirect?: boolean;
@@ -180,6 +186,10 @@ export class Transport {
       headers["content-type"] = "application/json";
       init.body = serialize(request.body);
     }
+    if (request.bytes !== undefined) {
+      headers["content-type"] = "application/octet-stream";
+      init.body = request.bytes;
+    }
     const response = await fetch(this.#base + request.path + formatQuery(request.query ?? {}), init);
     const redirected = request.expectsRedirect && (response.status === 303 || response.type === "opaqueredirect");
     if (redirected || (response.status >= 200 && response.status < 300)) {
@@ -269,9 +279,9 @@ function parseBaseUrl(text: string): string {
   return url.href.replace(/\/+$/, "");
 }
 
-function formatQuery(parameters: Record<string, string | number | undefined>): string {
+function formatQuery(parameters: Query): string {
   const pairs = Object.entries(parameters).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
+    [value ?? []].flat().map((one) => `${name}=${encodeURIComponent(one)}`),
   );
   return pairs.length > 0 ? `?${pairs.join("&")}` : "";
 }

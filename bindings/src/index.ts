@@ -7,6 +7,7 @@
 export * from "./types.js";
 export { RedflowClient } from "./client.js";
 export type {
+  AddDocumentOptions,
   ClientOptions,
   EventPage,
   JournalPageRequest,
@@ -19,5 +20,5 @@ export { RedflowError } from "./error.js";
 export type { EventsItem, EventsOptions, EventsState, EventsTiming } from "./events.js";
 export type { FollowOptions, FollowTiming } from "./follow-run.js";
 export type { CallOptions } from "./http.js";
-export type { AbortSignalLike, FetchLike, WebSocketConstructor, WebSocketLike } from "./platform.js";
+export type { AbortSignalLike, BlobLike, FetchLike, WebSocketConstructor, WebSocketLike } from "./platform.js";
 export * from "./timeline.js";

@@ -13,12 +13,19 @@ export interface AbortSignalLike {
 export interface FetchInit {
   method: "GET" | "POST" | "DELETE";
   headers: Record<string, string>;
-  body?: string;
+  /** A text, or bytes: every platform has its own types for them. */
+  body?: any;
   cache: "no-store";
   credentials: "same-origin" | "omit";
   redirect: "error" | "manual";
   /** The platform's own `AbortSignal`: every platform has its own type for it. */
   signal: any;
+}
+
+/** A file or other bytes of a browser. */
+export interface BlobLike {
+  readonly size: number;
+  arrayBuffer(): Promise<unknown>;
 }
 
 /** The part of a `Response` that the client uses. */

@@ -1,7 +1,7 @@
 // Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
 // draws nothing. The result does not depend on the order of the events or on repeated ones.
 
-import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, StopReason, ToolCode, Usage } from "./types.js";
+import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, Source, StopReason, ToolCode, Usage } from "./types.js";
 
 /** The most characters of a text that a timeline keeps. */
 export const MAX_TEXT_CHARS = 2_000;
@@ -17,6 +17,9 @@ export const MAX_REMARKS = 50;
 
 /** How many calls and failed models of one iteration are kept, the first. */
 export const MAX_CALLS = 128;
+
+/** How many sources of one call are kept, the first. */
+export const MAX_SOURCES = 16;
 
 /** How many events may follow a missing one before it is given up. */
 const MAX_AHEAD = 10_000;
@@ -54,6 +57,8 @@ export interface ToolStep {
   /** The code of the error, if the sidecar knows one. */
   code?: ToolCode;
   durationMs?: number;
+  /** What the result comes from, the best first. */
+  sources?: Source[];
   /** The reason why the outcome is unknown; absent when it is known. */
   waiting?: { at: number; reason: string };
   /** Whether the outcome was reported after the run had waited: by a person, or by a late reply of Node-RED. */
@@ -392,6 +397,7 @@ function applyCallEvent(step: StepState, seq: number, at: number, event: Extract
     shown.success = event.success;
     shown.durationMs = event.durationMs;
     setIfDefined(shown, "code", event.code);
+    setIfDefined(shown, "sources", event.sources?.slice(0, MAX_SOURCES).map((source) => ({ ...source, ref: cutText(source.ref, MAX_ROW_CHARS) })));
     setIfDefined(shown, "error", event.error === undefined ? undefined : cutText(event.error));
   } else if (seq > call.waitingSeq) {
     call.waitingSeq = seq;

@@ -72,7 +72,7 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
@@ -92,7 +92,7 @@ export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_C
 /**
  * Why an operation on the archive failed: its entries, documents and vectors.
  */
-export type ArchiveCode = "COLLECTION_UNKNOWN" | "DOCUMENT_UNKNOWN" | "DOCUMENT_UNREADABLE" | "DOCUMENT_TOO_LARGE" | "MEMORY_CONFLICT" | "ENTRY_INVALID" | "EMBEDDER_MISMATCH" | "EMBEDDINGS_FAILED" | "ARCHIVE_FULL" | "ARCHIVE_UNREADABLE";
+export type ArchiveCode = "COLLECTION_UNKNOWN" | "DOCUMENT_UNKNOWN" | "DOCUMENT_UNREADABLE" | "DOCUMENT_TOO_LARGE" | "MEMORY_CONFLICT" | "ENTRY_INVALID" | "EMBEDDER_MISMATCH" | "EMBEDDINGS_FAILED" | "TEXT_REFUSED" | "ARCHIVE_FULL" | "ARCHIVE_UNREADABLE";
 
 /**
  * Why the sidecar refused a request over HTTP or a socket, or did not start.
@@ -345,7 +345,11 @@ memory?: { [key: string]: JsonValue },
 /**
  * The run's id, start and events.
  */
-observability: EnvelopeObservability, };
+observability: EnvelopeObservability, 
+/**
+ * What the results of the tools come from, each source once, in the order of their first use.
+ */
+provenance?: Array<Source>, };
 
 /**
  * The progress of a run.
@@ -1556,6 +1560,320 @@ calls: number,
 failed: number, };
 
 /**
+ * A collection: entries whose vectors come from the same embedder.
+ */
+export type Collection = { 
+/**
+ * Its name, such as `kb/manuals`.
+ */
+name: string, 
+/**
+ * The embedder that made its vectors, such as `openai/text-embedding-3-small`.
+ */
+embedder: string, 
+/**
+ * The length of its vectors.
+ */
+dimensions: number, 
+/**
+ * Settings of its owner, such as the address of the embedder.
+ */
+settings: { [key: string]: JsonValue }, 
+/**
+ * The number of its entries.
+ */
+entries: number, 
+/**
+ * The number of its documents.
+ */
+documents: number, 
+/**
+ * When it was made.
+ */
+createdAt: number, };
+
+/**
+ * A document of a collection. Its passages are entries.
+ */
+export type Document = { 
+/**
+ * Its name in the collection: a path below the folder that was added, or an address.
+ */
+name: string, 
+/**
+ * Its title, for people.
+ */
+title: string, 
+/**
+ * Where it was read: an absolute path or an address.
+ */
+origin: string, 
+/**
+ * The digest of its bytes.
+ */
+digest: Digest, 
+/**
+ * The number of its bytes.
+ */
+bytes: number, 
+/**
+ * The number of its passages.
+ */
+chunks: number, 
+/**
+ * Its tags, which all its passages have.
+ */
+tags: Array<string>, 
+/**
+ * When this content was added.
+ */
+addedAt: number, 
+/**
+ * When it is removed; absent if never.
+ */
+expiresAt?: number, };
+
+/**
+ * Where a passage of a knowledge base stands.
+ */
+export type PassageMetadata = { 
+/**
+ * The name of the document.
+ */
+document: string, 
+/**
+ * The title of the document.
+ */
+title: string, 
+/**
+ * The headings above the passage, the outermost first.
+ */
+headings?: Array<string>, 
+/**
+ * The page of a document with pages, from 1.
+ */
+page?: number, 
+/**
+ * The first row of a table, or the line of JSON lines, from 1.
+ */
+row?: number, 
+/**
+ * The place in a JSON document.
+ */
+pointer?: string, 
+/**
+ * The number of the passage in its document, from 1.
+ */
+chunk: number, 
+/**
+ * When the passage was added.
+ */
+addedAt?: number, };
+
+/**
+ * A passage that a search in a knowledge base has found.
+ */
+export type KnowledgePassage = { 
+/**
+ * The text.
+ */
+content: string, 
+/**
+ * How well it fits, from 0 to 1.
+ */
+score: number, 
+/**
+ * Where it stands.
+ */
+metadata: PassageMetadata, 
+/**
+ * Why it was found.
+ */
+reason: HitReason, 
+/**
+ * The digest of its text; absent if it is not known.
+ */
+digest?: Digest, 
+/**
+ * Who vouches for it; absent if it is not known.
+ */
+trust?: Trust, };
+
+/**
+ * Why a search has found an entry.
+ */
+export type HitReason = { 
+/**
+ * Its rank by meaning, from 1; absent if it is not among the best.
+ */
+vectorRank?: number, 
+/**
+ * Its rank by words, from 1; absent if it is not among the best.
+ */
+textRank?: number, 
+/**
+ * The cosine of the angle between its vector and the query's; absent without vectors.
+ */
+cosine?: number, 
+/**
+ * Its age in milliseconds.
+ */
+ageMs: number, };
+
+/**
+ * All knowledge bases.
+ */
+export type KnowledgeBaseList = { 
+/**
+ * The knowledge bases, sorted by name.
+ */
+knowledgeBases: Array<Collection>, };
+
+/**
+ * A page of the documents of a knowledge base.
+ */
+export type KnowledgeDocumentList = { 
+/**
+ * The documents, sorted by name.
+ */
+documents: Array<Document>, 
+/**
+ * `after` of the next page; absent on the last one.
+ */
+next?: string, };
+
+/**
+ * A passage as it is stored.
+ */
+export type StoredPassage = { 
+/**
+ * The text.
+ */
+content: string, 
+/**
+ * Where it stands.
+ */
+metadata: PassageMetadata, };
+
+/**
+ * A page of the passages of a document.
+ */
+export type KnowledgePassageList = { 
+/**
+ * The passages, in their order.
+ */
+passages: Array<StoredPassage>, 
+/**
+ * `after` of the next page: the number of the last passage; absent on the last page.
+ */
+next?: number, };
+
+/**
+ * A search in a knowledge base.
+ */
+export type KnowledgeSearch = { 
+/**
+ * What to search for.
+ */
+text: string, 
+/**
+ * How texts are compared. By meaning if absent, or by both if the embedder finds words only.
+ */
+mode?: SearchMode, 
+/**
+ * The most passages, from 1 to 200; 5 if absent.
+ */
+limit?: number, 
+/**
+ * The least score, from 0 to 1. If absent, 0.7 by meaning, else 0.
+ */
+minScore?: number, 
+/**
+ * Only passages with one of these tags.
+ */
+tags?: Array<string>, };
+
+/**
+ * What a search has found.
+ */
+export type KnowledgeSearchResult = { 
+/**
+ * The passages, the best first.
+ */
+results: Array<KnowledgePassage>, };
+
+/**
+ * Who makes the vectors of a knowledge base. What is absent stays as it is.
+ */
+export type EmbedderChoice = { 
+/**
+ * Who makes the vectors.
+ */
+embeddings?: Embeddings, 
+/**
+ * The name of the model.
+ */
+embeddingModel?: string, 
+/**
+ * The length of the vectors, if the model can shorten them.
+ */
+dimensions?: number, 
+/**
+ * The address of a compatible server.
+ */
+baseURL?: string, 
+/**
+ * The deployment, for Azure.
+ */
+deployment?: string, 
+/**
+ * The version of the API, for Azure.
+ */
+apiVersion?: string, };
+
+/**
+ * What happened to a document.
+ */
+export type DocumentStatus = "added" | "unchanged" | "estimated";
+
+/**
+ * What happened to a document, or to all passages of a knowledge base.
+ */
+export type DocumentAnswer = { 
+/**
+ * The name of the document, or of the knowledge base.
+ */
+document: string, 
+/**
+ * What happened.
+ */
+status: DocumentStatus, 
+/**
+ * Its passages.
+ */
+passages: number, 
+/**
+ * The passages whose vectors had to be made.
+ */
+embedded: number, 
+/**
+ * The tokens of these passages: counted by the provider, or about how many they would be.
+ */
+tokens: number, 
+/**
+ * Their cost; absent if it is not known.
+ */
+cost?: number, 
+/**
+ * The places where a secret was replaced; absent if there are none.
+ */
+masked?: number, 
+/**
+ * Whether the vectors find meaning. If not, a search finds words only.
+ */
+findsMeaning: boolean, };
+
+/**
  * The whole manifest.
  */
 export type Manifest = { 
@@ -2122,7 +2440,7 @@ cost?: number,
 estimated?: boolean, };
 
 /**
- * The result of a tool call. Its JSON is the observation that the model reads.
+ * The result of a tool call. The model reads its JSON without the sources.
  */
 export type ToolResult = { 
 /**
@@ -2140,7 +2458,51 @@ error?: string,
 /**
  * The code of the failure, if the runtime refused or ended the call.
  */
-code?: ToolCode, };
+code?: ToolCode, 
+/**
+ * What the output comes from, the best first. The model does not read it.
+ */
+sources?: Array<Source>, };
+
+/**
+ * Where something comes from.
+ */
+export type SourceKind = "memory" | "knowledge" | "mcp" | "tool" | "document";
+
+/**
+ * Who vouches for an entry, from the least to the most.
+ */
+export type Trust = "external" | "tool" | "agent" | "user" | "operator";
+
+/**
+ * Something that a tool result comes from.
+ */
+export type Source = { 
+/**
+ * The kind of source.
+ */
+kind: SourceKind, 
+/**
+ * Its name. Of a passage: the knowledge base, the document and the number of the passage, such as
+ * `manuals/pump.md#2`.
+ */
+ref: string, 
+/**
+ * Counts its versions from 1; absent if it has none.
+ */
+version?: number, 
+/**
+ * The digest of its text; absent if it is not known.
+ */
+digest?: Digest, 
+/**
+ * How well it fits the question, from 0 to 1; absent if nothing was compared.
+ */
+score?: number, 
+/**
+ * Who vouches for it.
+ */
+trust: Trust, };
 
 /**
  * The content of a journal line.
@@ -2872,7 +3234,11 @@ durationMs: number,
 /**
  * The start of the output; only with `debug: true`.
  */
-preview?: string, } | { "type": "waiting_for_outcome", 
+preview?: string, 
+/**
+ * What the output comes from, the best first.
+ */
+sources?: Array<Source>, } | { "type": "waiting_for_outcome", 
 /**
  * The iteration of the run, from 1.
  */
@@ -3992,7 +4358,7 @@ expiresAt: number, };
 /**
  * A page of the console that this sidecar serves. A page without a word here does not exist.
  */
-export type Feature = "home" | "runs" | "inbox" | "flow" | "check" | "usage" | "models" | "tools" | "settings";
+export type Feature = "home" | "runs" | "inbox" | "flow" | "check" | "usage" | "models" | "tools" | "knowledge" | "settings";
 
 /**
  * Who is signed in, and what this sidecar offers.

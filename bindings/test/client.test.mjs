@@ -142,6 +142,26 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.ok(incomplete.report.diagnostics.every(({ code }) => code === "MANIFEST_INVALID"));
   assert.equal((await client.agentState("agent")).agent.ready, true);
 
+  const bytes = new TextEncoder().encode("# Pump\n\nPress the red button.\n");
+  const estimated = await client.addDocument("manuals", "pump.md", bytes, { dryRun: true, embeddings: "hash" });
+  assert.deepEqual([estimated.status, estimated.passages], ["estimated", 1]);
+  const tags = ["pumps", "line 1"];
+  assert.equal((await client.addDocument("manuals", "pump.md", bytes, { tags })).status, "added");
+  assert.equal((await client.addDocument("manuals", "pump.md", new Blob([bytes]), { tags })).status, "unchanged");
+  assert.deepEqual((await client.knowledgeBases()).knowledgeBases.map(({ name, embedder }) => [name, embedder]), [["manuals", "hash"]]);
+  const { documents } = await client.documents("manuals", { limit: 1 });
+  assert.deepEqual(documents.map((document) => [document.name, document.title, document.tags.toSorted()]), [["pump.md", "Pump", tags.toSorted()]]);
+  assert.deepEqual(await client.documents("manuals", { after: "pump.md" }), { documents: [] });
+  const { passages } = await client.passages("manuals", "pump.md", { limit: 1 });
+  assert.deepEqual(passages.map(({ metadata }) => metadata.chunk), [1]);
+  const { results } = await client.searchKnowledge("manuals", { text: "red button", tags: ["pumps"] });
+  assert.deepEqual(results.map(({ content }) => content), passages.map(({ content }) => content));
+  assert.equal((await client.reindexKnowledge("manuals", { embeddings: "hash" })).passages, 1);
+  await client.removeDocument("manuals", "pump.md");
+  expect(await rejection(client.removeDocument("manuals", "pump.md")), "DOCUMENT_UNKNOWN", { status: 404 });
+  await client.removeKnowledgeBase("manuals");
+  expect(await rejection(client.documents("manuals")), "COLLECTION_UNKNOWN", { status: 404 });
+
   assert.deepEqual(await client.instances(), { instances: [] });
   expect(await rejection(client.attached()), "NOT_FOUND", { status: 404 });
 

@@ -50,6 +50,26 @@ test("turns an error response into a RedflowError with all its fields", async (t
   }
 });
 
+test("sends bytes as they are, and a list as a parameter that is repeated", async (t) => {
+  const requests = [];
+  const answer = async (request, response) => {
+    const parts = [];
+    for await (const part of request) {
+      parts.push(part);
+    }
+    requests.push([request.url, request.headers["content-type"], Buffer.concat(parts).toString("hex")]);
+    json(response, 200, {});
+  };
+  const client = new RedflowClient({ url: await fakeSidecar(t, { answer }), token: TOKEN });
+  const bytes = new Uint8Array([0, 255, 10]);
+  await client.addDocument("a b", "x&y.md", bytes, { tags: ["p&q", "r"], dryRun: true });
+  await client.addDocument("a b", "x.md", new Blob([bytes]));
+  assert.deepEqual(requests, [
+    ["/api/kb/a%20b/documents?document=x%26y.md&tag=p%26q&tag=r&dryRun=true", "application/octet-stream", "00ff0a"],
+    ["/api/kb/a%20b/documents?document=x.md", "application/octet-stream", "00ff0a"],
+  ]);
+});
+
 test("reports a response that does not come from a sidecar", async (t) => {
   const answers = [
     [(response) => response.writeHead(404).end("<h1>404</h1>"), { status: 404, retryable: false }],

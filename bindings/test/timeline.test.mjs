@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_CALLS, MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, endOfText, activeCalls, isWaiting, showInvisible, waitingCalls, unansweredReason, usedBy } from "@redflow/bindings";
+import { MAX_CALLS, MAX_REMARKS, MAX_ROW_CHARS, MAX_SOURCES, MAX_STEPS, confidences, applyEvents, emptyTimeline, endOfText, activeCalls, isWaiting, showInvisible, waitingCalls, unansweredReason, usedBy } from "@redflow/bindings";
 
 const agent = { instance: "i", nodeId: "a" };
 const numbered = (kinds) => kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: 1_000 + index, agent, event }));
@@ -46,6 +46,14 @@ test("builds the steps of a run", () => {
   assert.deepEqual(timeline.last, { is: "answered", action: "final", at: 1_007, iteration: 2 });
   assert.equal(timeline.end.durationMs, 40);
   assert.deepEqual(activeCalls(timeline), []);
+});
+
+test("a result keeps its first sources, with the beginnings of their names", () => {
+  const sources = Array.from({ length: 40 }, (_, n) => ({ kind: "knowledge", ref: `${n}${"x".repeat(300)}`, score: 0.5, trust: "external" }));
+  const event = { type: "tool_returned", iteration: 1, tool: "search", callId: "c1", success: true, durationMs: 3, sources };
+  const [shown] = build(numbered([event])).steps[0].tools;
+  assert.equal(shown.sources.length, MAX_SOURCES);
+  assert.deepEqual(shown.sources[1], { kind: "knowledge", ref: `1${"x".repeat(MAX_ROW_CHARS - 1)}…`, score: 0.5, trust: "external" });
 });
 
 test("repetitions, batches and order do not change the timeline", () => {

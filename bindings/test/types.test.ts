@@ -333,6 +333,8 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "PROMPT_TEMPLATE_IGNORED":
     case "SECRET_IN_FLOW":
     case "SESSION_SHARED":
+    case "COLLECTION_UNKNOWN":
+    case "EMBEDDINGS_LEXICAL":
     case "DEFAULT_ASSUMED":
     case "NEEDS_NODE_RED":
       return "node";
@@ -432,6 +434,7 @@ export function archivePartOf(code: ArchiveCode): "collection" | "document" | "e
       return "collection";
     case "DOCUMENT_UNKNOWN":
     case "DOCUMENT_UNREADABLE":
+    case "TEXT_REFUSED":
     case "DOCUMENT_TOO_LARGE":
       return "document";
     case "MEMORY_CONFLICT":

@@ -32,10 +32,11 @@ const scripts = {
     }),
 };
 
-await build({
+const bundle = await build({
   absWorkingDir: folder,
   entryPoints: [join(source, "main.tsx")],
   outfile: join(dist, "console.js"),
+  write: false,
   bundle: true,
   format: "esm",
   target: "es2022",
@@ -45,11 +46,17 @@ await build({
   logLevel: "warning",
 });
 
+// A comment names the file of each part; the notices are made of these. Libraries need no lines.
+const parts = bundle.outputFiles[0].text.split(/^(\/\/ node_modules\/\S+\n)([^]*?)(?=^\/\/ \S+$)/m);
+const packed = parts.map(async (part, index) => (index % 3 === 2 ? (await transform(part, { minify: true })).code : part));
+writeFileSync(join(dist, "console.js"), (await Promise.all(packed)).join(""));
+
 await build({
   absWorkingDir: folder,
   entryPoints: [join(source, "console.css")],
   outfile: join(dist, "console.css"),
   bundle: true,
+  minify: true,
   target: "es2022",
   logLevel: "warning",
 });
@@ -65,7 +72,7 @@ for (const language of ["es", "de"]) {
   const [own, timeline] = ["words", "timeline/words"].map((path) => read(source, path, `${language}.json`));
   const translated = read(catalogues, language, "phrases.json");
   const sentences = Object.fromEntries(phrases.map((key) => [`phrase.${key}`, translated[key]]));
-  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline, ...sentences }, null, 1)}\n`);
+  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline, ...sentences })}\n`);
 }
 
 const sizes = readdirSync(dist).toSorted().map((name) => ({ name, bytes: gzipSync(readFileSync(join(dist, name)), { level: 9 }).length }));

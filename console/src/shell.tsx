@@ -109,7 +109,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
             {t("update")}
           </p>
         ) : null}
-        {readFailure.value === undefined ? null : <Problem error={readFailure.value} onRetry={() => live.retry()} />}
+        <Problem error={readFailure.value} onRetry={() => live.retry()} />
         {found === undefined ? (
           <>
             <h1>{t("page.unknown")}</h1>
@@ -178,7 +178,7 @@ function Away() {
   );
 }
 
-const HELP = ["?", "/", "j", "k", "Enter", "Esc", "[", "]", "h", "g h", "g r", "g f", "g i", "g u"] as const;
+const HELP = ["?", "/", "j", "k", "Enter", "Esc", "[", "]", "h", "g h", "g r", "g f", "g i", "g u", "g k"] as const;
 
 function Help() {
   return (

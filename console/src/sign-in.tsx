@@ -49,7 +49,7 @@ export function SignIn() {
       <p class="muted">
         {t("signIn.help")} <code>redflow token</code>
       </p>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
     </main>
   );
 }

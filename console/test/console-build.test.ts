@@ -27,7 +27,11 @@ test("two builds are equal byte for byte, with names without hashes", (t) => {
   assert.deepEqual([...page.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, address]) => address), ["console/{digest}/icon.svg", "console/{digest}/console.css", "console/{digest}/console.js"]);
   const script = readFileSync(join(first, "console.js"), "utf8");
   // Readable stack traces: our own functions keep their names, and lines are short.
-  assert.match(script, /function SignIn\(/);
+  assert.match(script, /^function SignIn\(/m);
+  // The notices are made of these lines.
+  for (const name of ["preact", "@preact/signals", "@dagrejs/dagre", "diff"]) {
+    assert.match(script, new RegExp(`^// node_modules/${name}/\\S+$`, "m"));
+  }
   assert.ok(!script.includes(FOLDER), "no path of this machine");
 });
 

@@ -38,12 +38,12 @@ export function answerWith(next: Answers): void {
 }
 
 Object.assign(globalThis, {
-  fetch: async (url: string | URL, init: { method?: string; body?: string; signal?: AbortSignal } = {}) => {
+  fetch: async (url: string | URL, init: { method?: string; body?: unknown; signal?: AbortSignal } = {}) => {
     const { pathname, search } = new URL(String(url));
     const path = pathname.replace(/^\/mount/, "") + search;
     const method = init.method ?? "GET";
     requests.push(`${method} ${path}`);
-    const body: unknown = init.body === undefined ? undefined : JSON.parse(init.body);
+    const body: unknown = typeof init.body === "string" ? JSON.parse(init.body) : init.body;
     const answer = await answers(method, path, body);
     init.signal?.throwIfAborted();
     const found = answer ?? new Refusal(404, "NOT_FOUND", `no answer to ${path}`);

@@ -7,7 +7,7 @@ import { isUpdated, readFailure, readSession, session, toasts, waiting } from ".
 import { parsePlace, place, startRouter } from "../src/router.js";
 import { Shell } from "../src/shell.js";
 
-export const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "settings"];
+export const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "knowledge", "settings"];
 export const HOSTILE = '<img src=x onerror="alert(1)">\u202Eevil';
 export const RUN = "019b76da-a800-7000-8000-000000000001";
 
@@ -32,13 +32,14 @@ export const STEPS: RunEventKind[] = [
 ];
 export const detail = { summary: summary(), events: events(STEPS), calls: [], result: { payload: HOSTILE }, refusedAnswer: undefined };
 
-/** An empty sidecar. `more` answers first. */
+/** An empty sidecar. `more` answers first, by a value or by a function of the body and the query. */
 export const sidecar = (more: Record<string, unknown> = {}) =>
-  answerWith((method, path) => {
-    const [route = ""] = path.split("?");
+  answerWith((method, path, body) => {
+    const [route = "", query = ""] = path.split("?");
     const key = `${method} ${route}`;
     if (key in more) {
-      return more[key];
+      const answer = more[key];
+      return typeof answer === "function" ? answer(body, new URLSearchParams(query)) : answer;
     }
     const empty: Record<string, unknown> = {
       "GET /api/session": offer(),
@@ -49,6 +50,7 @@ export const sidecar = (more: Record<string, unknown> = {}) =>
       "GET /api/flows/graph": { tabs: [], nodes: [], wires: [], diagnostics: [], omitted: 0, omittedParts: 0 },
       "GET /api/models": { models: [], omitted: 0 },
       "GET /api/tools": { tools: [], generation: 1 },
+      "GET /api/kb": { knowledgeBases: [] },
       "GET /api/tokens": { tokens: [{ name: "main", scopes: ["admin"], isOwn: true }] },
       "GET /api/config": { settings: [{ key: "listen", value: HOSTILE, isSet: true }] },
     };

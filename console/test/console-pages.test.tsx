@@ -56,6 +56,8 @@ const EMPTY: Record<string, RegExp> = {
   "#/usage": /Nothing was used in this period.*No run failed/s,
   "#/models": /The flow has no model.*wire it to an agent/s,
   "#/tools": /There are no tools yet.*tools\.yaml/s,
+  "#/knowledge": /There are no knowledge bases yet.*redflow kb add NAME PATH.*Add documents/s,
+  "#/knowledge/manuals": /There is no knowledge base with this name.*redflow kb add NAME PATH.*Add documents/s,
   "#/settings": /No Node-RED is connected.*Tokens.*Configuration/s,
 };
 

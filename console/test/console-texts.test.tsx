@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { type EventsItem, RedflowError, type RunEventKind, type RunSummary, applyEvents, emptyTimeline } from "@redflow/bindings";
 import { render } from "preact";
-import { session, toasts } from "../src/app.js";
+import { session, shade, toasts } from "../src/app.js";
 import { Plot } from "../src/drawing/plot.js";
 import { FirstDifference } from "../src/pages/run/difference.js";
 import { Journal } from "../src/pages/run/journal.js";
@@ -103,5 +103,23 @@ test("a failed call shows the code of its error, and the advice for it", async (
     details.open = true;
     details.dispatchEvent(new window.Event("toggle"));
     await until("the advice", () => requests.includes(`GET /api/codes/${code}`));
+  }
+});
+
+test("a call shows what its result comes from, unless the words are folded or hidden", async (t) => {
+  t.after(() => (shade.value = false));
+  answerWith(() => ({ iteration: 1, prompt: { text: "" }, calls: [{ callId: "c", tool: "search", input: { text: "" }, success: true, result: { text: "" } }] }));
+  const sources = [{ kind: "knowledge", ref: "docs/\u202Ea.md#1", score: 0.756, trust: "external" }, { kind: "memory", ref: "<b>", trust: "user" }];
+  const timeline = timelineOf({ type: "tool_returned", iteration: 1, tool: "search", callId: "c", success: true, durationMs: 1, sources } as RunEventKind);
+  for (const [isUnfolded, isShaded, expected] of [
+    [true, false, "docs/⟨202E⟩a.md#1 · 0.76\n<b>"],
+    [true, true, undefined],
+    [false, false, undefined],
+  ] as const) {
+    shade.value = isShaded;
+    const root = draw(t, <Step {...{ summary: { runId: "r" } as RunSummary, timeline, isUnfolded }} iteration={1} written={undefined} onUnfold={() => undefined} isOpen onClose={() => undefined} />);
+    await until("the call", () => root.querySelector("article") !== null);
+    assert.equal(root.querySelector('[aria-label="What the result comes from"] pre')?.textContent, expected);
+    assert.equal((root.textContent ?? "").includes("a.md"), expected !== undefined);
   }
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { type RunEventKind, showInvisible } from "@redflow/bindings";
+import { type RunEventKind, type Source, showInvisible } from "@redflow/bindings";
 import { type IterationTexts, type LiveText, Timeline, mountTimeline } from "../src/timeline/index.js";
 import { environment, open, screen, textOf, timelineOf, until } from "./timeline-kit.js";
 
@@ -12,6 +12,7 @@ const narrow = { mode: "narrow", readTexts: none } as const;
 const asked = (iteration: number): RunEventKind => ({ type: "model_called", iteration });
 const answered = (iteration: number, more: object = {}): RunEventKind => ({ type: "model_answered", iteration, action: "final", durationMs: 1_500, ...more });
 const called = (callId: string, tool = "look"): RunEventKind => ({ type: "tool_called", iteration: 1, tool, callId });
+const source = (ref: string): Source => ({ kind: "knowledge", ref, score: 0.5, trust: "external" });
 const returned = (callId: string, more: object = {}): RunEventKind => ({ type: "tool_returned", iteration: 1, tool: "look", callId, success: true, durationMs: 3, ...more });
 
 test("each step is a sentence", (t) => {
@@ -23,6 +24,7 @@ test("each step is a sentence", (t) => {
     ["a call", [[1, asked(1)], [2, answered(1, { action: "tool", tool: "look" })], [3, called("c")]], "Tool look is running"],
     ["several tools", [[1, asked(1)], [2, answered(1, { action: "tool", tools: ["look", "mail"] })]], "Model calls several tools: look, mail"],
     ["a result", [[1, called("c")], [2, returned("c")]], "Tool look returned its result 3 ms"],
+    ["sources", [[1, called("c")], [2, returned("c", { sources: [source("docs/a.md#1"), source("docs/b.md#2")] })]], "Tool look returned its result 3 ms From: docs/a.md#1, docs/b.md#2"],
     ["a failure", [[1, called("c")], [2, returned("c", { success: false, error: "no line" })]], "Tool look failed: no line 3 ms"],
     ["an unknown outcome", [[1, called("c")], [2, { type: "waiting_for_outcome", iteration: 1, tool: "look", callId: "c", reason: "a crash" }]], "The outcome of look is unknown: a crash"],
     ["a failed model", [[1, asked(1)], [2, { type: "model_fell_over", iteration: 1, model: "big", code: "RATE_LIMIT" }]], "Model big failed (RATE_LIMIT): the next model was called"],
@@ -141,7 +143,7 @@ test("hostile texts stay text, cut and isolated", (t) => {
       [1, { type: "model_fell_over", iteration: 1, model: text, code: text as never }],
       [2, answered(1, { action: "tool", tool: text })],
       [3, called("c", text)],
-      [4, returned("c", { tool: text, success: false, error: text })],
+      [4, returned("c", { tool: text, success: false, error: text, sources: [source(text)] })],
       [5, { type: "memory_failed", error: { code: text as never, message: text } }],
       [6, { type: "run_finished", completed: false, stopReason: "error", iterations: 1, durationMs: 1, error: { code: text as never, message: text, iteration: 1, pointer: text, rule: text } }],
     );
@@ -168,7 +170,7 @@ test("what was said is hidden on a shared screen, and the steps are not", async 
   const mounted = mountTimeline(root, shaded, async () => ({ prompt: { text: SECRET }, calls: [] }));
   const timeline = timelineOf(
     [1, called("c")],
-    [2, returned("c", { success: false, error: SECRET })],
+    [2, returned("c", { success: false, error: SECRET, sources: [source(SECRET)] })],
     [3, { type: "memory_failed", error: { code: "MEMORY_FAILED" as never, message: SECRET } }],
     [4, asked(2)],
     [5, { type: "run_finished", completed: false, stopReason: "error", iterations: 2, durationMs: 1, error: { code: "TIMEOUT", message: SECRET, iteration: 2 } }],

@@ -10,6 +10,7 @@ import { demo } from "./console/demo.mjs";
 import * as displays from "./console/displays.mjs";
 import { startConsole } from "./console/fixture.mjs";
 import * as keyboard from "./console/keyboard.mjs";
+import * as knowledge from "./console/knowledge.mjs";
 import { startLarge } from "./console/large.mjs";
 import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
@@ -38,6 +39,7 @@ const SCENARIOS = {
   "runs that wait, by keyboard": keyboard.waits,
   "flows and checks by keyboard": keyboard.flow,
   "usage, models and tools by keyboard": keyboard.rest,
+  "knowledge bases by keyboard": knowledge.byKeyboard,
   "settings by keyboard, and letters that can be off": keyboard.settings,
   "a page below a path of a proxy": access.belowPath,
   "each scope may do what its buttons say": scopes.scopes,
@@ -49,6 +51,7 @@ const SCENARIOS = {
   "forced colours and less motion": displays.forcedColours,
   "a tool says which rules decide about it": catalogue.rules,
   "problems of a flow are in the user's language": catalogue.sentences,
+  "files become a knowledge base that is searched; each passage says why": knowledge.documents,
   "pictures for the documentation": look.pictures,
   // Attaches a Node-RED, which the pictures should not show.
   "the models of the sidecar and of a Node-RED are shown and tested": catalogue.models,
@@ -67,7 +70,9 @@ const LARGE_SCENARIOS = {
   "a flow with too many nodes is a list": bounds.flows,
   "tables and files of usage have the sums of the sidecar": bounds.sums,
   "the first page says what it leaves out": bounds.home,
+  "a sidecar without knowledge bases says what to do": knowledge.empty,
   "untrusted texts stay text": look.hostile,
+  "untrusted documents stay text": knowledge.hostile,
   "a report has no words and no secrets": privacy.report,
 };
 

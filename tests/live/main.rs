@@ -19,6 +19,7 @@ mod conversations;
 mod errors;
 mod fallback_models;
 mod golden;
+mod knowledge;
 mod native_tools;
 mod provider_api;
 mod recorder;

@@ -72,7 +72,7 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
       <Act scope="run" kind="primary" type="submit" isBusy={isBusy} isOff={text.trim() === ""}>
         {t("ask")}
       </Act>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
     </form>
   );
 }

@@ -1,9 +1,9 @@
 // Small controls that pages share.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RunStatus, Scope } from "@redflow/bindings";
-import { allows, copy, isAway, now } from "../app.js";
+import { allows, copy, isAway, now, sayFailure } from "../app.js";
 import { formatAge, formatTime, t, tOf } from "../words.js";
 
 interface ActProps {
@@ -139,6 +139,41 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       </header>
       {children}
     </dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  /** What the button that acts says. */
+  yes: string;
+  scope: Scope;
+  /** What is done. A failure is shown for a while. `isHere` says whether the user is still on the page. */
+  act: (isHere: () => boolean) => Promise<void>;
+  onClose: () => void;
+  children: ComponentChildren;
+}
+
+/** Asks before something is done that cannot be undone. */
+export function Confirm({ title, yes, scope, act, onClose, children }: ConfirmProps) {
+  const [isBusy, setBusy] = useState(false);
+  const confirm = async (): Promise<void> => {
+    const from = window.location.hash;
+    setBusy(true);
+    await act(() => window.location.hash === from).catch(sayFailure);
+    onClose();
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{children}</p>
+      <div class="buttons">
+        <button type="button" onClick={onClose}>
+          {t("no")}
+        </button>
+        <Act scope={scope} kind="danger" isBusy={isBusy} onClick={() => void confirm()}>
+          {yes}
+        </Act>
+      </div>
+    </Dialog>
   );
 }
 

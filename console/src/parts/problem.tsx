@@ -48,17 +48,18 @@ interface ProblemProps {
   onRetry?: (() => void) | undefined;
 }
 
-/** A failed request. */
+/** A failed request; nothing if there is no error. */
 export function Problem({ error, onRetry }: ProblemProps) {
   const problem = error instanceof RedflowError ? error : undefined;
+  const message = problem?.message ?? String(error);
   // The banner says it already, and the page reads again when the sidecar is back.
-  if (problem?.code === "SIDECAR_UNREACHABLE" && isAway()) {
+  if (error === undefined || (problem?.code === "SIDECAR_UNREACHABLE" && isAway())) {
     return null;
   }
   return (
     <div class="problem" role="alert">
       <p>
-        {problem === undefined ? null : <code>{problem.code}</code>} <Words text={problem?.message ?? String(error)} />
+        {problem === undefined ? null : <code>{problem.code}</code>} <Words text={message} />
       </p>
       {problem === undefined ? null : <Mend code={problem.code} />}
       {onRetry === undefined ? null : (

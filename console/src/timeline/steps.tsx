@@ -6,7 +6,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useRef } from "preact/hooks";
 import { Clock } from "./clock.js";
 import { useEnvironment } from "./environment.js";
-import { ContentText } from "./foreign.js";
+import { ContentText, Sentence } from "./foreign.js";
 import { FailedModelSentence, ModelNumbers, type ModelProps, ModelSentence, RemarkSentence, ToolNumbers, type ToolProps, ToolSentence } from "./sentences.js";
 import { type IterationTexts, type ReadTexts, TextDetails } from "./texts.js";
 
@@ -161,6 +161,11 @@ function ToolRow({ tool, unanswered, clock, since, read }: ToolProps & RowProps)
     (await read()).calls.find(({ callId }) => callId === tool.callId)?.[name];
   return (
     <Row kind="tool" isActive={isActive} clock={clock} since={since} line={[<ToolSentence tool={tool} unanswered={unanswered} />, <ToolNumbers tool={tool} />]}>
+      {tool.sources && (
+        <div class="redflow-hint">
+          <Sentence of="timeline.tool.sources" values={{ sources: <ContentText as="span" text={tool.sources.map(({ ref }) => ref).join(", ")} /> }} />
+        </div>
+      )}
       <TextDetails name="input" version={version} read={() => textOf("input")} />
       {hasEnded && <TextDetails name="result" version={version} read={() => textOf("result")} />}
     </Row>

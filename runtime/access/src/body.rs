@@ -1,10 +1,11 @@
-//! Checks that a request body is declared as plain JSON.
+//! Checks that a request body is declared as plain JSON, or as plain bytes.
 
 use crate::printable_excerpt;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
+use redflow_contract::route::BYTES_BODY;
 
 /// Accepts `Content-Type: application/json`, at most with `charset=utf-8`, and no compression. Call it for
 /// every request with a body: pages of other sites cannot send this type without a CORS preflight, and a
@@ -13,12 +14,22 @@ use redflow_contract::code::ApiCode;
 /// # Errors
 /// `CONTENT_TYPE_REFUSED`.
 pub fn json_only(headers: &HeaderMap) -> Result<(), ApiError> {
-    let refused = |problem: String| {
-        Err(ApiError::new(
-            ApiCode::ContentTypeRefused,
-            format!("{problem}: send JSON with `Content-Type: application/json`, not compressed."),
-        ))
-    };
+    only(headers, is_json, "send JSON with `Content-Type: application/json`, not compressed")
+}
+
+/// Accepts `Content-Type: application/octet-stream`, and no compression. Pages of other sites cannot send this type
+/// without a CORS preflight either.
+///
+/// # Errors
+/// `CONTENT_TYPE_REFUSED`.
+pub fn bytes_only(headers: &HeaderMap) -> Result<(), ApiError> {
+    let is_bytes = |text: &str| text.trim().eq_ignore_ascii_case(BYTES_BODY);
+    only(headers, is_bytes, "send the bytes with `Content-Type: application/octet-stream`, not compressed")
+}
+
+fn only(headers: &HeaderMap, is_accepted: impl Fn(&str) -> bool, remedy: &str) -> Result<(), ApiError> {
+    let refused =
+        |problem: String| Err(ApiError::new(ApiCode::ContentTypeRefused, format!("{problem}: {remedy}.")));
     for coding in headers.get_all(CONTENT_ENCODING) {
         if !coding.as_bytes().eq_ignore_ascii_case(b"identity") {
             return refused(format!("The body is encoded as `{}`", printable_excerpt(coding.as_bytes())));
@@ -28,7 +39,7 @@ pub fn json_only(headers: &HeaderMap) -> Result<(), ApiError> {
     match (types.next(), types.next()) {
         (None, _) => refused("The body has no type".to_owned()),
         (Some(_), Some(_)) => refused("The body has several types".to_owned()),
-        (Some(one), None) if one.to_str().is_ok_and(is_json) => Ok(()),
+        (Some(one), None) if one.to_str().is_ok_and(is_accepted) => Ok(()),
         (Some(one), None) => refused(format!("The body is of type `{}`", printable_excerpt(one.as_bytes()))),
     }
 }
@@ -47,7 +58,7 @@ fn is_utf8(parameter: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::json_only;
+    use super::{bytes_only, json_only};
     use http::{HeaderMap, HeaderName, HeaderValue};
     use redflow_contract::api::ProblemCode;
     use redflow_contract::code::ApiCode;
@@ -92,6 +103,25 @@ mod tests {
         ];
         for pairs in bad {
             let error = json_only(&headers(pairs)).unwrap_err();
+            assert_eq!(error.code, ProblemCode::Api(ApiCode::ContentTypeRefused), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn accepts_bytes_and_nothing_else() {
+        for one in ["application/octet-stream", "Application/Octet-Stream"] {
+            assert_eq!(bytes_only(&headers(&[("content-type", one)])), Ok(()), "{one}");
+        }
+        let bad: &[&[(&str, &str)]] = &[
+            &[],
+            &[("content-type", "text/plain")],
+            &[("content-type", "application/json")],
+            &[("content-type", "multipart/form-data; boundary=x")],
+            &[("content-type", "application/octet-stream"), ("content-type", "text/plain")],
+            &[("content-type", "application/octet-stream"), ("content-encoding", "gzip")],
+        ];
+        for pairs in bad {
+            let error = bytes_only(&headers(pairs)).unwrap_err();
             assert_eq!(error.code, ProblemCode::Api(ApiCode::ContentTypeRefused), "{pairs:?}");
         }
     }

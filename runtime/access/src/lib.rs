@@ -20,7 +20,7 @@ mod sign_in;
 mod token_changes;
 pub mod tokens;
 
-pub use body::json_only;
+pub use body::{bytes_only, json_only};
 pub use guard::{AccessControl, AuthMethod, Caller};
 pub use origins::{Origins, Page};
 pub use peer::PeerAddress;

@@ -1,4 +1,5 @@
 use super::SqliteArchive;
+use crate::{Key, KeySource};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{
     Document, EntryKind, EntrySource, EntryState, MAX_ENTRY_META, MAX_ENTRY_TEXT, SearchMode, SourceKind,
@@ -12,10 +13,10 @@ use redflow_ports::{
 };
 use serde_json::json;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-const KB: &str = "kb/test";
+pub(super) const KB: &str = "kb/test";
 
 struct TestClock(AtomicU64);
 
@@ -31,39 +32,118 @@ impl Clock for TestClock {
     }
 }
 
-struct Place {
-    data: tempfile::TempDir,
+pub(super) struct Place {
+    pub(super) data: tempfile::TempDir,
     clock: Arc<TestClock>,
-    archive: SqliteArchive,
+    pub(super) archive: SqliteArchive,
+    pub(super) keys: Option<Arc<TestKeys>>,
 }
 
 impl Place {
-    fn new() -> Self {
+    fn new(keys: Option<Arc<TestKeys>>) -> Self {
         let (data, clock) = (tempfile::tempdir().unwrap(), Arc::new(TestClock(AtomicU64::new(1_000_000))));
-        let archive = SqliteArchive::new(data.path(), clock.clone());
-        Self { data, clock, archive }
+        let archive = open(data.path(), &clock, keys.clone());
+        Self { data, clock, archive, keys }
+    }
+
+    /// With an archive that is not encrypted.
+    pub(super) fn plain() -> Self {
+        Self::new(None)
+    }
+
+    /// With an encrypted archive.
+    pub(super) fn sealed() -> Self {
+        Self::new(Some(Arc::default()))
     }
 
     /// Another process that uses the same file.
-    fn other(&self) -> SqliteArchive {
-        SqliteArchive::new(self.data.path(), self.clock.clone())
+    pub(super) fn other(&self) -> SqliteArchive {
+        self.with_keys(self.keys.clone())
     }
 
-    fn file(&self) -> std::path::PathBuf {
+    /// Another process that uses the same file with these keys.
+    pub(super) fn with_keys(&self, keys: Option<Arc<TestKeys>>) -> SqliteArchive {
+        open(self.data.path(), &self.clock, keys)
+    }
+
+    pub(super) fn file(&self) -> std::path::PathBuf {
         self.data.path().join("archive.db")
     }
 }
 
-fn collection(name: &str) -> NewCollection {
+fn open(data: &Path, clock: &Arc<TestClock>, keys: Option<Arc<TestKeys>>) -> SqliteArchive {
+    match keys {
+        Some(keys) => SqliteArchive::sealed(data, clock.clone(), keys),
+        None => SqliteArchive::new(data, clock.clone()),
+    }
+}
+
+/// A key that is made when it is needed.
+#[derive(Default)]
+pub(super) struct TestKeys(pub(super) Mutex<Option<Key>>);
+
+impl KeySource for TestKeys {
+    fn read(&self) -> Result<Option<Key>, ArchiveError> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    fn create(&self) -> Result<Key, ArchiveError> {
+        Ok(self.0.lock().unwrap().insert(Key::new([7; 32])).clone())
+    }
+
+    fn remedy(&self) -> String {
+        "bring the key back".to_owned()
+    }
+}
+
+/// Makes two tests of each function: with a plain archive, and with an encrypted one.
+macro_rules! with_both {
+    ($($name:ident)*) => {
+        mod plain {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name(super::Place::plain()).await;
+            })*
+        }
+        mod sealed {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name(super::Place::sealed()).await;
+            })*
+        }
+    };
+}
+
+with_both! {
+    an_unused_archive_has_no_file
+    what_is_stored_is_read
+    versions_are_compared_and_kept
+    a_batch_is_stored_whole_or_not_at_all
+    collections_keep_their_embedder
+    searches_say_why
+    a_replaced_entry_ends
+    two_processes_see_each_other
+    a_hundred_writers_lose_nothing
+    a_collection_takes_the_place_of_another
+    a_document_is_replaced_whole
+    what_is_removed_leaves_no_byte
+    expired_entries_are_removed
+    vectors_are_cached
+    what_does_not_fit_is_not_stored
+    a_file_of_somebody_else_is_refused
+    an_index_without_a_log_of_changes_is_built_again
+}
+
+pub(super) fn collection(name: &str) -> NewCollection {
     let (name, embedder) = (name.to_owned(), "three".to_owned());
     NewCollection { name, embedder, dimensions: 3, settings: serde_json::Map::new() }
 }
 
-fn entry(key: &str, text: &str, vector: [f32; 3]) -> NewEntry {
+pub(super) fn entry(key: &str, text: &str, vector: [f32; 3]) -> NewEntry {
     NewEntry { vector: Some(vector.to_vec()), ..NewEntry::new(key, EntryKind::Fact, text) }
 }
 
-fn by_words(text: &str) -> SearchQuery {
+pub(super) fn by_words(text: &str) -> SearchQuery {
     SearchQuery {
         text: text.to_owned(),
         vector: None,
@@ -74,35 +154,34 @@ fn by_words(text: &str) -> SearchQuery {
     }
 }
 
-fn by_meaning(vector: [f32; 3]) -> SearchQuery {
+pub(super) fn by_meaning(vector: [f32; 3]) -> SearchQuery {
     SearchQuery { vector: Some(vector.to_vec()), mode: SearchMode::Semantic, ..by_words("") }
 }
 
-async fn keys(archive: &SqliteArchive, query: SearchQuery) -> Vec<String> {
+pub(super) async fn keys(archive: &SqliteArchive, query: SearchQuery) -> Vec<String> {
     let hits = archive.search(KB, query).await.unwrap();
     hits.into_iter().map(|hit| hit.entry.key).collect()
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, ArchiveError>) -> ArchiveCode {
+pub(super) fn code<T: std::fmt::Debug>(result: Result<T, ArchiveError>) -> ArchiveCode {
     result.unwrap_err().code
 }
 
 /// Whether any file of the archive has these bytes.
-fn has_bytes(data: &Path, needle: &str) -> bool {
+pub(super) fn has_bytes(data: &Path, needle: &str) -> bool {
     let files = std::fs::read_dir(data).unwrap().map(|file| file.unwrap().path());
     let mut texts = files.map(|file| std::fs::read(file).unwrap());
     texts.any(|text| text.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle.as_bytes())))
 }
 
-#[tokio::test]
-async fn an_unused_archive_has_no_file() {
-    let place = Place::new();
+async fn an_unused_archive_has_no_file(place: Place) {
     let archive = &place.archive;
     assert_eq!(archive.collections().await.unwrap(), []);
     assert_eq!(archive.collection(KB).await.unwrap(), None);
     assert!(!archive.remove_collection(KB).await.unwrap());
     assert_eq!(archive.remove_expired().await.unwrap(), 0);
     assert_eq!(archive.cached_vectors("e", vec![Digest::ZERO]).await.unwrap(), [None]);
+    archive.drop_cached_vectors("e", None).await.unwrap();
     assert_eq!(code(archive.search(KB, by_words("x")).await), ArchiveCode::CollectionUnknown);
     assert_eq!(code(archive.put(KB, Vec::new()).await), ArchiveCode::CollectionUnknown);
     assert_eq!(code(archive.remove(KB, Vec::new()).await), ArchiveCode::CollectionUnknown);
@@ -110,9 +189,7 @@ async fn an_unused_archive_has_no_file() {
     assert!(!place.file().exists());
 }
 
-#[tokio::test]
-async fn what_is_stored_is_read() {
-    let place = Place::new();
+async fn what_is_stored_is_read(place: Place) {
     place.archive.create_collection(collection(KB)).await.unwrap();
     let source =
         EntrySource { kind: SourceKind::Document, reference: "a.md".to_owned(), digest: Some(Digest::ZERO) };
@@ -146,9 +223,7 @@ async fn what_is_stored_is_read() {
     assert_eq!((known.len(), known[0].entries, known[0].documents), (1, 1, 0));
 }
 
-#[tokio::test]
-async fn versions_are_compared_and_kept() {
-    let place = Place::new();
+async fn versions_are_compared_and_kept(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     let put = |text: &str, expected| {
@@ -173,9 +248,7 @@ async fn versions_are_compared_and_kept() {
     assert_eq!(keys(archive, by_words("more")).await, ["k"]);
 }
 
-#[tokio::test]
-async fn a_batch_is_stored_whole_or_not_at_all() {
-    let place = Place::new();
+async fn a_batch_is_stored_whole_or_not_at_all(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     let good = || entry("good", "text", [1.0, 0.0, 0.0]);
@@ -204,9 +277,7 @@ async fn a_batch_is_stored_whole_or_not_at_all() {
     assert_eq!(listed.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["good"]);
 }
 
-#[tokio::test]
-async fn collections_keep_their_embedder() {
-    let place = Place::new();
+async fn collections_keep_their_embedder(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     archive.create_collection(collection(KB)).await.unwrap();
@@ -226,9 +297,7 @@ async fn collections_keep_their_embedder() {
     assert_eq!(code(archive.search(KB, query).await), ArchiveCode::EmbedderMismatch);
 }
 
-#[tokio::test]
-async fn searches_say_why() {
-    let place = Place::new();
+async fn searches_say_why(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     let entries = vec![
@@ -268,9 +337,7 @@ async fn searches_say_why() {
     assert!(keys(archive, SearchQuery { limit: 0, ..both }).await.is_empty());
 }
 
-#[tokio::test]
-async fn a_replaced_entry_ends() {
-    let place = Place::new();
+async fn a_replaced_entry_ends(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     archive.put(KB, vec![entry("old", "The pump is red", [1.0, 0.0, 0.0])]).await.unwrap();
@@ -285,9 +352,7 @@ async fn a_replaced_entry_ends() {
     assert_eq!((old.state, old.valid_to), (EntryState::Superseded, Some(2_000_000)));
 }
 
-#[tokio::test]
-async fn two_processes_see_each_other() {
-    let place = Place::new();
+async fn two_processes_see_each_other(place: Place) {
     let (one, two) = (&place.archive, place.other());
     one.create_collection(collection(KB)).await.unwrap();
     one.put(KB, vec![entry("a", "first", [1.0, 0.0, 0.0])]).await.unwrap();
@@ -311,9 +376,7 @@ async fn two_processes_see_each_other() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_hundred_writers_lose_nothing() {
-    let place = Place::new();
+async fn a_hundred_writers_lose_nothing(place: Place) {
     place.archive.create_collection(collection(KB)).await.unwrap();
     place.archive.put(KB, vec![entry("n", "0", [1.0, 0.0, 0.0])]).await.unwrap();
     let archives: Vec<SqliteArchive> = (0..4).map(|_| place.other()).collect();
@@ -337,9 +400,7 @@ async fn a_hundred_writers_lose_nothing() {
     assert_eq!((last.text.as_str(), last.version), ("100", 101));
 }
 
-#[tokio::test]
-async fn a_collection_takes_the_place_of_another() {
-    let place = Place::new();
+async fn a_collection_takes_the_place_of_another(place: Place) {
     let archive = &place.archive;
     assert!(!archive.rename_collection("kb-new/test", KB).await.unwrap());
     archive.create_collection(collection(KB)).await.unwrap();
@@ -369,15 +430,23 @@ async fn a_collection_takes_the_place_of_another() {
     assert_eq!(keys(archive, by_words("words")).await, ["new"]);
 }
 
-fn document(name: &str, bytes: &[u8], chunks: u32) -> Document {
+pub(super) fn document(name: &str, bytes: &[u8], chunks: u32) -> Document {
     let (name, title) = (name.to_owned(), "Title".to_owned());
     let (origin, digest) = (format!("/x/{name}"), Digest::of(bytes));
-    Document { name, title, origin, digest, bytes: bytes.len() as u64, chunks, tags: Vec::new(), added_at: 0 }
+    Document {
+        name,
+        title,
+        origin,
+        digest,
+        bytes: bytes.len() as u64,
+        chunks,
+        tags: Vec::new(),
+        added_at: 0,
+        expires_at: None,
+    }
 }
 
-#[tokio::test]
-async fn a_document_is_replaced_whole() {
-    let place = Place::new();
+async fn a_document_is_replaced_whole(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     let first = vec![entry("a#1", "alpha", [1.0, 0.0, 0.0]), entry("a#2", "beta", [0.0, 1.0, 0.0])];
@@ -403,9 +472,7 @@ async fn a_document_is_replaced_whole() {
     assert_eq!(archive.list(KB, None, 10).await.unwrap(), []);
 }
 
-#[tokio::test]
-async fn what_is_removed_leaves_no_byte() {
-    let place = Place::new();
+async fn what_is_removed_leaves_no_byte(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     archive.create_collection(collection("kb/other")).await.unwrap();
@@ -420,7 +487,7 @@ async fn what_is_removed_leaves_no_byte() {
     archive.put(KB, vec![NewEntry { expected: Expected::Any, ..secret("keyomega") }]).await.unwrap();
     archive.put_document(KB, document("docname", b"1", 1), vec![secret("docname#1")]).await.unwrap();
     archive.put("kb/other", vec![secret("k")]).await.unwrap();
-    assert!(has_bytes(place.data.path(), "zebracorn"));
+    assert_eq!(has_bytes(place.data.path(), "zebracorn"), place.keys.is_none());
     assert_eq!(archive.remove(KB, vec!["keyomega".to_owned(), "none".to_owned()]).await.unwrap(), 1);
     assert!(archive.remove_document(KB, "docname").await.unwrap());
     assert!(archive.remove_collection("kb/other").await.unwrap());
@@ -433,9 +500,7 @@ async fn what_is_removed_leaves_no_byte() {
     assert!(std::fs::metadata(place.file()).unwrap().len() < full / 2, "the file becomes smaller");
 }
 
-#[tokio::test]
-async fn expired_entries_are_removed() {
-    let place = Place::new();
+async fn expired_entries_are_removed(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     let ending =
@@ -449,11 +514,31 @@ async fn expired_entries_are_removed() {
     assert_eq!(archive.remove_expired().await.unwrap(), 1);
     assert_eq!(archive.get(KB, "a").await.unwrap(), None);
     assert_eq!(archive.collection(KB).await.unwrap().unwrap().entries, 2);
+    // A document goes with its passages.
+    let passage = |key: &str, expires_at| NewEntry { expires_at, ..entry(key, "of a document", [1.0; 3]) };
+    let stored = [("short", Some(1_600_000)), ("long", None)];
+    for (name, expires_at) in stored {
+        let passages = vec![passage(name, expires_at)];
+        archive.put_document(KB, document(name, b"1", 1), passages).await.unwrap();
+    }
+    let documents = async || {
+        let all = archive.documents(KB).await.unwrap().into_iter();
+        all.map(|document| (document.name, document.expires_at)).collect::<Vec<_>>()
+    };
+    assert_eq!(documents().await, [("long".to_owned(), None), ("short".to_owned(), Some(1_600_000))]);
+    place.clock.0.store(1_600_000, Ordering::SeqCst);
+    assert_eq!(archive.remove_expired().await.unwrap(), 1);
+    assert_eq!(documents().await, [("long".to_owned(), None)]);
+    // A clock that is set back brings nothing back, and harms nothing.
+    place.clock.0.store(1_000, Ordering::SeqCst);
+    assert_eq!(archive.remove_expired().await.unwrap(), 0);
+    assert_eq!(archive.put(KB, vec![entry("b", "later", [1.0; 3])]).await.unwrap(), [2]);
+    assert_eq!(archive.get(KB, "b").await.unwrap().unwrap().text, "later");
+    assert_eq!(archive.history(KB, "b").await.unwrap().len(), 1);
+    assert_eq!(keys(archive, by_words("later")).await, ["b"]);
 }
 
-#[tokio::test]
-async fn vectors_are_cached() {
-    let place = Place::new();
+async fn vectors_are_cached(place: Place) {
     let archive = &place.archive;
     let (one, two) = (Digest::of(b"1"), Digest::of(b"2"));
     archive.cache_vectors("e", vec![(one, vec![1.0, -0.5])]).await.unwrap();
@@ -461,15 +546,30 @@ async fn vectors_are_cached() {
     let cached = place.other().cached_vectors("e", vec![two, one]).await.unwrap();
     assert_eq!(cached, [None, Some(vec![1.0, -0.5])]);
     assert_eq!(archive.cached_vectors("other", vec![one]).await.unwrap(), [None]);
+    archive.cache_vectors("other", vec![(one, vec![2.0])]).await.unwrap();
+    archive.cache_vectors("e", vec![(two, vec![3.0])]).await.unwrap();
+    archive.drop_cached_vectors("e", Some(vec![two, Digest::of(b"3")])).await.unwrap();
+    assert_eq!(archive.cached_vectors("e", vec![two, one]).await.unwrap(), [None, Some(vec![1.0, -0.5])]);
+    archive.drop_cached_vectors("e", None).await.unwrap();
+    assert_eq!(archive.cached_vectors("e", vec![one]).await.unwrap(), [None]);
+    assert_eq!(archive.cached_vectors("other", vec![one]).await.unwrap(), [Some(vec![2.0])]);
+    archive.drop_cached_vectors("other", None).await.unwrap();
+    let size = "SELECT bytes FROM cache_size";
+    let bytes: i64 = super::lock(&archive.0.writer)
+        .as_ref()
+        .unwrap()
+        .connection
+        .query_row(size, [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(bytes, 0);
 }
 
-#[tokio::test]
-async fn what_does_not_fit_is_not_stored() {
-    let place = Place::new();
+async fn what_does_not_fit_is_not_stored(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
     archive.put(KB, vec![entry("a", "small", [1.0, 0.0, 0.0])]).await.unwrap();
-    let sql = |sql: &str| super::lock(&archive.0.writer).as_ref().unwrap().execute_batch(sql).unwrap();
+    let sql =
+        |sql: &str| super::lock(&archive.0.writer).as_ref().unwrap().connection.execute_batch(sql).unwrap();
     sql("UPDATE collection SET entries = 500000");
     let error = archive.put(KB, vec![entry("b", "x", [1.0; 3])]).await.unwrap_err();
     assert_eq!(error.code, ArchiveCode::ArchiveFull);
@@ -485,9 +585,7 @@ async fn what_does_not_fit_is_not_stored() {
     archive.put(KB, vec![entry("b", "fits", [1.0; 3])]).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_file_of_somebody_else_is_refused() {
-    let place = Place::new();
+async fn a_file_of_somebody_else_is_refused(place: Place) {
     std::fs::write(place.file(), "not a database, but long enough to look at it").unwrap();
     let error = place.archive.collections().await.unwrap_err();
     assert_eq!(error.code, ArchiveCode::ArchiveUnreadable);
@@ -513,9 +611,7 @@ async fn a_file_of_somebody_else_is_refused() {
 }
 
 /// The log of changes is trimmed, and the rest of it belongs to a collection that is removed.
-#[tokio::test]
-async fn an_index_without_a_log_of_changes_is_built_again() {
-    let place = Place::new();
+async fn an_index_without_a_log_of_changes_is_built_again(place: Place) {
     let (one, two) = (&place.archive, place.other());
     one.create_collection(collection(KB)).await.unwrap();
     one.put(KB, vec![entry("a", "first", [1.0, 0.0, 0.0])]).await.unwrap();

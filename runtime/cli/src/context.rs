@@ -1,10 +1,12 @@
 //! The adapters of this build, and how flows are checked with them. Only this crate knows all adapters.
 
+use crate::archive::archive;
 use crate::config::Settings;
 use crate::diagnostics::format_diagnostic;
+use crate::errors::print_store_error;
 use crate::exit::Exit;
+use crate::knowledge::LocalKnowledge;
 use crate::terminal::print_note;
-use redflow_archive::SqliteArchive;
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
@@ -13,12 +15,13 @@ use redflow_egress::Egress;
 use redflow_engine::Registry;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use redflow_models::ModelSettings;
-use redflow_models::embed::embedder_sources;
-use redflow_ports::{Adapters, Clock};
+use redflow_models::embed::{EmbedderFactory, embedder_sources};
+use redflow_ports::{Adapters, Clock, StoreError};
 use redflow_store::ManifestFiles;
 use redflow_telemetry::Metrics;
 use redflow_tools::ToolSettings;
 use redflow_tools::knowledge::KnowledgeSettings;
+use redflow_worker::{Worker, WorkerSettings};
 use std::sync::Arc;
 
 /// The folder of the data directory with models of this machine.
@@ -30,8 +33,8 @@ pub(crate) struct AppContext {
     pub(crate) settings: Settings,
     pub(crate) adapters: Arc<Adapters>,
     pub(crate) metrics: Arc<Metrics>,
-    /// For the embedders of commands.
-    pub(crate) models: Arc<ModelSettings>,
+    /// The knowledge bases. Commands, the sidecar and the tools of agents share them.
+    knowledge: Result<Arc<LocalKnowledge>, StoreError>,
     /// The tools of the data directory, after they have been loaded.
     pub(crate) registry: Arc<Registry>,
 }
@@ -50,15 +53,29 @@ impl AppContext {
         let models = Arc::new(models);
         redflow_memory::register(&mut adapters, settings.memory);
         let egress = Egress::new(settings.egress.clone());
-        let knowledge = settings.data_dir().ok().map(|data| KnowledgeSettings {
-            archive: Arc::new(SqliteArchive::new(&data, clock())),
-            embedder: embedder_sources(Arc::clone(&models), data.join(MODELS_DIR)),
+        let knowledge = settings.data_dir().map(|data| {
+            let archive = archive(&settings, &data, clock());
+            let embedders = Arc::new(EmbedderFactory::new(models, data.join(MODELS_DIR)));
+            let filter = settings.sandbox_filter;
+            let worker = Worker::new(WorkerSettings { filter, ..WorkerSettings::default() });
+            let meter = metrics.clone();
+            Arc::new(LocalKnowledge::new(archive, embedders, process_env, worker, clock(), meter))
         });
-        redflow_tools::register(&mut adapters, ToolSettings { egress, meter: metrics.clone(), knowledge });
+        let for_tools = knowledge.as_ref().ok().map(|knowledge| KnowledgeSettings {
+            base: knowledge.base().clone(),
+            embedder: embedder_sources(Arc::clone(knowledge.embedders())),
+        });
+        let tools = ToolSettings { egress, meter: metrics.clone(), knowledge: for_tools };
+        redflow_tools::register(&mut adapters, tools);
         redflow_nodes::register(&mut adapters);
         #[cfg(feature = "faults")]
         crate::witness::register(&mut adapters);
-        Self { settings, adapters: Arc::new(adapters), metrics, models, registry: Arc::default() }
+        Self { settings, adapters: Arc::new(adapters), metrics, knowledge, registry: Arc::default() }
+    }
+
+    /// The knowledge bases of the data directory.
+    pub(crate) fn knowledge(&self) -> Result<&Arc<LocalKnowledge>, Exit> {
+        self.knowledge.as_ref().map_err(|error| print_store_error(error.clone()))
     }
 
     /// Loads the manifest and the registered tools of the data directory, and prints their problems. A process that

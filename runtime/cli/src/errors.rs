@@ -21,9 +21,8 @@ pub(crate) fn print_file_error(FileStoreError { code, message }: FileStoreError)
 }
 
 /// Prints an error about the archive.
-pub(crate) fn print_archive_error(ArchiveError { code, message }: ArchiveError) -> Exit {
-    let code = ProblemCode::Archive(code);
-    print_api_error(ApiError { code, message, report: None, revision: None })
+pub(crate) fn print_archive_error(error: ArchiveError) -> Exit {
+    print_api_error(error.into())
 }
 
 /// Prints an error of the sidecar's API, after the diagnostics that explain it.

@@ -2,6 +2,7 @@
 //!
 //! Data goes to stdout, notes and errors to stderr. `exit` has the exit codes.
 
+mod archive;
 mod args;
 mod commands;
 mod config;
@@ -14,6 +15,7 @@ mod files;
 mod hints;
 mod input;
 mod journal_files;
+mod knowledge;
 mod loaded_flow;
 mod node_red;
 mod run_source;

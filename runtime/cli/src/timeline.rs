@@ -13,6 +13,7 @@ use redflow_contract::fact::Usage;
 use redflow_contract::id::{NodeId, NodeRef, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::MessageError;
+use redflow_contract::source::Source;
 use redflow_contract::stream::ModelDelta;
 use redflow_contract::tally::RunTally;
 use redflow_ports::{EventSink, ModelWait};
@@ -373,7 +374,15 @@ fn format_event(event: &RunEvent) -> Option<String> {
             format!("     {}      {}: used up, {spent} of {limit}", "budget".red(), budget.as_str())
         }
         RunEventKind::ToolReturned {
-            tool, success, error, code, tries, duration_ms, preview: text, ..
+            tool,
+            success,
+            error,
+            code,
+            tries,
+            duration_ms,
+            preview: text,
+            sources,
+            ..
         } => {
             let outcome = if *success { "ok".green().to_string() } else { "failed".red().to_string() };
             let code = code.map_or(String::new(), |code| format!(" {code}"));
@@ -382,7 +391,8 @@ fn format_event(event: &RunEvent) -> Option<String> {
                 .map_or(String::new(), |why| format!(": {}", printable_line(why, MAX_VALUE_CHARS)));
             let tool = printable_line(tool, 24);
             let duration = format!("{duration_ms} ms{}", format_tries(*tries)).dimmed().to_string();
-            format!("     └ {tool} {outcome}{code}{why}  {duration}{}", preview(text))
+            let from = preview(&format_sources(sources));
+            format!("     └ {tool} {outcome}{code}{why}  {duration}{}{from}", preview(text))
         }
         RunEventKind::WaitingForOutcome { tool, reason, .. } => format!(
             "{} waiting: it is unknown whether `{}` happened: {}",
@@ -408,6 +418,16 @@ fn format_event(event: &RunEvent) -> Option<String> {
     })
 }
 
+/// The names of sources with their scores; none without sources.
+pub(crate) fn format_sources(sources: &[Source]) -> Option<String> {
+    let format_one = |source: &Source| {
+        let score = source.score.map(|score| format!(" ({score:.2})"));
+        format!("{}{}", source.reference, score.unwrap_or_default())
+    };
+    let names: Vec<String> = sources.iter().map(format_one).collect();
+    (!names.is_empty()).then(|| format!("from: {}", names.join(", ")))
+}
+
 /// The number of tries of a tool call, if it is not one.
 fn format_tries(tries: Option<u32>) -> String {
     match tries {
@@ -420,10 +440,12 @@ fn format_tries(tries: Option<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{EventFormatter, format_event};
+    use redflow_contract::archive::{SourceKind, Trust};
     use redflow_contract::code::ToolCode;
     use redflow_contract::event::RunEvent;
     use redflow_contract::event::RunEventKind;
     use redflow_contract::id::NodeRef;
+    use redflow_contract::source::Source;
     use redflow_ports::ModelWait;
 
     #[test]
@@ -438,28 +460,49 @@ mod tests {
         assert!(line(3, ModelWait::Busy).is_some());
     }
 
+    fn line(error: Option<&str>, code: Option<ToolCode>, tries: Option<u32>, sources: Vec<Source>) -> String {
+        let event = RunEventKind::ToolReturned {
+            iteration: 1,
+            tool: "mail".to_owned(),
+            id: None,
+            call_id: "c".into(),
+            success: error.is_none(),
+            error: error.map(str::to_owned),
+            code,
+            tries,
+            duration_ms: 5,
+            preview: None,
+            sources,
+        };
+        let agent = NodeRef { instance: "local".into(), node_id: "a".into() };
+        let text = format_event(&RunEvent { run_id: "r".into(), seq: 1, at: 0, agent, event }).unwrap();
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
     #[test]
     fn a_failed_call_has_its_code_and_its_tries() {
-        let line = |error: Option<&str>, code, tries| {
-            let event = RunEventKind::ToolReturned {
-                iteration: 1,
-                tool: "mail".to_owned(),
-                id: None,
-                call_id: "c".into(),
-                success: error.is_none(),
-                error: error.map(str::to_owned),
-                code,
-                tries,
-                duration_ms: 5,
-                preview: None,
-            };
-            let agent = NodeRef { instance: "local".into(), node_id: "a".into() };
-            let text = format_event(&RunEvent { run_id: "r".into(), seq: 1, at: 0, agent, event }).unwrap();
-            anstream::adapter::strip_str(&text).to_string()
-        };
-        assert_eq!(line(None, None, None), "     └ mail ok  5 ms");
-        assert_eq!(line(None, None, Some(3)), "     └ mail ok  5 ms, 3 tries");
-        let denied = line(Some("no"), Some(ToolCode::ToolDenied), Some(0));
+        assert_eq!(line(None, None, None, Vec::new()), "     └ mail ok  5 ms");
+        assert_eq!(line(None, None, Some(3), Vec::new()), "     └ mail ok  5 ms, 3 tries");
+        let denied = line(Some("no"), Some(ToolCode::ToolDenied), Some(0), Vec::new());
         assert_eq!(denied, "     └ mail failed TOOL_DENIED: no  5 ms, not tried");
+    }
+
+    #[test]
+    fn a_result_names_its_sources_in_one_line() {
+        let source = |reference: &str, score| Source {
+            kind: SourceKind::Knowledge,
+            reference: reference.to_owned(),
+            version: None,
+            digest: None,
+            score,
+            trust: Trust::External,
+        };
+        let sources = vec![source("docs/a.md#1", Some(0.756)), source("docs/b\n\u{1b}[31m.md#2", None)];
+        let text = line(None, None, None, sources);
+        let (first, second) = text.split_once('\n').unwrap();
+        assert_eq!(first, "     └ mail ok  5 ms");
+        assert!(second.starts_with("       from: docs/a.md#1 (0.76), docs/b"), "{second:?}");
+        assert!(!second.contains(['\n', '\u{1b}']), "{second:?}");
+        assert!(line(None, None, None, vec![source("x", None); 400]).chars().count() < 260);
     }
 }

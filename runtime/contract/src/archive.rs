@@ -48,6 +48,23 @@ pub enum EntryKind {
     Log,
 }
 
+impl EntryKind {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Episode => "episode",
+            Self::Fact => "fact",
+            Self::Preference => "preference",
+            Self::Decision => "decision",
+            Self::Summary => "summary",
+            Self::Span => "span",
+            Self::Chunk => "chunk",
+            Self::Log => "log",
+        }
+    }
+}
+
 /// Whether an entry is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -100,6 +117,12 @@ impl SearchMode {
     /// Every mode, with its name.
     pub const ALL: [(&'static str, Self); 3] =
         [("semantic", Self::Semantic), ("lexical", Self::Lexical), ("hybrid", Self::Hybrid)];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
+    }
 
     /// Finds the mode with this name.
     #[must_use]
@@ -253,7 +276,7 @@ pub struct Collection {
 
 /// A document of a collection. Its passages are entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Document {
     /// Its name in the collection: a path below the folder that was added, or an address.
@@ -274,6 +297,10 @@ pub struct Document {
     /// When this content was added.
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub added_at: Millis,
+    /// When it is removed; absent if never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(type = "number"))]
+    pub expires_at: Option<Millis>,
 }
 
 /// Where a passage of a knowledge base stands.
@@ -309,7 +336,7 @@ pub struct PassageMetadata {
 
 /// A passage that a search in a knowledge base has found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KnowledgePassage {
     /// The text.
@@ -320,4 +347,10 @@ pub struct KnowledgePassage {
     pub metadata: PassageMetadata,
     /// Why it was found.
     pub reason: HitReason,
+    /// The digest of its text; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// Who vouches for it; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
 }

@@ -128,6 +128,8 @@ codes! {
         SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
         SecretInFlow "SECRET_IN_FLOW" Severity::Warning, "A key or password is written in the flow file.";
         DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
+        CollectionUnknown "COLLECTION_UNKNOWN" Severity::Warning, "There is no such collection in the archive.";
+        EmbeddingsLexical "EMBEDDINGS_LEXICAL" Severity::Warning, "The search of a knowledge base finds words, not meaning.";
         ManifestInvalid "MANIFEST_INVALID" Severity::Error, "The manifest of tools is not valid.";
         NeedsNodeRed "NEEDS_NODE_RED" Severity::Info, "This build cannot run the node; Node-RED can.";
     } class Severity
@@ -258,6 +260,7 @@ codes! {
         EntryInvalid "ENTRY_INVALID" Retry::Never, "The entry cannot be stored as it is.";
         EmbedderMismatch "EMBEDDER_MISMATCH" Retry::Never, "The vectors of the collection come from another embedder.";
         EmbeddingsFailed "EMBEDDINGS_FAILED" Retry::Later, "The provider made no vectors of the texts.";
+        TextRefused "TEXT_REFUSED" Retry::Never, "The provider of the embedder refuses a text.";
         ArchiveFull "ARCHIVE_FULL" Retry::Never, "There is no room left in the collection or on the disk.";
         ArchiveUnreadable "ARCHIVE_UNREADABLE" Retry::Never, "The file of the archive cannot be used.";
     } class Retry
@@ -271,7 +274,7 @@ impl ArchiveCode {
             Self::CollectionUnknown | Self::DocumentUnknown => 404,
             Self::MemoryConflict | Self::EmbedderMismatch => 409,
             Self::DocumentTooLarge => 413,
-            Self::DocumentUnreadable | Self::EntryInvalid => 422,
+            Self::DocumentUnreadable | Self::EntryInvalid | Self::TextRefused => 422,
             Self::ArchiveUnreadable => 500,
             Self::EmbeddingsFailed => 502,
             Self::ArchiveFull => 507,

@@ -3,9 +3,9 @@
 
 use crate::{
     action, api, archive, attached, bridge, catalogue, chat, code, console, deployed_model, diagnostic,
-    digest, edge, effect, envelope, event, fact, flow, full_output, id, journal, limits, manifest,
-    model_test, node, observability, phrase, plan, policy, replay, run, run_error, stream, tally, tool,
-    tool_api, transcript,
+    digest, edge, effect, envelope, event, fact, flow, full_output, id, journal, knowledge_api, limits,
+    manifest, model_test, node, observability, phrase, plan, policy, replay, run, run_error, source, stream,
+    tally, tool, tool_api, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
@@ -133,6 +133,20 @@ pub fn typescript() -> String {
         tool_api::AgentDetail,
         tool_api::AgentMemory,
         tool_api::ToolCallCount,
+        archive::Collection,
+        archive::Document,
+        archive::PassageMetadata,
+        archive::KnowledgePassage,
+        archive::HitReason,
+        knowledge_api::KnowledgeBaseList,
+        knowledge_api::KnowledgeDocumentList,
+        knowledge_api::StoredPassage,
+        knowledge_api::KnowledgePassageList,
+        knowledge_api::KnowledgeSearch,
+        knowledge_api::KnowledgeSearchResult,
+        knowledge_api::EmbedderChoice,
+        knowledge_api::DocumentStatus,
+        knowledge_api::DocumentAnswer,
         manifest::Manifest,
         manifest::ManifestTool,
         manifest::ManifestToolKind,
@@ -152,6 +166,9 @@ pub fn typescript() -> String {
         fact::ModelFinish,
         fact::Usage,
         fact::ToolResult,
+        archive::SourceKind,
+        archive::Trust,
+        source::Source,
         journal::JournalRecord,
         journal::JournalLine,
         model_test::ModelTestRequest,

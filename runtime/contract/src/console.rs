@@ -32,13 +32,15 @@ pub enum Feature {
     Models,
     /// The tools of the registry.
     Tools,
+    /// The knowledge bases: their documents, and a search.
+    Knowledge,
     /// Language, tokens and configuration.
     Settings,
 }
 
 impl Feature {
     /// Every page, in the order of the menu.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Home,
         Self::Runs,
         Self::Inbox,
@@ -47,6 +49,7 @@ impl Feature {
         Self::Usage,
         Self::Models,
         Self::Tools,
+        Self::Knowledge,
         Self::Settings,
     ];
 }

@@ -4,6 +4,7 @@ use crate::Message;
 use crate::action::ActionKind;
 use crate::id::{CallId, RunId};
 use crate::run_error::{Failure, MessageError, RunError};
+use crate::source::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,6 +28,10 @@ pub struct AgentEnvelope {
     pub memory: Option<Message>,
     /// The run's id, start and events.
     pub observability: EnvelopeObservability,
+    /// What the results of the tools come from, each source once, in the order of their first use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
+    pub provenance: Vec<Source>,
 }
 
 /// The progress of a run.

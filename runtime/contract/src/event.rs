@@ -8,6 +8,7 @@ use crate::fact::Usage;
 use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, Principal, RunId};
 use crate::node::BudgetKind;
 use crate::run_error::{Failure, MessageError, RunError};
+use crate::source::Source;
 use crate::tally::RunTally;
 use crate::tool::ToolInvocation;
 use crate::{Message, Millis};
@@ -218,6 +219,10 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         preview: Option<String>,
+        /// What the output comes from, the best first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
+        sources: Vec<Source>,
     },
     /// The run waits until a person gives the outcome of a call.
     WaitingForOutcome {

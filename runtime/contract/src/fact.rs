@@ -6,6 +6,7 @@ use crate::id::{EffectId, Principal, RunId};
 use crate::node::BudgetKind;
 use crate::plan::AgentSpec;
 use crate::run_error::Failure;
+use crate::source::{Source, limit_sources};
 use crate::transcript::{ChatMessage, OpaqueParts, RequestedCall};
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
@@ -310,7 +311,7 @@ impl Usage {
     }
 }
 
-/// The result of a tool call. Its JSON is the observation that the model reads.
+/// The result of a tool call. The model reads its JSON without the sources.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(deny_unknown_fields)]
@@ -326,6 +327,10 @@ pub struct ToolResult {
     /// The code of the failure, if the runtime refused or ended the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ToolCode>,
+    /// What the output comes from, the best first. The model does not read it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
+    pub sources: Vec<Source>,
 }
 
 fn one() -> u32 {
@@ -345,18 +350,45 @@ impl ToolResult {
     /// Makes the result of a successful call.
     #[must_use]
     pub fn ok(output: Value) -> Self {
-        Self { success: true, output: Some(output), error: None, code: None }
+        Self { success: true, output: Some(output), error: None, code: None, sources: Vec::new() }
     }
 
     /// Makes the result of a failed call.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
-        Self { success: false, output: None, error: Some(error.into()), code: None }
+        Self { success: false, output: None, error: Some(error.into()), code: None, sources: Vec::new() }
     }
 
     /// Makes the result of a call that the runtime refused or ended.
     #[must_use]
     pub fn refused(code: ToolCode, error: impl Into<String>) -> Self {
         Self { code: Some(code), ..Self::failed(error) }
+    }
+
+    /// What the model reads: the JSON of the result without its sources.
+    #[must_use]
+    pub fn observation(&self) -> String {
+        #[derive(Serialize)]
+        struct Observation<'a> {
+            success: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            output: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<ToolCode>,
+        }
+        let Self { success, output, error, code, .. } = self;
+        let observation =
+            Observation { success: *success, output: output.as_ref(), error: error.as_deref(), code: *code };
+        serde_json::to_string(&observation).unwrap_or_default()
+    }
+
+    /// Keeps the best sources within their limits. A failed call has none.
+    pub fn limit_sources(&mut self) {
+        if !self.success {
+            self.sources.clear();
+        }
+        limit_sources(&mut self.sources);
     }
 }

@@ -11,7 +11,7 @@
 //! | `phrase`, `phrases` | sentences with the keys by which the palette translates them |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
 //! | `tool`, `policy`, `rate`, `manifest` | the registry of tools, its manifest, and who may call what and how often |
-//! | `archive` | entries, documents and passages of knowledge bases |
+//! | `archive`, `source` | entries, documents and passages of knowledge bases, and where results come from |
 //! | `envelope`, `run_error` | the messages that leave an agent |
 //! | `journal`, `digest`, `replay` | the record of a run |
 //! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
@@ -51,6 +51,7 @@ pub mod day;
 pub mod deployed_model;
 pub mod diagnostic;
 pub mod digest;
+pub mod document_kind;
 pub mod edge;
 pub mod editor_values;
 pub mod effect;
@@ -64,6 +65,7 @@ pub mod http_rules;
 pub mod id;
 pub mod journal;
 pub mod json;
+pub mod knowledge_api;
 pub mod limits;
 pub mod manifest;
 pub mod model_test;
@@ -83,6 +85,7 @@ pub mod run_error;
 pub mod schemas;
 pub mod scrub;
 pub mod secret;
+pub mod source;
 pub mod stream;
 pub mod tally;
 pub mod template;

@@ -2,10 +2,10 @@
 //! xtask codegen` and its drift test.
 
 use crate::api::Scope;
-use crate::route::{ANY_BODY, Answer, ROUTES, Route};
+use crate::route::{ANY_BODY, Answer, BYTES_BODY, ROUTES, Route};
 use crate::{
-    api, attached, bridge, catalogue, chat, console, deployed_model, diagnostic, edge, event, manifest,
-    model_test, observability, replay, run, stream, tool, tool_api,
+    api, attached, bridge, catalogue, chat, console, deployed_model, diagnostic, edge, event, knowledge_api,
+    manifest, model_test, observability, replay, run, stream, tool, tool_api,
 };
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -80,8 +80,11 @@ fn operation(route: &Route) -> Value {
         operation["parameters"] = json!(parameters);
     }
     if let Some(body) = route.body {
-        let shape = if body == ANY_BODY { json!({}) } else { reference(body) };
-        let content = content("application/json", &shape);
+        let content = match body {
+            ANY_BODY => content("application/json", &json!({})),
+            BYTES_BODY => content(BYTES_BODY, &json!({})),
+            name => content("application/json", &reference(name)),
+        };
         operation["requestBody"] = json!({"required": true, "content": content});
     }
     operation
@@ -171,6 +174,13 @@ fn types() -> Map<String, Value> {
         tool_api::ToolCallList,
         tool_api::AgentDetail,
         manifest::ManifestTool,
+        knowledge_api::KnowledgeBaseList,
+        knowledge_api::KnowledgeDocumentList,
+        knowledge_api::KnowledgePassageList,
+        knowledge_api::KnowledgeSearch,
+        knowledge_api::KnowledgeSearchResult,
+        knowledge_api::EmbedderChoice,
+        knowledge_api::DocumentAnswer,
         model_test::ModelTestRequest,
         model_test::ModelTest,
         model_test::ModelList,

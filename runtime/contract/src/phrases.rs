@@ -96,6 +96,10 @@ phrases! {
     tool_called_final_answer_help() "Set another `toolName` on it, or remove `outputSchema` from the agent.";
     tool_not_allowed(name) "the tool `{name}` is connected, but the model may not call it";
     tool_not_allowed_help(name) "Add \"{name}\" to `allowedTools`, or disconnect the tool.";
+    collection_unknown(name) "there is no knowledge base `{name}` yet: a search in it fails";
+    collection_unknown_help(name) "Add its documents: `redflow kb add {name} PATH`. Nothing must be deployed again.";
+    embeddings_lexical(name) "the knowledge base `{name}` has no embedding model: a search in it finds words, not meaning";
+    embeddings_lexical_help(name) "Name an embedding model: `redflow kb reindex {name} --embeddings openai`, or `minilm`. Or set `mode` to `lexical`.";
     flow_tool_open(start) "the flow that starts at {start} is used as a tool, but it never returns";
     flow_tool_open_port_help(port) "Wire its last node to a flow-tool-return or back to the agent; for results, use {port}.";
     flow_tool_open_help() "Wire its last node to a flow-tool-return.";

@@ -1,6 +1,7 @@
 //! The routes of the sidecar. The router, the guard, the OpenAPI document and the tests all read this one
 //! table.
 
+mod knowledge_rows;
 mod run_rows;
 mod session_rows;
 mod table;
@@ -74,6 +75,9 @@ pub struct Query {
 /// A body of a shape that Node-RED or Redflow defines.
 pub const ANY_BODY: &str = "*";
 
+/// A body of any bytes.
+pub const BYTES_BODY: &str = "application/octet-stream";
+
 /// Identifies a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the table describes each route")]
@@ -125,6 +129,14 @@ pub enum RouteId {
     InternalInput,
     InternalState,
     InternalTool,
+    KnowledgeBases,
+    RemoveKnowledgeBase,
+    KnowledgeDocuments,
+    AddDocument,
+    RemoveDocument,
+    KnowledgePassages,
+    SearchKnowledge,
+    ReindexKnowledge,
     Models,
     TestModel,
     ListModels,

@@ -148,6 +148,7 @@ impl Scrubber {
         if let Some(error) = &mut result.error {
             self.text(error);
         }
+        result.sources.iter_mut().for_each(|source| self.text(&mut source.reference));
     }
 
     /// Removes the secrets from a model's answer.
@@ -208,7 +209,9 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::Scrubber;
+    use crate::archive::{SourceKind, Trust};
     use crate::fact::{ModelAnswer, ToolResult};
+    use crate::source::Source;
     use crate::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
     use serde_json::json;
 
@@ -230,6 +233,21 @@ mod tests {
         let mut failed = ToolResult::failed("401 for sk-verysecret");
         scrubber().result(&mut failed);
         assert_eq!(failed.error.as_deref(), Some("401 for [redacted]"));
+    }
+
+    #[test]
+    fn removes_known_secrets_from_the_names_of_sources() {
+        let source = Source {
+            kind: SourceKind::Knowledge,
+            reference: "web/https://example.com/?key=sk-verysecret#1".to_owned(),
+            version: None,
+            digest: None,
+            score: None,
+            trust: Trust::External,
+        };
+        let mut result = ToolResult { sources: vec![source], ..ToolResult::ok(json!(1)) };
+        scrubber().result(&mut result);
+        assert_eq!(result.sources[0].reference, "web/https://example.com/?key=[redacted]#1");
     }
 
     #[test]

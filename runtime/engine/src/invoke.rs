@@ -91,7 +91,7 @@ impl Registry {
         let began = clock.now();
         let admitted = self.admit_outside(entry, class, by.as_ref(), began);
         let (result, tries) = match admitted {
-            Err(refused) => (refused, 0),
+            Err(refused) => (*refused, 0),
             Ok(_permit) => {
                 if let Some(violation) = input_violation(entry.input_schema.as_ref(), &call.input)? {
                     return Err(InvokeError::InputInvalid(violation));
@@ -123,7 +123,7 @@ impl Registry {
         let mut all = Scrubber::clone(scrubber);
         all.add_all(self.snapshot().secrets());
         all.result(&mut result);
-        let (at, ToolResult { success, output, error, code }) = (clock.now(), result);
+        let (at, ToolResult { success, output, error, code, .. }) = (clock.now(), result);
         let took = Duration::from_millis(at.saturating_sub(began));
         meter.record(Measurement::ToolCall { tool: &entry.name, success, took });
         if let Some(code) = code {
@@ -156,7 +156,7 @@ impl Registry {
         effect: EffectClass,
         by: Option<&Principal>,
         now: Millis,
-    ) -> Result<Option<Permit>, ToolResult> {
+    ) -> Result<Option<Permit>, Box<ToolResult>> {
         let snapshot = self.snapshot();
         let instance = entry.instance.clone().unwrap_or_else(InstanceId::local);
         let subject = CallSubject {

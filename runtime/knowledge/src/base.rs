@@ -1,20 +1,24 @@
 //! Knowledge bases: collections of documents in an archive.
 
-use crate::documents::{Passage, ReadDocument};
-use crate::embedding::{EmbeddingUse, estimated_tokens, missing, vectors_of};
-use crate::passage_entries::{again, embedded_text, entry_text, metadata, passage};
+use crate::documents::{Passage, ReadDocument, clean_name, kept_title};
+use crate::embedding::{EmbeddingUse, Vectors, digests, estimated_tokens, missing};
+use crate::passage_entries::{embedded_text, entry_text, metadata, passage, stored_passage};
 use crate::problems::{check_name, check_tags, mismatch, shortened, unknown, unknown_document};
 use crate::search::KnowledgeQuery;
-use redflow_contract::Message;
 use redflow_contract::archive::{
-    Collection, Document, Entry, EntryKind, EntrySource, KnowledgePassage, MAX_ENTRY_KEY, SearchMode,
-    SourceKind, Trust,
+    Collection, Document, EntryKind, EntrySource, KnowledgePassage, MAX_ENTRY_KEY, SearchMode, SourceKind,
+    Trust,
 };
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
-use redflow_ports::{Archive, ArchiveError, EmbedPurpose, Embedder, NewCollection, NewEntry, SearchQuery};
-use std::collections::HashMap;
+use redflow_contract::knowledge_api::{KnowledgeDocumentList, KnowledgePassageList};
+use redflow_contract::{Message, Millis};
+use redflow_ports::{
+    Archive, ArchiveError, EmbedPurpose, Embedder, Measurement, Meter, NewCollection, NewEntry, NoMeter,
+    OnProgress, Progress, SearchQuery,
+};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The collections of knowledge bases in the archive.
 const PREFIX: &str = "kb/";
@@ -22,16 +26,14 @@ const PREFIX: &str = "kb/";
 /// The collections whose vectors are made again. Each takes the place of another when all its vectors are there.
 const NEW_PREFIX: &str = "kb-new/";
 
-/// How often the documents may change while vectors are made again.
-const MAX_ROUNDS: usize = 100;
-
 /// The most bytes of a document's name. The key of a passage is the name and a number.
 const MAX_DOCUMENT_NAME: usize = MAX_ENTRY_KEY - 24;
 
 /// The knowledge bases of an archive.
 #[derive(Clone)]
 pub struct KnowledgeBase {
-    archive: Arc<dyn Archive>,
+    pub(crate) archive: Arc<dyn Archive>,
+    meter: Arc<dyn Meter>,
 }
 
 /// A document to add, and what is known about it.
@@ -47,25 +49,18 @@ pub struct DocumentToAdd {
     pub bytes: u64,
     /// Its tags.
     pub tags: Vec<String>,
+    /// When it is removed; none if never.
+    pub expires_at: Option<Millis>,
     /// Its passages.
     pub content: ReadDocument,
 }
 
 impl DocumentToAdd {
-    /// Whether a stored document has the same content.
+    /// Whether a stored document is the same, and stays as long. The days of one that expires begin again.
     #[must_use]
-    pub fn is_stored(known: &Document, digest: &Digest, tags: &[String]) -> bool {
-        known.digest == *digest && known.tags == tags
+    pub fn is_stored(known: &Document, digest: &Digest, tags: &[String], expires: bool) -> bool {
+        known.digest == *digest && known.tags == tags && known.expires_at.is_none() && !expires
     }
-}
-
-/// How far the vectors of a document are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// The passages that have a vector.
-    pub done: usize,
-    /// All passages.
-    pub all: usize,
 }
 
 /// What was done with a document.
@@ -75,13 +70,25 @@ pub struct AddResult {
     pub passages: u32,
     /// What their vectors have cost.
     pub used: EmbeddingUse,
+    /// How many secrets of a known form were replaced.
+    pub masked: usize,
 }
 
 impl KnowledgeBase {
     /// The knowledge bases of this archive.
     #[must_use]
     pub fn new(archive: Arc<dyn Archive>) -> Self {
-        Self { archive }
+        Self { archive, meter: Arc::new(NoMeter) }
+    }
+
+    /// The same knowledge bases, whose searches and vectors are measured.
+    #[must_use]
+    pub fn with_meter(self, meter: Arc<dyn Meter>) -> Self {
+        Self { meter, ..self }
+    }
+
+    pub(crate) fn vectors<'a>(&'a self, embedder: &'a dyn Embedder) -> Vectors<'a> {
+        Vectors { archive: &*self.archive, embedder, meter: &*self.meter }
     }
 
     /// All knowledge bases, sorted by name.
@@ -115,23 +122,53 @@ impl KnowledgeBase {
         Ok(found.map(|collection| Collection { name: name.to_owned(), ..collection }))
     }
 
-    /// The documents of a knowledge base, sorted by name.
+    /// The documents of a knowledge base after this name, sorted by name.
     ///
     /// # Errors
     /// When there is no such knowledge base, or the archive cannot be read.
-    pub async fn documents(&self, name: &str) -> Result<Vec<Document>, ArchiveError> {
+    pub async fn documents(
+        &self,
+        name: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<KnowledgeDocumentList, ArchiveError> {
         self.get(name).await?;
-        self.archive.documents(&full_name(name)).await
+        let more = limit.saturating_add(1);
+        let mut documents = self.archive.documents_after(&full_name(name), after, more).await?;
+        let is_last = documents.len() <= limit;
+        documents.truncate(limit);
+        let next = documents.last().filter(|_| !is_last).map(|document| document.name.clone());
+        Ok(KnowledgeDocumentList { documents, next })
     }
 
-    /// The passages of a document.
+    /// A document; none if there is no such one, or no such knowledge base.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub async fn document(&self, name: &str, document: &str) -> Result<Option<Document>, ArchiveError> {
+        match self.archive.document(&full_name(name), document).await {
+            Err(error) if error.code == ArchiveCode::CollectionUnknown => Ok(None),
+            found => found,
+        }
+    }
+
+    /// The passages of a document after this number, in their order.
     ///
     /// # Errors
     /// When there is no such document, or the archive cannot be read.
-    pub async fn passages(&self, name: &str, document: &str) -> Result<Vec<Entry>, ArchiveError> {
+    pub async fn passages(
+        &self,
+        name: &str,
+        document: &str,
+        after: u32,
+        limit: usize,
+    ) -> Result<KnowledgePassageList, ArchiveError> {
         self.get(name).await?;
-        let passages = self.archive.passages(&full_name(name), document).await?;
-        if passages.is_empty() { Err(unknown_document(name, document)) } else { Ok(passages) }
+        let known = self.document(name, document).await?.ok_or_else(|| unknown_document(name, document))?;
+        let entries = self.archive.passages_after(&full_name(name), document, after as usize, limit).await?;
+        let last = after.saturating_add(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+        let next = (!entries.is_empty() && last < known.chunks).then_some(last);
+        Ok(KnowledgePassageList { passages: entries.into_iter().map(stored_passage).collect(), next })
     }
 
     /// What adding a document would cost: its passages without a cached vector, and about how many tokens they have.
@@ -143,8 +180,9 @@ impl KnowledgeBase {
         embedder: &dyn Embedder,
         content: &ReadDocument,
     ) -> Result<(u64, u64), ArchiveError> {
+        let (title, _) = kept_title(&content.title, "");
         let texts: Vec<String> =
-            content.passages.iter().map(|passage| embedded_text(&content.title, passage)).collect();
+            content.passages.iter().map(|passage| embedded_text(&title, passage)).collect();
         let missing = missing(&*self.archive, embedder, &texts).await?;
         let new = texts.iter().zip(missing).filter(|(_, is_missing)| *is_missing);
         Ok(new.fold((0, 0), |(count, tokens), (text, _)| (count + 1, tokens + estimated_tokens(text))))
@@ -161,19 +199,16 @@ impl KnowledgeBase {
         embedder: &dyn Embedder,
         settings: &Message,
         document: DocumentToAdd,
-        on_progress: &mut (dyn FnMut(Progress) + Send),
+        on_progress: OnProgress<'_>,
     ) -> Result<AddResult, ArchiveError> {
         let collection = full_name(name);
         self.check_embedder(name, embedder).await?;
         check_tags(&document.tags)?;
-        if document.name.len() > MAX_DOCUMENT_NAME {
-            let text = format!(
-                "The name `{}…` is longer than {MAX_DOCUMENT_NAME} bytes.",
-                shortened(&document.name)
-            );
-            return Err(ArchiveError::new(ArchiveCode::EntryInvalid, text));
-        }
-        let DocumentToAdd { name: document_name, origin, digest, bytes, tags, content } = document;
+        let document_name = check_document_name(&document.name)?;
+        let DocumentToAdd { origin, digest, bytes, tags, expires_at, mut content, .. } = document;
+        let (title, masked) = kept_title(&content.title, &document_name);
+        content.title = title;
+        let masked = content.masked + masked;
         let source = EntrySource {
             kind: SourceKind::Document,
             reference: document_name.clone(),
@@ -184,7 +219,7 @@ impl KnowledgeBase {
         let all = texts.len();
         let mut report = |done| on_progress(Progress { done, all });
         let (vectors, used) =
-            vectors_of(&*self.archive, embedder, &texts, EmbedPurpose::Document, &mut report).await?;
+            self.vectors(embedder).of(&texts, EmbedPurpose::Document, None, &mut report).await?;
         let chunks = u32::try_from(all).unwrap_or(u32::MAX);
         let stored = Document {
             name: document_name.clone(),
@@ -195,30 +230,36 @@ impl KnowledgeBase {
             chunks,
             tags: tags.clone(),
             added_at: 0,
+            expires_at,
         };
-        self.create(collection.clone(), embedder, settings, &vectors).await?;
+        let new = NewCollection {
+            name: collection,
+            embedder: embedder.info().id.clone(),
+            dimensions: dimensions_of(&vectors),
+            settings: settings.clone(),
+        };
         let entry = |(number, (passage, vector)): (u32, (Passage, Vec<f32>))| NewEntry {
             vector: Some(vector),
             meta: metadata(&document_name, &content.title, &passage, number),
             tags: tags.clone(),
             trust: Trust::External,
             source: Some(source.clone()),
+            expires_at,
             ..NewEntry::new(format!("{document_name}#{number}"), EntryKind::Chunk, passage.text)
         };
         let passages = (1..).zip(content.passages.into_iter().zip(vectors)).map(entry).collect();
-        self.archive.put_document(&collection, stored, passages).await?;
-        Ok(AddResult { passages: chunks, used })
+        self.archive.add_document(new, stored, passages).await?;
+        Ok(AddResult { passages: chunks, used, masked })
     }
 
     /// Makes a collection for vectors of this length, unless it exists.
-    async fn create(
+    pub(crate) async fn create(
         &self,
         name: String,
         embedder: &dyn Embedder,
         settings: &Message,
-        vectors: &[Vec<f32>],
+        dimensions: u32,
     ) -> Result<(), ArchiveError> {
-        let dimensions = u32::try_from(vectors.first().map_or(0, Vec::len)).unwrap_or(u32::MAX);
         let (embedder, settings) = (embedder.info().id.clone(), settings.clone());
         let new = NewCollection { name, embedder, dimensions, settings };
         self.archive.create_collection(new).await.map(drop)
@@ -251,8 +292,9 @@ impl KnowledgeBase {
             Some(embedder) if known.embedder != embedder.info().id => return Err(mismatch(&known, embedder)),
             Some(embedder) => {
                 let texts = [query.text.clone()];
+                let (purpose, dimensions) = (EmbedPurpose::Query, Some(known.dimensions));
                 let (vectors, _) =
-                    vectors_of(&*self.archive, embedder, &texts, EmbedPurpose::Query, &mut |_| ()).await?;
+                    self.vectors(embedder).of(&texts, purpose, dimensions, &mut |_| ()).await?;
                 vectors.into_iter().next()
             }
             None => None,
@@ -267,7 +309,10 @@ impl KnowledgeBase {
             }),
             limit: query.limit(),
         };
+        let began = Instant::now();
         let hits = self.archive.search(&full_name(name), search).await?;
+        let (found, took) = (!hits.is_empty(), began.elapsed());
+        self.meter.record(Measurement::KnowledgeSearch { mode, found, took });
         Ok(hits.into_iter().map(passage).collect())
     }
 
@@ -276,7 +321,10 @@ impl KnowledgeBase {
     /// # Errors
     /// When there is no such one, or the archive cannot be written.
     pub async fn remove(&self, name: &str) -> Result<(), ArchiveError> {
-        check_name(name)?;
+        self.get(name).await?;
+        for document in self.archive.documents(&full_name(name)).await? {
+            self.drop_cached(name, &document.name).await?;
+        }
         self.archive.remove_collection(&new_name(name)).await?;
         let removed = self.archive.remove_collection(&full_name(name)).await?;
         if removed { Ok(()) } else { Err(unknown(name)) }
@@ -287,7 +335,7 @@ impl KnowledgeBase {
     /// # Errors
     /// When there is no such one, or the archive cannot be written.
     pub async fn remove_document(&self, name: &str, document: &str) -> Result<(), ArchiveError> {
-        self.get(name).await?;
+        self.drop_cached(name, document).await?;
         // Vectors that are being made again have its text, too.
         if self.archive.collection(&new_name(name)).await?.is_some() {
             self.archive.remove_document(&new_name(name), document).await?;
@@ -296,113 +344,40 @@ impl KnowledgeBase {
         if removed { Ok(()) } else { Err(unknown_document(name, document)) }
     }
 
-    /// Makes all vectors again with another embedder. Searches use the earlier vectors until all are there. If it is
-    /// cut off, it goes on where it was.
-    ///
-    /// # Errors
-    /// When there is no such knowledge base, the vectors cannot be made, or the archive cannot be written.
-    pub async fn reindex(
-        &self,
-        name: &str,
-        embedder: &dyn Embedder,
-        settings: &Message,
-        on_progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<AddResult, ArchiveError> {
-        self.get(name).await?;
-        let (from, to) = (full_name(name), new_name(name));
-        let is_other = |collection: &Collection| collection.embedder != embedder.info().id;
-        if self.archive.collection(&to).await?.as_ref().is_some_and(is_other) {
-            self.archive.remove_collection(&to).await?;
+    /// Drops the cached vectors of a document. They tell much about its text.
+    async fn drop_cached(&self, name: &str, document: &str) -> Result<(), ArchiveError> {
+        let known = [Some(self.get(name).await?), self.archive.collection(&new_name(name)).await?];
+        let passages = self.archive.passages(&full_name(name), document).await?;
+        let texts: Vec<String> = passages.iter().map(entry_text).collect();
+        for Collection { embedder, .. } in known.into_iter().flatten() {
+            let digests = digests(&texts, EmbedPurpose::Document);
+            self.archive.drop_cached_vectors(&embedder, Some(digests)).await?;
         }
-        let mut result = AddResult { passages: 0, used: EmbeddingUse::default() };
-        // Documents may be added, changed and removed meanwhile: then it begins again with what is missing.
-        for _ in 0..MAX_ROUNDS {
-            let copied = self.copy_documents(name, embedder, settings, on_progress).await;
-            if self.find(name).await?.is_none() {
-                self.archive.remove_collection(&to).await?;
-                return Err(unknown(name));
-            }
-            result.used.add(copied?);
-            if self.archive.rename_collection(&to, &from).await? {
-                result.passages = u32::try_from(self.get(name).await?.entries).unwrap_or(u32::MAX);
-                return Ok(result);
-            }
-        }
-        Err(ArchiveError::new(
-            ArchiveCode::MemoryConflict,
-            format!(
-                "The documents of `{}` change all the time: try again when no command adds any.",
-                shortened(name)
-            ),
-        ))
-    }
-
-    /// Brings the collection with new vectors to the same documents.
-    async fn copy_documents(
-        &self,
-        name: &str,
-        embedder: &dyn Embedder,
-        settings: &Message,
-        on_progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<EmbeddingUse, ArchiveError> {
-        let (from, to) = (full_name(name), new_name(name));
-        let wanted = self.archive.documents(&from).await?;
-        let all: usize = wanted.iter().map(|document| document.chunks as usize).sum();
-        let (mut done, mut used) = (0, EmbeddingUse::default());
-        let mut is_made = self.archive.collection(&to).await?.is_some();
-        if !is_made && wanted.is_empty() {
-            // A vector of any text has the length of all.
-            let texts = [name.to_owned()];
-            let (vectors, _) =
-                vectors_of(&*self.archive, embedder, &texts, EmbedPurpose::Document, &mut |_| ()).await?;
-            self.create(to.clone(), embedder, settings, &vectors).await?;
-            is_made = true;
-        }
-        let copied = if is_made { self.archive.documents(&to).await? } else { Vec::new() };
-        let by_name = |documents: Vec<Document>| -> HashMap<String, Document> {
-            documents.into_iter().map(|document| (document.name.clone(), document)).collect()
-        };
-        let (mut finished, known) = (by_name(copied), by_name(wanted.clone()));
-        let is_same = |one: &Document, two: Option<&Document>| {
-            two.is_some_and(|two| one.digest == two.digest && one.tags == two.tags)
-        };
-        for (name, document) in &finished {
-            if !is_same(document, known.get(name)) {
-                self.archive.remove_document(&to, name).await?;
-            }
-        }
-        finished.retain(|name, document| is_same(document, known.get(name)));
-        for document in wanted {
-            let chunks = document.chunks as usize;
-            if !finished.contains_key(&document.name) {
-                let passages = self.archive.passages(&from, &document.name).await?;
-                if passages.len() != chunks {
-                    // It has changed since the list was read. The next round has it.
-                    continue;
-                }
-                let texts: Vec<String> = passages.iter().map(entry_text).collect();
-                let mut report = |part| on_progress(Progress { done: done + part, all });
-                let (vectors, document_use) =
-                    vectors_of(&*self.archive, embedder, &texts, EmbedPurpose::Document, &mut report).await?;
-                used.add(document_use);
-                if !is_made {
-                    self.create(to.clone(), embedder, settings, &vectors).await?;
-                    is_made = true;
-                }
-                let entries = passages.into_iter().zip(vectors).map(|(entry, vector)| again(entry, vector));
-                self.archive.put_document(&to, document, entries.collect()).await?;
-            }
-            done += chunks;
-            on_progress(Progress { done, all });
-        }
-        Ok(used)
+        Ok(())
     }
 }
 
-fn full_name(name: &str) -> String {
+pub(crate) fn dimensions_of(vectors: &[Vec<f32>]) -> u32 {
+    u32::try_from(vectors.first().map_or(0, Vec::len)).unwrap_or(u32::MAX)
+}
+
+/// The name that a document is stored under.
+fn check_document_name(name: &str) -> Result<String, ArchiveError> {
+    let clean = clean_name(name);
+    let problem = if clean.is_empty() {
+        "A document needs a name with letters that can be seen.".to_owned()
+    } else if clean.len() > MAX_DOCUMENT_NAME {
+        format!("The name `{}…` is longer than {MAX_DOCUMENT_NAME} bytes.", shortened(&clean))
+    } else {
+        return Ok(clean);
+    };
+    Err(ArchiveError::new(ArchiveCode::EntryInvalid, problem))
+}
+
+pub(crate) fn full_name(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-fn new_name(name: &str) -> String {
+pub(crate) fn new_name(name: &str) -> String {
     format!("{NEW_PREFIX}{name}")
 }

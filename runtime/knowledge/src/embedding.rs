@@ -2,7 +2,7 @@
 
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
-use redflow_ports::{Archive, ArchiveError, EmbedPurpose, Embedder};
+use redflow_ports::{Archive, ArchiveError, EmbedPurpose, Embedder, Measurement, Meter};
 
 /// The texts of one request. Their vectors are cached when the request has ended.
 const BATCH: usize = 96;
@@ -36,50 +36,111 @@ pub fn estimated_tokens(text: &str) -> u64 {
     text.len().div_ceil(3) as u64
 }
 
-/// The vectors of texts, in the order of the texts.
-pub(crate) async fn vectors_of(
-    archive: &dyn Archive,
-    embedder: &dyn Embedder,
-    texts: &[String],
-    purpose: EmbedPurpose,
-    on_progress: &mut (dyn FnMut(usize) + Send),
-) -> Result<(Vec<Vec<f32>>, EmbeddingUse), ArchiveError> {
-    let mut all = Vec::with_capacity(texts.len());
-    let mut used = EmbeddingUse::default();
-    for batch in texts.chunks(BATCH) {
-        let (vectors, batch_use) = batch_vectors(archive, embedder, batch, purpose).await?;
-        all.extend(vectors);
-        used.add(batch_use);
-        on_progress(all.len());
-    }
-    Ok((all, used))
+/// Makes vectors with an embedder, or takes them from the cache of an archive.
+pub(crate) struct Vectors<'a> {
+    pub(crate) archive: &'a dyn Archive,
+    pub(crate) embedder: &'a dyn Embedder,
+    pub(crate) meter: &'a dyn Meter,
 }
 
-async fn batch_vectors(
-    archive: &dyn Archive,
-    embedder: &dyn Embedder,
-    texts: &[String],
-    purpose: EmbedPurpose,
-) -> Result<(Vec<Vec<f32>>, EmbeddingUse), ArchiveError> {
-    let info = embedder.info();
-    if !info.is_cached {
-        return embed(embedder, texts, purpose).await;
+impl Vectors<'_> {
+    /// The vectors of texts, in the order of the texts. Cached vectors of another length than `dimensions` are not used.
+    pub(crate) async fn of(
+        &self,
+        texts: &[String],
+        purpose: EmbedPurpose,
+        dimensions: Option<u32>,
+        on_progress: &mut (dyn FnMut(usize) + Send),
+    ) -> Result<(Vec<Vec<f32>>, EmbeddingUse), ArchiveError> {
+        let mut all = Vec::with_capacity(texts.len());
+        let mut used = EmbeddingUse::default();
+        for batch in texts.chunks(BATCH) {
+            let (vectors, batch_use) = self.of_batch(batch, purpose, dimensions).await?;
+            all.extend(vectors);
+            used.add(batch_use);
+            on_progress(all.len());
+        }
+        Ok((all, used))
     }
-    let digests = digests(texts, purpose);
-    let mut vectors = archive.cached_vectors(&info.id, digests.clone()).await?;
-    let missing: Vec<usize> = (0..texts.len()).filter(|&at| vectors[at].is_none()).collect();
-    let mut used = EmbeddingUse::default();
-    if !missing.is_empty() {
-        let wanted: Vec<String> = missing.iter().map(|&at| texts[at].clone()).collect();
-        let (made, made_use) = embed(embedder, &wanted, purpose).await?;
-        used = made_use;
-        let cached = missing.iter().zip(&made).map(|(&at, vector)| (digests[at], vector.clone())).collect();
-        archive.cache_vectors(&info.id, cached).await?;
-        for (at, vector) in missing.into_iter().zip(made) {
-            vectors[at] = Some(vector);
+
+    async fn of_batch(
+        &self,
+        texts: &[String],
+        purpose: EmbedPurpose,
+        dimensions: Option<u32>,
+    ) -> Result<(Vec<Vec<f32>>, EmbeddingUse), ArchiveError> {
+        let (archive, info) = (self.archive, self.embedder.info());
+        if !info.is_cached {
+            return self.make(texts, purpose).await;
+        }
+        let digests = digests(texts, purpose);
+        let mut vectors = archive.cached_vectors(&info.id, digests.clone()).await?;
+        let mut cached_lengths: Vec<usize> = vectors.iter().flatten().map(Vec::len).collect();
+        if let Some(dimensions) = dimensions.or(Some(info.dimensions)).filter(|dimensions| *dimensions > 0) {
+            keep_length(&mut vectors, dimensions as usize);
+        }
+        let hits = vectors.iter().flatten().count() as u64;
+        self.meter.record(Measurement::CachedVectors { hits, misses: texts.len() as u64 - hits });
+        let mut used = EmbeddingUse::default();
+        // The second time, if the answer shows that the cached vectors are those of an earlier model of the same name.
+        for _ in 0..2 {
+            let missing: Vec<usize> = (0..texts.len()).filter(|&at| vectors[at].is_none()).collect();
+            if missing.is_empty() {
+                break;
+            }
+            let wanted: Vec<String> = missing.iter().map(|&at| texts[at].clone()).collect();
+            let (made, made_use) = self.make(&wanted, purpose).await?;
+            used.add(made_use);
+            let length = made.first().map_or(0, Vec::len);
+            if cached_lengths.iter().any(|cached| *cached != length) {
+                archive.drop_cached_vectors(&info.id, None).await?;
+                cached_lengths.clear();
+            }
+            keep_length(&mut vectors, length);
+            let cached =
+                missing.iter().zip(&made).map(|(&at, vector)| (digests[at], vector.clone())).collect();
+            archive.cache_vectors(&info.id, cached).await?;
+            for (at, vector) in missing.into_iter().zip(made) {
+                vectors[at] = Some(vector);
+            }
+        }
+        let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
+        if vectors.len() == texts.len() { Ok((vectors, used)) } else { Err(not_whole(self.embedder)) }
+    }
+
+    /// The vectors that the embedder makes.
+    async fn make(
+        &self,
+        texts: &[String],
+        purpose: EmbedPurpose,
+    ) -> Result<(Vec<Vec<f32>>, EmbeddingUse), ArchiveError> {
+        let embedder = &self.embedder.info().id;
+        let call = |tokens, cost, failed| Measurement::EmbeddingCall { embedder, tokens, cost, failed };
+        match embed(self.embedder, texts, purpose).await {
+            Ok((vectors, used)) => {
+                self.meter.record(call(used.tokens, used.cost, None));
+                Ok((vectors, used))
+            }
+            Err(error) => {
+                self.meter.record(call(0, None, Some(error.code)));
+                Err(error)
+            }
         }
     }
-    Ok((vectors.into_iter().flatten().collect(), used))
+}
+
+/// Leaves out vectors of another length.
+fn keep_length(vectors: &mut [Option<Vec<f32>>], length: usize) {
+    for vector in vectors {
+        vector.take_if(|vector| vector.len() != length);
+    }
+}
+
+fn not_whole(embedder: &dyn Embedder) -> ArchiveError {
+    ArchiveError::new(
+        ArchiveCode::EmbeddingsFailed,
+        format!("{} did not make a vector of every text: check the model.", embedder.info().id),
+    )
 }
 
 /// How many of the texts have no cached vector.
@@ -94,7 +155,8 @@ pub(crate) async fn missing(
     Ok(cached.iter().map(|vector| vector.is_none() || !info.is_cached).collect())
 }
 
-fn digests(texts: &[String], purpose: EmbedPurpose) -> Vec<Digest> {
+/// The names of texts in the cache.
+pub(crate) fn digests(texts: &[String], purpose: EmbedPurpose) -> Vec<Digest> {
     let tag = match purpose {
         EmbedPurpose::Query => b'q',
         EmbedPurpose::Document => b'd',
@@ -113,10 +175,7 @@ async fn embed(
         && length > 0
         && embedded.vectors.iter().all(|vector| vector.len() == length);
     if !is_whole {
-        return Err(ArchiveError::new(
-            ArchiveCode::EmbeddingsFailed,
-            format!("{} did not make a vector of every text: check the model.", embedder.info().id),
-        ));
+        return Err(not_whole(embedder));
     }
     let used = EmbeddingUse { texts: texts.len() as u64, tokens: embedded.tokens, cost: embedded.cost };
     Ok((embedded.vectors, used))

@@ -15,12 +15,13 @@ pub mod documents;
 mod embedding;
 mod passage_entries;
 mod problems;
+mod reindex;
 mod search;
 
-pub use base::{AddResult, DocumentToAdd, KnowledgeBase, Progress};
+pub use base::{AddResult, DocumentToAdd, KnowledgeBase};
 pub use documents::{
-    DocumentKind, MAX_DOCUMENT_BYTES, MAX_PASSAGES, Passage, Place, ReadDocument, read_markdown, read_pages,
-    read_text,
+    DocumentKind, MAX_DOCUMENT_BYTES, MAX_PASSAGES, Passage, Place, ReadDocument, clean_name, read_markdown,
+    read_pages, read_text,
 };
 pub use embedding::{EmbeddingUse, estimated_tokens};
 pub use problems::{check_name, check_tags};

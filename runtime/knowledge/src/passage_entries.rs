@@ -3,6 +3,7 @@
 use crate::documents::{Passage, Place};
 use redflow_contract::Message;
 use redflow_contract::archive::{Entry, KnowledgePassage, PassageMetadata, SearchHit};
+use redflow_contract::knowledge_api::StoredPassage;
 use redflow_ports::NewEntry;
 use serde_json::Value;
 
@@ -57,6 +58,7 @@ pub(crate) fn again(entry: Entry, vector: Vec<f32>) -> NewEntry {
         vector: Some(vector),
         created_at: Some(entry.created_at),
         valid_from: Some(entry.valid_from),
+        expires_at: entry.expires_at,
         meta: entry.meta,
         tags: entry.tags,
         trust: entry.trust,
@@ -67,6 +69,12 @@ pub(crate) fn again(entry: Entry, vector: Vec<f32>) -> NewEntry {
 }
 
 pub(crate) fn passage(hit: SearchHit) -> KnowledgePassage {
-    let metadata = PassageMetadata { added_at: Some(hit.entry.created_at), ..metadata_of(&hit.entry) };
-    KnowledgePassage { content: hit.entry.text, score: hit.score, metadata, reason: hit.reason }
+    let (digest, trust) = (Some(hit.entry.content_hash), Some(hit.entry.trust));
+    let StoredPassage { content, metadata } = stored_passage(hit.entry);
+    KnowledgePassage { content, score: hit.score, metadata, reason: hit.reason, digest, trust }
+}
+
+pub(crate) fn stored_passage(entry: Entry) -> StoredPassage {
+    let metadata = PassageMetadata { added_at: Some(entry.created_at), ..metadata_of(&entry) };
+    StoredPassage { content: entry.text, metadata }
 }

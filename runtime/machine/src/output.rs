@@ -32,6 +32,7 @@ pub fn new_envelope(run_id: RunId, at: Millis, input: Value, tools: Vec<String>)
             started_at: iso_time(at),
             events: Vec::new(),
         },
+        provenance: Vec::new(),
     }
 }
 

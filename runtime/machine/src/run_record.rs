@@ -22,6 +22,7 @@ use redflow_contract::flow_message::MessageResult;
 use redflow_contract::id::{CallId, EffectId, NodeSummary, Principal, RunId};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::run_error::{Failure, RunError};
+use redflow_contract::source::add_sources;
 use redflow_contract::tally::{RunTally, Spent};
 use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_contract::usage::RunUsage;
@@ -423,6 +424,7 @@ impl RunRecord {
         CallMeasure { duration_ms, tries }: CallMeasure,
     ) {
         self.spending.add_result(call_id, result, duration_ms);
+        add_sources(&mut self.envelope.provenance, &result.sources);
         let iteration = self.iteration();
         let output = self.spec.debug.then(|| match &result.error {
             Some(error) => preview(error),
@@ -446,6 +448,7 @@ impl RunRecord {
             tries: tries.filter(|tries| *tries != 1),
             duration_ms,
             preview: output,
+            sources: result.sources.clone(),
         });
     }
 

@@ -13,7 +13,7 @@ mod wire;
 pub use choice::{EmbedderSettings, build_embedder};
 pub use hash::HashEmbedder;
 pub use minilm::{MINILM_DIR, Minilm, install_minilm, is_minilm_installed};
-pub use source::embedder_sources;
+pub use source::{EmbedderFactory, embedder_sources};
 
 use redflow_contract::code::ArchiveCode;
 use redflow_ports::ArchiveError;

@@ -56,6 +56,26 @@ pub trait Archive: Send + Sync {
     /// The documents of a collection, sorted by name.
     fn documents<'a>(&'a self, collection: &'a str) -> ArchiveAnswer<'a, Vec<Document>>;
 
+    /// The documents after a name, sorted by name.
+    fn documents_after<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, Vec<Document>>;
+
+    /// A document; none if there is no such one.
+    fn document<'a>(&'a self, collection: &'a str, name: &'a str) -> ArchiveAnswer<'a, Option<Document>>;
+
+    /// Stores a document as [`Archive::put_document`] does, and makes the collection unless it exists. Both are
+    /// stored or none. A collection of another embedder is an error.
+    fn add_document(
+        &self,
+        collection: NewCollection,
+        document: Document,
+        passages: Vec<NewEntry>,
+    ) -> ArchiveAnswer<'_, ()>;
+
     /// Stores a document with its passages, in place of an earlier one of the same name. Without a time it was added
     /// now.
     fn put_document<'a>(
@@ -67,6 +87,15 @@ pub trait Archive: Send + Sync {
 
     /// The passages of a document, in their order.
     fn passages<'a>(&'a self, collection: &'a str, document: &'a str) -> ArchiveAnswer<'a, Vec<Entry>>;
+
+    /// Some passages of a document: those after the first `skip` ones.
+    fn passages_after<'a>(
+        &'a self,
+        collection: &'a str,
+        document: &'a str,
+        skip: usize,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, Vec<Entry>>;
 
     /// Removes a document with its passages. Returns whether there was one.
     fn remove_document<'a>(&'a self, collection: &'a str, name: &'a str) -> ArchiveAnswer<'a, bool>;
@@ -83,6 +112,13 @@ pub trait Archive: Send + Sync {
         &'a self,
         embedder: &'a str,
         vectors: Vec<(Digest, Vec<f32>)>,
+    ) -> ArchiveAnswer<'a, ()>;
+
+    /// Drops cached vectors of an embedder: those of these texts, by their digests, or all.
+    fn drop_cached_vectors<'a>(
+        &'a self,
+        embedder: &'a str,
+        texts: Option<Vec<Digest>>,
     ) -> ArchiveAnswer<'a, ()>;
 
     /// Removes expired entries. Returns how many there were.

@@ -1,6 +1,7 @@
 //! Measurements for metrics.
 
-use redflow_contract::code::{RunErrorCode, ToolCode};
+use redflow_contract::archive::{EntryKind, SearchMode};
+use redflow_contract::code::{ArchiveCode, RunErrorCode, ToolCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
 use std::time::Duration;
@@ -112,6 +113,40 @@ pub enum Measurement<'a> {
         success: bool,
         /// The duration.
         took: Duration,
+    },
+    /// A search in a knowledge base ended.
+    KnowledgeSearch {
+        /// How texts were compared.
+        mode: SearchMode,
+        /// Whether it found a passage.
+        found: bool,
+        /// The duration, without that of making the vector of the question.
+        took: Duration,
+    },
+    /// Vectors of texts were looked up in the cache.
+    CachedVectors {
+        /// The vectors that were there.
+        hits: u64,
+        /// The vectors that must be made.
+        misses: u64,
+    },
+    /// A request for vectors ended, after its retries.
+    EmbeddingCall {
+        /// The embedder, such as `openai/text-embedding-3-small`.
+        embedder: &'a str,
+        /// The tokens that the provider counted.
+        tokens: u64,
+        /// The cost; none if the model has no price.
+        cost: Option<f64>,
+        /// Why it failed; none if it gave vectors.
+        failed: Option<ArchiveCode>,
+    },
+    /// The entries of the archive were counted.
+    ArchiveEntries {
+        /// Their kind.
+        kind: EntryKind,
+        /// How many there are.
+        entries: u64,
     },
     /// An HTTP request was answered.
     RequestAnswered {

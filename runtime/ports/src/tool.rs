@@ -2,6 +2,7 @@
 
 use crate::future::BoxFuture;
 use redflow_contract::Message;
+use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::node::EffectClass;
@@ -48,6 +49,12 @@ pub trait Tool: Send + Sync {
 
     /// Makes one call. Dropping the future cancels the call as far as possible.
     fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome>;
+
+    /// What people should know about the tool when its flow is deployed, such as something it needs that is not there
+    /// yet. The caller names the node. Most tools have nothing to say.
+    fn notices(&self) -> BoxFuture<'_, Vec<Diagnostic>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
 
     /// The outcome of a call that was open when the runtime stopped and that must not be made again. Most
     /// tools cannot know it.

@@ -6,6 +6,7 @@ use crate::deployed_models::deployed_models;
 use crate::keyed_models::{KeyedModels, keyed_models};
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::settings::Settings;
+use crate::tool_notices::{add_tool_notices, tools_of};
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{DiagnosticCode, Severity};
@@ -146,6 +147,13 @@ impl FlowBuilder {
 
     fn build(&self, checked: CheckedFlow) -> BuiltFlow {
         build_flow(checked, &self.adapters, redflow_strategies::strategies(), &self.env)
+    }
+
+    /// Adds what the tools of a flow have to say to its report.
+    pub(crate) async fn add_notices(&self, prepared: &mut PreparedFlow) {
+        let (tools, limit) = (tools_of(&prepared.built), self.settings.flow_limits.max_diagnostics);
+        let report = Arc::make_mut(&mut prepared.active.report);
+        add_tool_notices(report, tools, &self.instance, limit).await;
     }
 
     /// Checks and builds a flow. `before` holds the credentials that its nodes already have. An agent with

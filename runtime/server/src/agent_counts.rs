@@ -102,6 +102,7 @@ mod tests {
             tries: None,
             duration_ms: 1,
             preview: None,
+            sources: Vec::new(),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::tool_definitions::ToolDefinitions;
 use crate::work_slots::WorkSlots;
 use redflow_access::AccessControl;
 use redflow_engine::Engine;
-use redflow_ports::{ChatStore, Clock, FlowStore, Meter, RunReader, TextRedactor};
+use redflow_ports::{ChatStore, Clock, FlowStore, KnowledgeBases, Meter, RunReader, TextRedactor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -49,6 +49,7 @@ pub(crate) struct App {
     /// The Node-REDs whose agents run here.
     pub(crate) bridge: Bridge,
     pub(crate) chats: Arc<dyn ChatStore>,
+    pub(crate) knowledge: Arc<dyn KnowledgeBases>,
     pub(crate) flow_store: Arc<dyn FlowStore>,
     pub(crate) active_flow: RwLock<ActiveFlow>,
     /// Held during a deploy, so that there is one at a time.

@@ -1,4 +1,4 @@
-//! Request bodies: strict JSON of bounded size that arrives in bounded time.
+//! Request bodies: strict JSON or bytes, of bounded size, that arrive in bounded time.
 
 use crate::app::App;
 use crate::response::{Problem, printable};
@@ -99,6 +99,17 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     };
     let (value, slot) = work_on_body(slot, read).await?;
     Ok((value?, slot))
+}
+
+/// Reads a body of any bytes. Its slot is free again when all of them are there.
+pub(crate) async fn read_bytes(
+    headers: &HeaderMap,
+    body: RequestBody,
+    app: &App,
+    max_bytes: usize,
+) -> Result<Vec<u8>, Problem> {
+    redflow_access::bytes_only(headers)?;
+    Ok(collect(body, app, app.settings.max_body_bytes.min(max_bytes)).await?.0)
 }
 
 /// Refuses a body where the route has none. An empty object counts as none.

@@ -61,7 +61,9 @@ where
             Tolerance::Strict | Tolerance::RefuseAgents => Ok(prepared),
         }
     };
-    let PreparedFlow { active, built, stored } = app.work_slots.run_deploy(prepare).await??;
+    let mut prepared = app.work_slots.run_deploy(prepare).await??;
+    app.flow_builder.add_notices(&mut prepared).await;
+    let PreparedFlow { active, built, stored } = prepared;
     let flow_store = Arc::clone(&app.flow_store);
     app.work_slots.run_deploy(move || flow_store.save(&stored)).await??;
     Ok(activate(app, active, built).await)
@@ -84,8 +86,9 @@ pub(crate) async fn load_stored(
     flow_builder: &FlowBuilder,
     flow_store: &Arc<dyn FlowStore>,
 ) -> Result<PreparedFlow, StartFailure> {
-    let (flow_builder, flow_store) = (flow_builder.clone(), Arc::clone(flow_store));
+    let (own_builder, flow_store) = (flow_builder.clone(), Arc::clone(flow_store));
     let prepare = move || {
+        let flow_builder = own_builder;
         let stored = flow_store.load().map_err(|error| {
             let (code, message) = (error.code, error.message);
             StartFailure::Api(ApiError { code, message, report: None, revision: None })
@@ -112,7 +115,9 @@ pub(crate) async fn load_stored(
         flow_builder.prepare(raw, &credentials).map_err(StartFailure::Flow)
     };
     let failed = |Problem(error): Problem| StartFailure::Api(*error);
-    work_slots.run_deploy(prepare).await.map_err(failed)?
+    let mut prepared = work_slots.run_deploy(prepare).await.map_err(failed)??;
+    flow_builder.add_notices(&mut prepared).await;
+    Ok(prepared)
 }
 
 async fn activate(app: &App, active: ActiveFlow, built: BuiltFlow) -> ActiveFlow {

@@ -6,8 +6,8 @@ use crate::console::{assets, graph, iterations, journals, report, stats, tree};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
-    agents, attached, bridge, event_socket, flows, guard, info, models, pages, run_events, runs, starts,
-    tokens, tools,
+    agents, attached, bridge, event_socket, flows, guard, info, knowledge, models, pages, run_events, runs,
+    starts, tokens, tools,
 };
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -96,6 +96,14 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::InternalInput => post(starts::start),
         RouteId::InternalState => get(agents::internal_state),
         RouteId::InternalTool => post(tools::internal_tool),
+        RouteId::KnowledgeBases => get(knowledge::list),
+        RouteId::RemoveKnowledgeBase => delete(knowledge::remove),
+        RouteId::KnowledgeDocuments => get(knowledge::documents),
+        RouteId::AddDocument => post(knowledge::add),
+        RouteId::RemoveDocument => delete(knowledge::remove_document),
+        RouteId::KnowledgePassages => get(knowledge::passages),
+        RouteId::SearchKnowledge => post(knowledge::search),
+        RouteId::ReindexKnowledge => post(knowledge::reindex),
         RouteId::Models => get(models::deployed),
         RouteId::TestModel => post(models::test),
         RouteId::ListModels => post(models::list),

@@ -85,7 +85,7 @@ fn parse_prefix(value: String) -> Result<String, Problem> {
     Ok(value)
 }
 
-fn parse_bool(name: &str, value: &str) -> Result<bool, Problem> {
+pub(crate) fn parse_bool(name: &str, value: &str) -> Result<bool, Problem> {
     value.parse().map_err(|_| invalid(format!("`{name}` must be `true` or `false`.")))
 }
 

@@ -55,7 +55,8 @@ impl Sidecar {
     /// When the flow or the stored data cannot be read, or the whole flow is refused.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
         let Parts { clock, store, run_reader, log, flow_store, chats, manifests, .. } = parts;
-        let Parts { ui_storage, adapters, meter, metrics, redactor, env, source, tokens, .. } = parts;
+        let Parts { ui_storage, knowledge, adapters, meter, metrics, redactor, env, source, tokens, .. } =
+            parts;
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;
@@ -137,6 +138,7 @@ impl Sidecar {
             tool_calls: Arc::new(Semaphore::new(MAX_TOOL_CALLS as usize)),
             bridge,
             chats,
+            knowledge,
             flow_store,
             active_flow: RwLock::new(active),
             deploy_lock: tokio::sync::Mutex::default(),

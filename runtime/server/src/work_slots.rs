@@ -33,8 +33,7 @@ impl WorkSlot {
 
 /// The slots for each kind of expensive work.
 pub(crate) struct WorkSlots {
-    computations: Arc<Semaphore>,
-    computations_of_callers: CallerSlots,
+    computations: SharedSlots,
     /// Apart from other computations: a caller that only reads can take all of those.
     deploys: Arc<Semaphore>,
     large_bodies: Arc<Semaphore>,
@@ -42,19 +41,24 @@ pub(crate) struct WorkSlots {
     /// Large bodies that wait for a slot of all callers.
     waiting_bodies: AtomicUsize,
     connection_tests: Semaphore,
+    /// Apart from other work: a search waits for its embedder.
+    searches: SharedSlots,
+    /// A document is in memory until its vectors are there, which takes long.
+    knowledge_changes: SharedSlots,
 }
 
 impl WorkSlots {
     pub(crate) fn new() -> Arc<Self> {
         let slots = || Arc::new(Semaphore::new(SLOTS));
         Arc::new(Self {
-            computations: slots(),
-            computations_of_callers: CallerSlots::default(),
+            computations: SharedSlots::default(),
             deploys: slots(),
             large_bodies: slots(),
             large_bodies_of_callers: CallerSlots::default(),
             waiting_bodies: AtomicUsize::new(0),
             connection_tests: Semaphore::new(SLOTS),
+            searches: SharedSlots::default(),
+            knowledge_changes: SharedSlots::default(),
         })
     }
 
@@ -63,16 +67,13 @@ impl WorkSlots {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let slot = Arc::clone(&self.computations).acquire_owned().await;
+        let slot = Arc::clone(&self.computations.of_all).acquire_owned().await;
         Ok(run_with_slot(slot, work).await?.0)
     }
 
     /// Waits for a slot for a long computation that a caller asks for. What it needs is loaded afterwards.
     pub(crate) async fn computation(&self, caller: &Arc<str>) -> Result<WorkSlot, Problem> {
-        let closed = |_| Problem::internal();
-        let of_caller = self.computations_of_callers.of(caller).acquire_owned().await.map_err(closed)?;
-        let of_all = Arc::clone(&self.computations).acquire_owned().await.map_err(closed)?;
-        Ok(WorkSlot { _of_caller: of_caller, _of_all: of_all })
+        self.computations.take(caller).await
     }
 
     /// Runs a part of a deploy on another thread, also while all slots for computations are taken.
@@ -97,9 +98,40 @@ impl WorkSlots {
         self.waiting_bodies.load(Ordering::Relaxed) > 0
     }
 
+    /// Waits for a slot to read or search knowledge bases for a caller.
+    pub(crate) async fn search(&self, caller: &Arc<str>) -> Result<WorkSlot, Problem> {
+        self.searches.take(caller).await
+    }
+
+    /// Waits for a slot to change a knowledge base for a caller.
+    pub(crate) async fn knowledge_change(&self, caller: &Arc<str>) -> Result<WorkSlot, Problem> {
+        self.knowledge_changes.take(caller).await
+    }
+
     /// A slot to test a connection to a model provider, or none while all are taken.
     pub(crate) fn connection_test(&self) -> Option<SemaphorePermit<'_>> {
         self.connection_tests.try_acquire().ok()
+    }
+}
+
+/// The slots for one kind of work: those of all callers, and those of each.
+struct SharedSlots {
+    of_all: Arc<Semaphore>,
+    of_callers: CallerSlots,
+}
+
+impl Default for SharedSlots {
+    fn default() -> Self {
+        Self { of_all: Arc::new(Semaphore::new(SLOTS)), of_callers: CallerSlots::default() }
+    }
+}
+
+impl SharedSlots {
+    async fn take(&self, caller: &Arc<str>) -> Result<WorkSlot, Problem> {
+        let closed = |_| Problem::internal();
+        let of_caller = self.of_callers.of(caller).acquire_owned().await.map_err(closed)?;
+        let of_all = Arc::clone(&self.of_all).acquire_owned().await.map_err(closed)?;
+        Ok(WorkSlot { _of_caller: of_caller, _of_all: of_all })
     }
 }
 
@@ -198,7 +230,7 @@ mod tests {
             let (work, began) = gated(shut);
             disconnect(slots.run_blocking(work), began).await;
             gates.push(gate);
-            assert_eq!(slots.computations.available_permits(), SLOTS - taken);
+            assert_eq!(slots.computations.of_all.available_permits(), SLOTS - taken);
         }
         gates.pop();
         slots.run_blocking(|| ()).await.unwrap();
@@ -232,7 +264,7 @@ mod tests {
             disconnect(slots.computation(&reader).await.unwrap().run_blocking(work), began).await;
             gates.push(gate);
         }
-        assert_eq!(slots.computations_of_callers.of(&reader).available_permits(), 0);
+        assert_eq!(slots.computations.of_callers.of(&reader).available_permits(), 0);
         slots.computation(&owner).await.unwrap().run_blocking(|| ()).await.unwrap();
         gates.pop();
         slots.computation(&reader).await.unwrap();
@@ -251,5 +283,21 @@ mod tests {
         let body = slots.large_body(&Arc::from("owner")).await.unwrap();
         body.run_blocking(|| ()).await.unwrap();
         slots.run_deploy(|| ()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn changes_of_one_caller_leave_slots_for_others_and_for_searches() {
+        let slots = WorkSlots::new();
+        let (one, other) = (Arc::from("one"), Arc::from("other"));
+        let mut held = Vec::new();
+        for _ in 0..SLOTS_OF_CALLER {
+            held.push(slots.knowledge_change(&one).await.unwrap());
+        }
+        let mut waiting = pin!(slots.knowledge_change(&one));
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut waiting).await.is_err());
+        slots.knowledge_change(&other).await.unwrap();
+        slots.search(&one).await.unwrap();
+        held.pop();
+        waiting.await.unwrap();
     }
 }

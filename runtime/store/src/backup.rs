@@ -16,7 +16,10 @@ use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a copy of the archive waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,42 @@ pub(crate) fn backup(
     directory: &Directory,
     file: &Path,
 ) -> Result<BackupReport, StoreError> {
+    let mut runs = 0;
+    let bytes = copy(connection, directory.path(), file, |part| {
+        runs = finish_copy(part)?;
+        Ok(())
+    })?;
+    Ok(BackupReport { runs, bytes })
+}
+
+/// Copies the archive of a data directory into one new file, as it is at one moment, even while processes use it. The
+/// file can serve as the `archive.db` of another data directory. An encrypted archive stays encrypted; its key is not
+/// copied. Returns the size of the copy; none if there is no archive.
+///
+/// # Errors
+/// When the file exists, lies in the data directory or cannot be written.
+pub fn backup_archive(data: &Path, file: &Path) -> Result<Option<u64>, StoreError> {
+    let archive = data.join("archive.db");
+    if !std::fs::metadata(&archive).is_ok_and(|archive| archive.len() > 0) {
+        return Ok(None);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(&archive, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        Ok(connection)
+    };
+    let connection = open().map_err(|error| error::from_sqlite(data, &error))?;
+    copy(&connection, data, file, |_| Ok(())).map(Some)
+}
+
+/// Copies a database of a data directory. `finish` may change the copy before it gets its name. Returns its size.
+fn copy(
+    connection: &Connection,
+    data: &Path,
+    file: &Path,
+    finish: impl FnOnce(&Path) -> rusqlite::Result<()>,
+) -> Result<u64, StoreError> {
     let to_store_error = |error: io::Error| match error.kind() {
         ErrorKind::AlreadyExists => exists(file),
         kind => not_written(file, error::write_error_code(kind), &error),
@@ -42,14 +81,14 @@ pub(crate) fn backup(
     }
     let folder = file.parent().unwrap_or(&file);
     let canonical = |path: &Path| path.canonicalize().map_err(to_store_error);
-    if canonical(folder)?.starts_with(canonical(directory.path())?) {
+    if canonical(folder)?.starts_with(canonical(data)?) {
         return Err(inside_data_directory(&file));
     }
     let part = PartFile::create(&file).map_err(to_store_error)?;
     let copied = connection.execute("VACUUM INTO ?1", [part.path_text(&file)?]);
-    copied.map_err(|error| copy_failed(directory, &file, &part, &error))?;
+    copied.map_err(|error| copy_failed(data, &file, &part, &error))?;
     failpoint("backup.copied");
-    let runs = finish_copy(&part.path).map_err(|error| copy_failed(directory, &file, &part, &error))?;
+    finish(&part.path).map_err(|error| copy_failed(data, &file, &part, &error))?;
     let publish = || {
         // Opened for writing, because some systems flush only files that the process may write.
         let copied = OpenOptions::new().write(true).open(&part.path)?;
@@ -61,8 +100,7 @@ pub(crate) fn backup(
         sync_directory(folder);
         Ok(bytes)
     };
-    let bytes = publish().map_err(to_store_error)?;
-    Ok(BackupReport { runs, bytes })
+    publish().map_err(to_store_error)
 }
 
 /// Removes the id of the event log from the copy, and counts its runs.
@@ -100,7 +138,7 @@ fn inside_data_directory(file: &Path) -> StoreError {
 }
 
 /// The error of a failed copy. A read error names the data directory, a write error names the copy.
-fn copy_failed(directory: &Directory, file: &Path, part: &PartFile, error: &rusqlite::Error) -> StoreError {
+fn copy_failed(data: &Path, file: &Path, part: &PartFile, error: &rusqlite::Error) -> StoreError {
     use ErrorCode as C;
     let extended = error.sqlite_error().map_or(0, |failure| failure.extended_code);
     let code = match error.sqlite_error_code() {
@@ -111,7 +149,7 @@ fn copy_failed(directory: &Directory, file: &Path, part: &PartFile, error: &rusq
             let probe = part.path.with_extension("probe");
             error::probe_write(&probe, length).unwrap_or(StoreCode::DataUnusable)
         }
-        _ => return error::from_sqlite(directory.path(), error),
+        _ => return error::from_sqlite(data, error),
     };
     not_written(file, code, error)
 }

@@ -29,10 +29,11 @@ mod store;
 mod write_queue;
 mod writer;
 
-pub use backup::BackupReport;
+pub use backup::{BackupReport, backup_archive};
 pub use chats::memory::MemoryChatStore;
 pub use events::log::EventLogSettings;
 pub use files::flow_file::FlowFile;
+pub use files::key_file::{ArchiveKeyFile, parse_key};
 pub use files::manifest_files::{MAX_TOOL_BYTES, ManifestFiles};
 pub use files::manifest_text::{MAX_MANIFEST_BYTES, MAX_MANIFEST_DEPTH, ManifestFormat, parse_manifest};
 pub use files::node_red_file::{

@@ -19,6 +19,10 @@ pub(crate) enum Metric {
     MemoryCallDuration,
     MemoryMessages,
     MemoryBytes,
+    MemoryLookups,
+    ArchiveSearchDuration,
+    ArchiveEntries,
+    EmbeddingCalls,
     Errors,
     HttpRequests,
     HttpDuration,
@@ -66,6 +70,10 @@ impl Metric {
         Self::MemoryCallDuration,
         Self::MemoryMessages,
         Self::MemoryBytes,
+        Self::MemoryLookups,
+        Self::ArchiveSearchDuration,
+        Self::ArchiveEntries,
+        Self::EmbeddingCalls,
         Self::Errors,
         Self::HttpRequests,
         Self::HttpDuration,
@@ -171,6 +179,27 @@ impl Metric {
                 Histogram(BYTES),
                 &["action"],
                 "Bytes recalled or written in one call",
+            ),
+            Self::MemoryLookups => (
+                "redflow_memory_lookups_total",
+                Counter,
+                &["store", "result"],
+                "Searches in knowledge bases, and vectors looked up in the cache",
+            ),
+            Self::ArchiveSearchDuration => (
+                "redflow_archive_search_seconds",
+                Histogram(SECONDS),
+                &["mode"],
+                "Duration of searches in the archive, without making the vector of the question",
+            ),
+            Self::ArchiveEntries => {
+                ("redflow_archive_entries", Last, &["kind"], "Entries of the archive, counted once a minute")
+            }
+            Self::EmbeddingCalls => (
+                "redflow_embedding_calls_total",
+                Counter,
+                &["provider", "model", "code"],
+                "Requests for vectors; a request with retries counts once",
             ),
             Self::Errors => {
                 ("redflow_errors_total", Counter, &["code"], "Runs that ended with an error, by its code")

@@ -7,7 +7,7 @@ use crate::series::{Series, Value};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
-use redflow_contract::code::RunErrorCode;
+use redflow_contract::code::{ArchiveCode, RunErrorCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
 use redflow_ports::{Measurement, Meter};
@@ -68,8 +68,8 @@ impl Metrics {
         });
     }
 
-    fn set(&self, metric: Metric, to: f64) {
-        self.update(metric, &[], |value| {
+    fn set(&self, metric: Metric, labels: &[&str], to: f64) {
+        self.update(metric, labels, |value| {
             if let Value::Last(gauge) = value {
                 gauge.set(to);
             }
@@ -114,6 +114,18 @@ impl Metrics {
         self.observe(Metric::RunIterations, &[], f64::from(iterations));
         if let Some(code) = code {
             self.count(Metric::Errors, &[code.as_str()], 1);
+        }
+    }
+
+    fn count_vectors(&self, embedder: &str, tokens: u64, cost: Option<f64>, failed: Option<ArchiveCode>) {
+        let (provider, model) = embedder.split_once('/').unwrap_or((embedder, embedder));
+        let code = failed.map_or("", ArchiveCode::as_str);
+        self.count(Metric::EmbeddingCalls, &[provider, model, code], 1);
+        if tokens > 0 {
+            self.count(Metric::Tokens, &[provider, model, "input"], tokens);
+        }
+        if let Some(cost) = cost {
+            self.add(Metric::Cost, &[provider, model], cost);
         }
     }
 
@@ -170,6 +182,20 @@ impl Meter for Metrics {
                     self.observe(Metric::MemoryBytes, &[action], bytes as f64);
                 }
             }
+            Measurement::KnowledgeSearch { mode, found, took } => {
+                self.count(Metric::MemoryLookups, &["kb", hit_label(found)], 1);
+                self.observe(Metric::ArchiveSearchDuration, &[mode.as_str()], took.as_secs_f64());
+            }
+            Measurement::CachedVectors { hits, misses } => {
+                self.count(Metric::MemoryLookups, &["cache", hit_label(true)], hits);
+                self.count(Metric::MemoryLookups, &["cache", hit_label(false)], misses);
+            }
+            Measurement::EmbeddingCall { embedder, tokens, cost, failed } => {
+                self.count_vectors(embedder, tokens, cost, failed);
+            }
+            Measurement::ArchiveEntries { kind, entries } => {
+                self.set(Metric::ArchiveEntries, &[kind.as_str()], entries as f64);
+            }
             Measurement::RequestAnswered { route, status, took } => {
                 self.count(Metric::HttpRequests, &[route, &status.to_string()], 1);
                 self.observe(Metric::HttpDuration, &[route], took.as_secs_f64());
@@ -179,7 +205,7 @@ impl Meter for Metrics {
                 self.change_gauge(Metric::Sockets, -1);
                 self.count(Metric::SocketsClosed, &[code], 1);
             }
-            Measurement::LoopDelay { worst } => self.set(Metric::LoopDelay, worst.as_secs_f64()),
+            Measurement::LoopDelay { worst } => self.set(Metric::LoopDelay, &[], worst.as_secs_f64()),
             Measurement::EventsSent { events } => self.count(Metric::EventsSent, &[], events),
         }
     }
@@ -187,6 +213,10 @@ impl Meter for Metrics {
 
 fn code_label(code: Option<RunErrorCode>) -> &'static str {
     code.map_or("", RunErrorCode::as_str)
+}
+
+fn hit_label(found: bool) -> &'static str {
+    if found { "hit" } else { "miss" }
 }
 
 fn bool_label(success: bool) -> &'static str {

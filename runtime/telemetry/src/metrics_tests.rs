@@ -2,7 +2,8 @@ use super::Metrics;
 use crate::metric::{Metric, MetricKind, has_values_from_flows};
 use crate::series::{MAX_SETS, MAX_VALUE_CHARS, SPARE_SETS};
 use pretty_assertions::assert_eq;
-use redflow_contract::code::{RunErrorCode, ToolCode};
+use redflow_contract::archive::{EntryKind, SearchMode};
+use redflow_contract::code::{ArchiveCode, RunErrorCode, ToolCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
 use redflow_ports::{Measurement, MemoryAction, Meter as _};
@@ -57,6 +58,18 @@ fn all_measurements() -> Metrics {
             took: TOOK,
         },
         Measurement::MemoryCall { action: MemoryAction::Clear, size: None, success: false, took: TOOK },
+        Measurement::KnowledgeSearch { mode: SearchMode::Hybrid, found: true, took: TOOK },
+        Measurement::KnowledgeSearch { mode: SearchMode::Hybrid, found: false, took: TOOK },
+        Measurement::CachedVectors { hits: 3, misses: 2 },
+        Measurement::EmbeddingCall { embedder: "openai/small", tokens: 9, cost: Some(0.5), failed: None },
+        Measurement::EmbeddingCall {
+            embedder: "hash",
+            tokens: 0,
+            cost: None,
+            failed: Some(ArchiveCode::EmbeddingsFailed),
+        },
+        Measurement::ArchiveEntries { kind: EntryKind::Chunk, entries: 40 },
+        Measurement::ArchiveEntries { kind: EntryKind::Chunk, entries: 41 },
         Measurement::RequestAnswered { route: "/api/runs", status: 200, took: TOOK },
         Measurement::SocketOpened,
         Measurement::SocketOpened,
@@ -128,6 +141,16 @@ fn every_measurement_is_rendered() {
     for expected in [
         "redflow_runs_active 1",
         "redflow_loop_delay_seconds 1.5",
+        "redflow_memory_lookups_total{store=\"kb\",result=\"hit\"} 1",
+        "redflow_memory_lookups_total{store=\"kb\",result=\"miss\"} 1",
+        "redflow_memory_lookups_total{store=\"cache\",result=\"hit\"} 3",
+        "redflow_memory_lookups_total{store=\"cache\",result=\"miss\"} 2",
+        "redflow_archive_search_seconds_count{mode=\"hybrid\"} 2",
+        "redflow_archive_entries{kind=\"chunk\"} 41.0",
+        "redflow_embedding_calls_total{provider=\"openai\",model=\"small\",code=\"\"} 1",
+        "redflow_embedding_calls_total{provider=\"hash\",model=\"hash\",code=\"EMBEDDINGS_FAILED\"} 1",
+        "redflow_tokens_total{provider=\"openai\",model=\"small\",kind=\"input\"} 9",
+        "redflow_cost_total{provider=\"openai\",model=\"small\"} 0.5",
         r#"redflow_runs_total{agent="a",outcome="completed",code=""} 1"#,
         r#"redflow_runs_total{agent="a",outcome="stopped",code=""} 1"#,
         r#"redflow_runs_total{agent="a",outcome="failed",code="TIMEOUT"} 1"#,

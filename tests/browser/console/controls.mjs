@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 
+import { addManuals } from "./knowledge.mjs";
 import { openPage } from "./page.mjs";
 
 const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex='0'], [role=button], [role=tab], [role=link]";
@@ -24,6 +25,8 @@ const pagesWith = (run, waiting) => [
   ["#/usage", ".plot"],
   ["#/models", "article"],
   ["#/tools", "[data-entry]"],
+  ["#/knowledge", "[data-entry]"],
+  ["#/knowledge/manuals?document=pump.md", "aside article"],
   ["#/settings", "table"],
   ["#/nowhere", "h1"],
 ];
@@ -101,6 +104,7 @@ async function tabThrough(page, key) {
 }
 
 export async function everyControl(t, browser, console) {
+  await addManuals(console);
   const run = await console.ask("sums", "To tab through");
   const waiting = await console.ask("letters", "To tab through");
   await console.untilStatus(waiting, "waiting");
@@ -144,6 +148,7 @@ function smallControls({ selector, isNarrow }) {
 }
 
 export async function narrowTargets(t, browser, console) {
+  await addManuals(console);
   const run = await console.ask("sums", "To touch");
   const waiting = await console.ask("letters", "To touch");
   await console.untilStatus(waiting, "waiting");

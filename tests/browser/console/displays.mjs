@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 
 import { assertReadable, measureContrasts } from "../kit/contrast.mjs";
+import { addManuals } from "./knowledge.mjs";
 import { openPage } from "./page.mjs";
 
 /** The nodes of a drawing whose text cannot be told from its box. */
@@ -20,10 +21,11 @@ function faintNodes() {
 
 export async function forcedColours(t, browser, console) {
   const run = await console.ask("sums", "On other displays");
+  await addManuals(console);
   for (const colorScheme of ["light", "dark"]) {
     const { page, main, go, check } = await openPage(t, browser, console, { forcedColors: "active", reducedMotion: "reduce", colorScheme });
     assert.ok(await page.evaluate(() => matchMedia("(forced-colors: active) and (prefers-reduced-motion: reduce)").matches));
-    for (const [hash, selector] of [["#/", "summary"], ["#/runs", "[data-entry]"], [`#/runs/${run}`, "[role=treeitem]"], ["#/flow", "g.node"], ["#/usage", ".plot"], ["#/settings", "table"]]) {
+    for (const [hash, selector] of [["#/", "summary"], ["#/runs", "[data-entry]"], [`#/runs/${run}`, "[role=treeitem]"], ["#/flow", "g.node"], ["#/usage", ".plot"], ["#/knowledge/manuals?document=pump.md", "aside article"], ["#/settings", "table"]]) {
       await go(hash);
       await main.locator(selector).first().waitFor();
       assertReadable(await measureContrasts(page.locator("body")), `${hash} ${colorScheme}`);

@@ -55,6 +55,15 @@ export async function startConsole(flowOf = nodes) {
     const text = await response.text();
     return { status: response.status, json: text === "" ? undefined : JSON.parse(text) };
   };
+  /** Adds a document to a knowledge base. */
+  const addDocument = async (base, name, text, tag) => {
+    const query = new URLSearchParams({ document: name, ...(tag === undefined ? {} : { tag }) });
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/octet-stream" };
+    const response = await fetch(`${url()}/api/kb/${base}/documents?${query}`, { method: "POST", headers, body: text });
+    if (!response.ok) {
+      throw new Error(`${name} is not added: ${await response.text()}`);
+    }
+  };
   /** The ids of runs, newest first, as the sidecar lists them. */
   const allIds = async (query = "") => (await request("GET", `/api/runs?limit=1000${query}`)).json.runs.map(({ runId }) => runId);
   const ask = async (node, payload) => (await request("POST", "/api/runs", { node, payload, wait: node !== "letters" })).json.runs[0].runId;
@@ -62,6 +71,7 @@ export async function startConsole(flowOf = nodes) {
     url,
     token,
     request,
+    addDocument,
     ask,
     allIds,
     kill,

@@ -5,14 +5,16 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { addManuals } from "./knowledge.mjs";
 import { HOSTILE } from "./large-flow.mjs";
-import { findBarriers, openPage } from "./page.mjs";
+import { checkHostile, findBarriers, openPage } from "./page.mjs";
 
 const PICTURES = fileURLToPath(new URL("../dist/console/", import.meta.url));
-const PAGES = ["#/", "#/runs", "#/inbox", "#/flow", "#/check", "#/usage", "#/models", "#/tools", "#/settings"];
+const PAGES = ["#/", "#/runs", "#/inbox", "#/flow", "#/check", "#/usage", "#/models", "#/tools", "#/knowledge", "#/knowledge/manuals?document=pump.md", "#/settings"];
 
 export async function barriers(t, browser, console) {
   const run = await console.ask("sums", "For axe");
+  await addManuals(console);
   const settings = [
     // Each language has both schemes and both widths.
     ...["en-US", "es-ES", "de-DE"].flatMap((locale) => [
@@ -43,24 +45,7 @@ export async function barriers(t, browser, console) {
 export async function hostile(t, browser, console) {
   const [run, failed] = [await console.ask("hostile", `Question ${HOSTILE}`), await console.ask("broken", HOSTILE)];
   const { page, main, go, check } = await openPage(t, browser, console, { path: `#/runs/${run}` });
-  const checkPage = async (place) => {
-    assert.equal(await page.evaluate(() => window.hacked), undefined, place);
-    const found = await page.evaluate(() => document.querySelectorAll('img, body script, a[href^="javascript"], [onerror]').length);
-    assert.equal(found, 0, place);
-    // A mark that turns the direction of text is shown as its number.
-    const loose = await page.evaluate(() => {
-      const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-      const texts = [];
-      while (walker.nextNode()) {
-        const { parentElement: parent, data } = walker.currentNode;
-        if (data.includes("\u202E")) {
-          texts.push(`${parent.tagName} ${data}`);
-        }
-      }
-      return texts;
-    });
-    assert.deepEqual(loose, [], place);
-  };
+  const checkPage = (place) => checkHostile(page, place);
   const contains = (text) => main.getByText(text).filter({ visible: true }).first().waitFor();
   // The name of the agent, the question, the answer of the model, the tool's input and its error.
   await main.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
@@ -100,13 +85,19 @@ export async function pictures(t, browser, console) {
   const run = await console.ask("sums", "What is 6 times 7, halved?");
   const letter = await console.ask("letters", "Write to Ada");
   await console.untilStatus(letter, "waiting");
+  await addManuals(console);
   mkdirSync(PICTURES, { recursive: true });
   const { page, main, go, check } = await openPage(t, browser, console);
-  for (const [name, hash] of [["home", "#/"], ["runs", "#/runs"], ["run", `#/runs/${run}`], ["flow", "#/flow"], ["usage", "#/usage"]]) {
+  for (const [name, hash] of [["home", "#/"], ["runs", "#/runs"], ["run", `#/runs/${run}`], ["flow", "#/flow"], ["usage", "#/usage"], ["knowledge", "#/knowledge/manuals"]]) {
     await go(hash);
     if (name === "run") {
       await main.getByRole("button", { name: "Replay" }).click();
       await main.getByText(/proved equal/i).waitFor();
+    }
+    if (name === "knowledge") {
+      await main.getByLabel("Question or words").fill("which button do I press to reset the pump?");
+      await main.getByRole("button", { name: "Search" }).click();
+      await main.locator(".hits li").first().waitFor();
     }
     await page.waitForTimeout(400);
     await page.screenshot({ path: join(PICTURES, `${name}.png`) });

@@ -57,3 +57,23 @@ export async function findBarriers(page) {
   const { violations } = await page.evaluate((tags) => window.axe.run(document, { runOnly: { type: "tag", values: tags } }), TAGS);
   return violations.flatMap(({ id, help, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${help}: ${target} ${failureSummary}`));
 }
+
+/** Fails if a text of others became markup, or turns the direction of text. */
+export async function checkHostile(page, place) {
+  assert.equal(await page.evaluate(() => window.hacked), undefined, place);
+  const found = await page.evaluate(() => document.querySelectorAll('img, body script, a[href^="javascript"], [onerror]').length);
+  assert.equal(found, 0, place);
+  // A mark that turns the direction of text is shown as its number.
+  const loose = await page.evaluate(() => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const texts = [];
+    while (walker.nextNode()) {
+      const { parentElement: parent, data } = walker.currentNode;
+      if (data.includes("\u202E")) {
+        texts.push(`${parent.tagName} ${data}`);
+      }
+    }
+    return texts;
+  });
+  assert.deepEqual(loose, [], place);
+}

@@ -54,6 +54,7 @@ export async function shade(t, browser, console) {
   const failed = await console.ask("prose", QUESTION);
   const letter = await console.ask("letters", QUESTION);
   await console.untilStatus(letter, "waiting");
+  await console.addDocument("private", "patient.md", `# ${QUESTION}\n\n## ${QUESTION}\n\n${QUESTION}.\n`);
   const words = [...WORDS, "Dear Ada", "I post it.", "I will not answer in JSON", "You write letters."];
   const { page, main, go, check } = await openPage(t, browser, console, { path: `#/runs/${run}?step=1` });
   await main.getByRole("button", { name: "Show what was said" }).click();
@@ -62,8 +63,12 @@ export async function shade(t, browser, console) {
   await page.keyboard.press("h");
   await eventually("the words are hidden", async () => !(await main.innerText()).includes(QUESTION));
   await page.getByText("Hidden. Press h to show all words.").first().waitFor();
+  const checkWords = async (place) => {
+    const text = await page.evaluate(() => document.body.innerText + [...document.querySelectorAll("textarea, input")].map((field) => field.value).join(" "));
+    assert.deepEqual(words.filter((word) => text.includes(word)), [], place);
+  };
   const places = [
-    ...["#/", "#/runs", "#/inbox", "#/flow?node=letters", "#/usage", "#/models", "#/tools", "#/settings", "#/check"],
+    ...["#/", "#/runs", "#/inbox", "#/flow?node=letters", "#/usage", "#/models", "#/tools", "#/settings", "#/check", "#/knowledge", "#/knowledge/private?document=patient.md"],
     ...[run, failed, letter].flatMap((id) => [`#/runs/${id}`, `#/runs/${id}?tab=result`, `#/runs/${id}?tab=journal`, `#/runs/${id}?tab=plan`]),
   ];
   for (const place of places) {
@@ -76,9 +81,14 @@ export async function shade(t, browser, console) {
       await unfold.click();
     }
     await page.waitForTimeout(150);
-    const text = await page.evaluate(() => document.body.innerText + [...document.querySelectorAll("textarea, input")].map((field) => field.value).join(" "));
-    assert.deepEqual(words.filter((word) => text.includes(word)), [], place);
+    await checkWords(place);
   }
+  // What a search finds is hidden, and so is what was searched for.
+  await go("#/knowledge/private");
+  await main.getByLabel("Question or words").fill(QUESTION);
+  await page.keyboard.press("Enter");
+  await main.locator(".hits").getByText("Hidden. Press h to show all words.").first().waitFor();
+  await checkWords("a search");
   // The question can be asked again, and stays hidden.
   await go(`#/runs/${run}?step=1`);
   await main.getByRole("button", { name: "Ask again" }).click();

@@ -83,6 +83,38 @@ const ACTIONS = [
     sends: ({ filtered }) => ["POST", `/api/runs/${filtered}/cancel`, {}],
   },
   {
+    name: "search",
+    needs: "read",
+    page: ({ base }) => `#/knowledge/${base}`,
+    before: ({ main }) => main.getByLabel("Question or words").fill("pump"),
+    button: (main) => main.getByRole("button", { name: "Search" }),
+    sends: ({ base }) => ["POST", `/api/kb/${base}/search`, { text: "pump" }],
+  },
+  {
+    name: "add documents",
+    needs: "deploy",
+    page: ({ base }) => `#/knowledge/${base}?add`,
+    button: (main) => main.getByRole("button", { name: "Choose files" }),
+    after: ({ main }) => main.locator("input[type=file]").setInputFiles({ name: "new.md", mimeType: "text/markdown", buffer: Buffer.from("New") }),
+    sends: ({ base }) => ["POST", `/api/kb/${base}/documents?document=new.md`],
+  },
+  {
+    name: "remove a document",
+    needs: "deploy",
+    page: ({ base }) => `#/knowledge/${base}?document=old.md`,
+    button: (main) => main.getByRole("button", { name: "Remove the document" }),
+    after: dialogButton("Remove"),
+    sends: ({ base }) => ["DELETE", `/api/kb/${base}/documents?document=old.md`],
+  },
+  {
+    name: "remove a knowledge base",
+    needs: "deploy",
+    page: ({ base }) => `#/knowledge/${base}?remove`,
+    button: (main) => main.getByRole("button", { name: "Remove the knowledge base" }),
+    after: dialogButton("Remove"),
+    sends: ({ base }) => ["DELETE", `/api/kb/${base}`],
+  },
+  {
     name: "let a browser in",
     needs: "admin",
     page: () => "#/settings",
@@ -123,6 +155,9 @@ const READS = [
   ["/api/runs", "read"],
   ["/api/tools", "read"],
   ["/api/stats?from=2026-01-01&to=2026-01-02&by=agent", "read"],
+  ["/api/kb", "read"],
+  ["/api/kb/scopes/documents", "read"],
+  ["/api/kb/scopes/passages?document=old.md", "read"],
   ["/api/tokens", "admin"],
   ["/api/config", "admin"],
 ];
@@ -133,7 +168,9 @@ async function tryScope(t, browser, console, scope) {
   for (const id of [resolved, cancelled, filtered]) {
     await console.untilStatus(id, "waiting");
   }
-  const ids = { run: await console.ask("sums", `For ${scope}`), resolved, cancelled, filtered };
+  const base = `for-${scope}`;
+  await console.addDocument(base, "old.md", "An old pump");
+  const ids = { run: await console.ask("sums", `For ${scope}`), resolved, cancelled, filtered, base };
   for (const [path, needs] of READS) {
     const { status } = await console.request("GET", path, undefined, token);
     assert.equal(status, allows(scope, needs) ? 200 : 403, `${scope} GET ${path}`);
@@ -170,6 +207,7 @@ async function tryScope(t, browser, console, scope) {
 }
 
 export async function scopes(t, browser, console) {
+  await console.addDocument("scopes", "old.md", "An old pump");
   for (const pair of [SCOPES.slice(0, 2), SCOPES.slice(2)]) {
     await Promise.all(pair.map((scope) => tryScope(t, browser, console, scope)));
   }

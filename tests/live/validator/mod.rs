@@ -7,6 +7,7 @@
 mod anthropic;
 mod chat;
 mod conversation;
+mod embeddings;
 mod fields;
 mod ollama;
 mod refusals;
@@ -29,6 +30,8 @@ pub(crate) enum Rules {
     /// With the version of its API.
     Anthropic(String),
     Ollama,
+    /// OpenAI's embeddings.
+    Embeddings,
 }
 
 /// The versions of Anthropic's API.
@@ -46,6 +49,7 @@ pub(crate) fn problems_of(request: &HttpRequest) -> Vec<String> {
         ["openai", "deployments", _, "chat", "completions"] => (Rules::ChatAtDeployment, &["api-key"]),
         ["openai", "v1", "chat", "completions"] => (Rules::Chat, &["api-key"]),
         ["v1", "chat", "completions"] => (Rules::Chat, &["authorization"]),
+        ["v1", "embeddings"] => (Rules::Embeddings, &["authorization"]),
         ["v1", "responses"] => (Rules::Responses, &["authorization"]),
         ["v1", "messages"] => {
             let version = request.header("anthropic-version").unwrap_or_default().to_owned();
@@ -87,6 +91,7 @@ pub(crate) fn problems_in(rules: &Rules, body: &Value) -> Vec<String> {
         }
         Rules::Anthropic(version) => finder.add("", format!("there is no anthropic-version {version:?}")),
         Rules::Ollama => ollama::check(&mut finder, body),
+        Rules::Embeddings => embeddings::check(&mut finder, body),
     }
     finder.problems
 }

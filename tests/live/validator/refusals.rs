@@ -335,3 +335,17 @@ fn refuses_wrong_methods_paths_and_headers() {
         assert!(problems.iter().any(|problem| problem.contains(words)), "{words}: {problems:?}");
     }
 }
+
+#[test]
+fn refuses_bad_requests_for_embeddings() {
+    let good = json!({"model": "m", "input": ["a", "b"], "encoding_format": "float", "dimensions": 3});
+    let rows = vec![
+        ("/model", None, "model is missing"),
+        ("/input", Some(json!([])), "not 1 to 2048 texts"),
+        ("/input/1", Some(json!("")), "no text"),
+        ("/encoding_format", Some(json!("text")), "may not be"),
+        ("/dimensions", Some(json!(0)), "may not be"),
+        ("/messages", Some(json!([])), "the key messages does not exist"),
+    ];
+    refuses(Rules::Embeddings, good, rows);
+}

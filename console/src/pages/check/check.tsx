@@ -7,6 +7,7 @@ import { FlowDrawing } from "../../drawing/flow-drawing.js";
 import type { Page, PageProps } from "../../page.js";
 import { Act, Tabs } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
+import { Drop } from "../../parts/drop.js";
 import { Problem } from "../../parts/problem.js";
 import { showName } from "../../parts/text.js";
 import { t } from "../../words.js";
@@ -27,7 +28,6 @@ function Check({ query }: PageProps) {
   const [profile, setProfile] = useState<Profile>("strict");
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
-  const [isOver, setOver] = useState(false);
 
   const check = async (flow: string, tab?: string): Promise<void> => {
     setError(undefined);
@@ -71,23 +71,7 @@ function Check({ query }: PageProps) {
     <>
       <h1>{t("check")}</h1>
       <p>{t("check.what")}</p>
-      <form
-        class={`drop${isOver ? " over" : ""}`}
-        onSubmit={(event: Event) => {
-          event.preventDefault();
-          void check(text);
-        }}
-        onDragOver={(event: DragEvent) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={(event: DragEvent) => {
-          event.preventDefault();
-          setOver(false);
-          void take(event.dataTransfer?.files[0]);
-        }}
-      >
+      <Drop onSubmit={() => void check(text)} onFiles={([file]) => void take(file)}>
         <label for="check-flow">{t("check.flow")}</label>
         <textarea
           id="check-flow"
@@ -112,8 +96,8 @@ function Check({ query }: PageProps) {
             />
           </label>
         </div>
-      </form>
-      {error === undefined ? null : <Problem error={error} />}
+      </Drop>
+      <Problem error={error} />
       {report === undefined ? null : (
         <Tabs
           label={t("check.profile")}

@@ -57,7 +57,7 @@ function Agent({ id, name, instance }: { id: string; name: string; instance: str
     <>
       {instance === undefined ? <AskBox node={id} name={name} /> : <p class="muted">{t("agent.elsewhere")}</p>}
       <h3>{t("agent.last")}</h3>
-      {runs.error === undefined ? null : <Problem error={runs.error} onRetry={runs.again} />}
+      <Problem error={runs.error} onRetry={runs.again} />
       {runs.value?.runs.length === 0 ? <p class="muted">{t("runs.empty")}</p> : null}
       <ul class="newest">
         {runs.value?.runs.map(({ runId, status, startedAt }) => (
@@ -70,7 +70,7 @@ function Agent({ id, name, instance }: { id: string; name: string; instance: str
         ))}
       </ul>
       <h3>{t("tools")}</h3>
-      {state.error === undefined ? null : <Problem error={state.error} onRetry={state.again} />}
+      <Problem error={state.error} onRetry={state.again} />
       {state.value === undefined ? state.error === undefined ? <Reading /> : null : state.value.tools.length === 0 ? <p class="muted">{t("agent.noTools")}</p> : null}
       {state.value?.tools.map((tool) => {
         const count = state.value?.calls.find((one) => one.tool === tool.name);

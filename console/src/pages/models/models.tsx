@@ -29,7 +29,7 @@ function Models() {
   return (
     <>
       <h1>{t("models")}</h1>
-      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      <Problem error={error} onRetry={again} />
       {value === undefined ? error === undefined ? <Reading /> : null : value.models.length === 0 ? (
         <Empty title={t("models.empty")}>
           <p>{t("models.empty.how")}</p>
@@ -144,7 +144,7 @@ function Test({ model: { node, instance } }: { model: DeployedModel }) {
           <Coded code={result.error?.code ?? "MODEL_ERROR"} message={result.error?.message ?? ""} />
         )}
       </div>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
     </>
   );
 }

@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { JsonValue, RunId, RunSummary } from "@redflow/bindings";
-import { api, copy, say, sayFailure } from "../../app.js";
-import { Act, Dialog } from "../../parts/controls.js";
+import { api, copy, say } from "../../app.js";
+import { Act, Confirm, Dialog } from "../../parts/controls.js";
 import { AskBox, OWN_INSTANCE } from "../../parts/ask.js";
 import { useLoad } from "../../parts/load.js";
 import { t } from "../../words.js";
@@ -21,18 +21,10 @@ interface ActionsProps {
 
 export function Actions({ summary, onChange }: ActionsProps) {
   const [dialog, setDialog] = useState<"cancel" | "ask" | undefined>();
-  const [isBusy, setBusy] = useState(false);
   const isOpen = OPEN_STATUSES.includes(summary.status);
   const cancel = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      onChange(await api.cancel(summary.runId));
-      say(t("run.cancelled"));
-    } catch (error) {
-      sayFailure(error);
-    }
-    setBusy(false);
-    setDialog(undefined);
+    onChange(await api.cancel(summary.runId));
+    say(t("run.cancelled"));
   };
   return (
     <div class="buttons">
@@ -54,17 +46,9 @@ export function Actions({ summary, onChange }: ActionsProps) {
         {t("run.report")}
       </a>
       {dialog === "cancel" ? (
-        <Dialog title={t("run.cancel")} onClose={() => setDialog(undefined)}>
-          <p>{t("run.cancel.ask")}</p>
-          <div class="buttons">
-            <button type="button" onClick={() => setDialog(undefined)}>
-              {t("no")}
-            </button>
-            <Act scope="run" kind="danger" isBusy={isBusy} onClick={() => void cancel()}>
-              {t("run.cancel.yes")}
-            </Act>
-          </div>
-        </Dialog>
+        <Confirm scope="run" title={t("run.cancel")} yes={t("run.cancel.yes")} act={cancel} onClose={() => setDialog(undefined)}>
+          {t("run.cancel.ask")}
+        </Confirm>
       ) : null}
       {dialog === "ask" ? <AskAgain summary={summary} onClose={() => setDialog(undefined)} /> : null}
     </div>

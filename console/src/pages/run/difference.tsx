@@ -25,7 +25,7 @@ export function FirstDifference({ id, difference }: { id: string; difference: Di
       {shade.value ? <p class="muted">{t("shade.hidden")}</p> : (
         <>
           {recorded === undefined && replayed === undefined ? null : <Comparison recorded={recorded ?? ""} replayed={replayed ?? ""} />}
-          {page.error === undefined ? null : <Problem error={page.error} />}
+          <Problem error={page.error} />
           {page.value === undefined ? (page.error === undefined ? <Reading /> : null) : (
             <ol class="journal" start={page.value.from}>
               {page.value.lines.map((text, index) => (

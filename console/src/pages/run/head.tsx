@@ -88,7 +88,7 @@ function Proof({ summary: { runId } }: { summary: RunSummary }) {
       </div>
       {report?.problem === undefined ? null : <Coded code={report.problem.code} message={report.problem.message} />}
       {report === undefined || report.difference === null ? null : <FirstDifference id={runId} difference={report.difference} />}
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
     </section>
   );
 }

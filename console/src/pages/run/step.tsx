@@ -1,7 +1,7 @@
 // The chosen step of a run: what was new to the model, its answer, the tool calls, and what they used.
 
 import { useEffect, useState } from "preact/hooks";
-import type { CallDetail, IterationDetail, RunSummary, RunTimeline } from "@redflow/bindings";
+import type { CallDetail, IterationDetail, RunSummary, RunTimeline, ToolStep } from "@redflow/bindings";
 import { api, shade } from "../../app.js";
 import { Fact, Reading, Sheet } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
@@ -31,28 +31,28 @@ export function Step({ summary, iteration, timeline, written, isUnfolded, onUnfo
   const keys = [iteration, isFull, step?.model?.answeredAt, returned, timeline.end !== undefined];
   const { value, error, again } = useLoad((signal) => api.runIteration(summary.runId, iteration, { full: isFull, signal }), keys);
   useEffect(() => setFull(false), [iteration]);
-  const codes = new Map(step?.tools.flatMap(({ callId, code }) => (code === undefined ? [] : [[callId, code]])));
+  const tools = new Map(step?.tools.map((tool) => [tool.callId, tool]));
   const writes = written?.iteration === iteration && step?.model?.open === true ? `${written.isCut ? "…" : ""}${written.text}` : undefined;
   return (
     <Sheet label={t("step", { iteration })} isOpen={isOpen} onClose={onClose}>
       <h2>{t("step", { iteration })}</h2>
-      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      <Problem error={error} onRetry={again} />
       {writes === undefined || shade.value || !isUnfolded ? null : <Quote text={writes} label={t("step.writes")} />}
-      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail {...{ value, codes, onUnfold }} isOpen={isUnfolded} onFull={() => setFull(true)} />}
+      {value === undefined ? (error === undefined ? <Reading /> : null) : <Detail {...{ value, tools, onUnfold }} isOpen={isUnfolded} onFull={() => setFull(true)} />}
     </Sheet>
   );
 }
 
 interface DetailProps {
   value: IterationDetail;
-  /** The codes of failed calls. */
-  codes: ReadonlyMap<string, string>;
+  /** The calls in the timeline. */
+  tools: ReadonlyMap<string, ToolStep>;
   isOpen: boolean;
   onFull: () => void;
   onUnfold: () => void;
 }
 
-function Detail({ value, codes, isOpen, onFull, onUnfold }: DetailProps) {
+function Detail({ value, tools, isOpen, onFull, onUnfold }: DetailProps) {
   const { model, durationMs, confidence, usage, requestId, fellOver = [], calls, prompt, answer, output } = value;
   return (
     <>
@@ -91,7 +91,7 @@ function Detail({ value, codes, isOpen, onFull, onUnfold }: DetailProps) {
         <Unfold onUnfold={onUnfold} />
       )}
       {calls.map((call) => (
-        <Call key={call.callId} call={call} code={codes.get(call.callId) ?? "TOOL_ERROR"} isOpen={isOpen} onFull={onFull} />
+        <Call key={call.callId} call={call} shown={tools.get(call.callId)} isOpen={isOpen} onFull={onFull} />
       ))}
       {output === undefined || !isOpen ? null : <Quote text={output} label={t("step.output")} onFull={onFull} />}
     </>
@@ -100,12 +100,14 @@ function Detail({ value, codes, isOpen, onFull, onUnfold }: DetailProps) {
 
 interface CallProps extends Pick<DetailProps, "isOpen" | "onFull"> {
   call: CallDetail;
-  /** The code of its error. */
-  code: string;
+  /** The call in the timeline. */
+  shown: ToolStep | undefined;
 }
 
-function Call({ call, code, isOpen, onFull }: CallProps) {
+function Call({ call, shown, isOpen, onFull }: CallProps) {
   const { tool, id, effect, durationMs, tries, input, success, result } = call;
+  const code = shown?.code ?? "TOOL_ERROR";
+  const sources = shown?.sources;
   const state = success === undefined ? "open" : success ? "worked" : "failed";
   return (
     <article class={`call call-${state}`} aria-label={t("call", { tool })}>
@@ -126,6 +128,7 @@ function Call({ call, code, isOpen, onFull }: CallProps) {
         <>
           <Quote text={input} label={t("call.input")} onFull={onFull} />
           {result === undefined ? null : <Quote text={result} label={success === false ? t("call.error") : t("call.result")} onFull={onFull} />}
+          {sources === undefined ? null : <Quote text={sources.map(({ ref, score }) => (score === undefined ? ref : `${ref} · ${formatShare(score)}`)).join("\n")} label={t("call.sources")} />}
         </>
       ) : null}
       {success === false ? (

@@ -93,7 +93,7 @@ function NodeReds() {
   return (
     <section class="card" aria-labelledby="settings-node-red">
       <h2 id="settings-node-red">Node-RED</h2>
-      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      <Problem error={error} onRetry={again} />
       {value === undefined ? error === undefined ? <Reading /> : null : value.instances.length === 0 ? (
         <Empty title={t("settings.noNodeRed")}>
           <p>{t("settings.noNodeRed.how")}</p>
@@ -122,7 +122,7 @@ function Configuration() {
     <section aria-labelledby="settings-config">
       <h2 id="settings-config">{t("settings.config")}</h2>
       <p class="muted">{isAllowed ? t("settings.config.what") : t("act.scope", { scope: "admin" })}</p>
-      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      <Problem error={error} onRetry={again} />
       {value === undefined ? null : (
         <div class="table-box" tabIndex={0} role="group" aria-label={t("settings.config")}>
           <table>

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { NewToken, Scope, SignInCode } from "@redflow/bindings";
 import { allows, api, copy, sayFailure } from "../../app.js";
-import { Act, Dialog, Reading } from "../../parts/controls.js";
+import { Act, Confirm, Dialog, Reading } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
@@ -19,13 +19,8 @@ export function Tokens() {
   const [removed, setRemoved] = useState<string | undefined>();
   const [code, setCode] = useState<SignInCode | undefined>();
   const remove = async (name: string): Promise<void> => {
-    try {
-      await api.removeToken(name);
-      again();
-    } catch (failure) {
-      sayFailure(failure);
-    }
-    setRemoved(undefined);
+    await api.removeToken(name);
+    again();
   };
   const letIn = async (): Promise<void> => {
     try {
@@ -43,7 +38,7 @@ export function Tokens() {
         </Act>
       </div>
       {isAllowed && value === undefined && error === undefined ? <Reading /> : null}
-      {error === undefined ? null : <Problem error={error} onRetry={again} />}
+      <Problem error={error} onRetry={again} />
       {value === undefined ? null : (
         <table>
           <caption class="unseen">{t("tokens")}</caption>
@@ -77,17 +72,9 @@ export function Tokens() {
       )}
       <MakeToken onMade={again} />
       {removed === undefined ? null : (
-        <Dialog title={t("token.remove.of", { name: removed })} onClose={() => setRemoved(undefined)}>
-          <p>{t("token.remove.ask")}</p>
-          <div class="buttons">
-            <button type="button" onClick={() => setRemoved(undefined)}>
-              {t("no")}
-            </button>
-            <Act scope="admin" kind="danger" onClick={() => void remove(removed)}>
-              {t("token.remove")}
-            </Act>
-          </div>
-        </Dialog>
+        <Confirm scope="admin" title={t("token.remove.of", { name: removed })} yes={t("token.remove")} act={() => remove(removed)} onClose={() => setRemoved(undefined)}>
+          {t("token.remove.ask")}
+        </Confirm>
       )}
       {code === undefined ? null : <LetIn code={code} onClose={() => setCode(undefined)} />}
     </section>
@@ -153,7 +140,7 @@ function MakeToken({ onMade }: { onMade: () => void }) {
           {t("token.make")}
         </Act>
       </form>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       {made === undefined ? null : (
         <Dialog title={t("token.made", { name: made.name })} onClose={() => setMade(undefined)}>
           <p>{t("token.once")}</p>

@@ -231,7 +231,7 @@ function Tool({ tool, policy, onClose }: ToolProps) {
       {tool.outputSchema === undefined ? null : <Quote text={writeValue(tool.outputSchema)} label={t("tool.schema.output")} />}
       <Rules rules={tool.rules ?? []} policy={policy} />
       <h3>{t("tool.last")}</h3>
-      {calls.error === undefined ? null : <Problem error={calls.error} onRetry={calls.again} />}
+      <Problem error={calls.error} onRetry={calls.again} />
       {calls.value?.calls.length === 0 ? <p class="muted">{t("tool.noCalls")}</p> : null}
       <ul class="newest">
         {calls.value?.calls.map((call) => (

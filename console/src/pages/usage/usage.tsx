@@ -53,11 +53,11 @@ function Usage({ query }: PageProps) {
           </select>
         </label>
       </form>
-      {sums.error === undefined ? null : <Problem error={sums.error} onRetry={sums.again} />}
+      <Problem error={sums.error} onRetry={sums.again} />
       {sums.value === undefined ? sums.error === undefined ? <Reading /> : null : <Sums stats={sums.value} />}
       <section aria-labelledby="usage-failures">
         <h2 id="usage-failures">{t("usage.failures")}</h2>
-        {failures.error === undefined ? null : <Problem error={failures.error} onRetry={failures.again} />}
+        <Problem error={failures.error} onRetry={failures.again} />
         {failures.value === undefined ? null : <Failures stats={failures.value} />}
       </section>
       <p class="muted">{t("usage.utc")}</p>

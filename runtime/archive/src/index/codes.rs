@@ -26,6 +26,16 @@ impl Code {
     pub(crate) fn from_bytes(scale: f32, bytes: &[u8]) -> Self {
         Self { scale, data: bytes.iter().map(|byte| byte.cast_signed()).collect() }
     }
+
+    /// The scale and the bytes, as an encrypted archive stores them.
+    pub(crate) fn bytes_with_scale(&self) -> Vec<u8> {
+        [&self.scale.to_le_bytes(), &*self.bytes()].concat()
+    }
+
+    pub(crate) fn from_bytes_with_scale(bytes: &[u8]) -> Option<Self> {
+        let (scale, bytes) = bytes.split_first_chunk()?;
+        Some(Self::from_bytes(f32::from_le_bytes(*scale), bytes))
+    }
 }
 
 /// A vector to search for.

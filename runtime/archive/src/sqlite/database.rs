@@ -1,15 +1,22 @@
 //! The database file: its tables, its version, and how connections to it are set up.
 
+use super::database_error::DbError;
+use super::seal::{self, Seal};
+use crate::{Key, KeySource};
 use redflow_contract::code::ArchiveCode;
 use redflow_ports::ArchiveError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Marks the file as ours: `RFAR`.
 const APPLICATION_ID: i64 = 0x5246_4152;
+
+/// Marks the file as ours and encrypted: `RFAE`.
+const SEALED_APPLICATION_ID: i64 = 0x5246_4145;
 
 /// How long a statement waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,8 +25,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// An entry keeps its id through all its versions. `change` is a log of changed entries, by which every process
 /// finds what its index in memory lacks. A collection has a text index of its own, `text_ID`.
-const MIGRATIONS: &[&str] = &["PRAGMA application_id = 1380335954;
-     CREATE TABLE collection(
+///
+/// An encrypted file has the same tables with bytes in place of texts, see [`sealed_step`]. It has no text index. All of an
+/// entry is sealed in `text`, of a document in `title`, of a collection in `settings`; names are hashes, and other columns
+/// are empty except ids, numbers of dimensions and entries, and times that statements need.
+const MIGRATIONS: &[&str] = &["CREATE TABLE collection(
          id INTEGER PRIMARY KEY AUTOINCREMENT,
          name TEXT NOT NULL UNIQUE,
          embedder TEXT NOT NULL,
@@ -98,52 +108,85 @@ const MIGRATIONS: &[&str] = &["PRAGMA application_id = 1380335954;
      CREATE TABLE cache_size(bytes INTEGER NOT NULL, uses INTEGER NOT NULL) STRICT;
      INSERT INTO cache_size VALUES (0, 0);"];
 
-/// The file of the archive, by its absolute path.
-#[derive(Debug, Clone)]
-pub(super) struct File(PathBuf);
+/// A step for an encrypted file.
+fn sealed_step(step: &str) -> String {
+    step.replace(" TEXT", " BLOB")
+}
+
+/// A connection, and the seal of the file's values; none if it is not encrypted.
+pub(super) struct OpenFile {
+    pub(super) connection: Connection,
+    pub(super) seal: Option<Seal>,
+}
+
+/// The file of the archive.
+#[derive(Clone)]
+pub(super) struct File {
+    /// Absolute.
+    path: PathBuf,
+    /// Where the key is; none if the file is not encrypted.
+    keys: Option<Arc<dyn KeySource>>,
+}
 
 impl File {
-    pub(super) fn below(data: &Path) -> Self {
+    pub(super) fn below(data: &Path, keys: Option<Arc<dyn KeySource>>) -> Self {
         let path = data.join("archive.db");
-        Self(std::path::absolute(&path).unwrap_or(path))
+        Self { path: std::path::absolute(&path).unwrap_or(path), keys }
     }
 
     pub(super) fn exists(&self) -> bool {
-        std::fs::metadata(&self.0).is_ok_and(|file| file.len() > 0)
+        std::fs::metadata(&self.path).is_ok_and(|file| file.len() > 0)
     }
 
     /// Opens a connection that writes. Creates the file, and migrates older versions.
-    pub(super) fn open_writer(&self) -> Result<Connection, ArchiveError> {
+    pub(super) fn open_writer(&self) -> Result<OpenFile, ArchiveError> {
         self.create()?;
         let mut connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let begin = Instant::now();
         loop {
             match self.set_up(&mut connection) {
                 // SQLite does not wait when two processes turn on the write-ahead log.
-                Err(error) if is_busy(&error) && begin.elapsed() < BUSY_TIMEOUT => {
+                Err(DbError::Sqlite(error)) if is_busy(&error) && begin.elapsed() < BUSY_TIMEOUT => {
                     wait_a_moment();
                 }
                 done => {
-                    done.map_err(|error| self.error(&error))??;
-                    return Ok(connection);
+                    let seal = done.map_err(|error| self.refused(error))?;
+                    return Ok(OpenFile { connection, seal });
                 }
             }
         }
     }
 
     /// Opens a connection that only reads. The file must exist.
-    pub(super) fn open_reader(&self) -> Result<Connection, ArchiveError> {
+    pub(super) fn open_reader(&self) -> Result<OpenFile, ArchiveError> {
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let version = self.version(&connection).map_err(|error| self.error(&error))??;
+        let version = self.version(&connection).map_err(|error| self.refused(error))?;
         if version < MIGRATIONS.len() {
             // An earlier version of this program made it. The writer converts it.
             drop(self.open_writer()?);
         }
-        Ok(connection)
+        let seal = self.seal(&connection).map_err(|error| self.refused(error))?;
+        Ok(OpenFile { connection, seal })
+    }
+
+    /// The seal of a file that has its tables.
+    fn seal(&self, connection: &Connection) -> Result<Option<Seal>, DbError> {
+        let Some(keys) = &self.keys else { return Ok(None) };
+        let refused = |problem: &str| {
+            let reason =
+                format!("{problem}; {}, or move the file away and add the documents again", keys.remedy());
+            self.unusable(&reason)
+        };
+        let key = keys.read()?.ok_or_else(|| refused("it is encrypted, and its key is missing"))?;
+        let seal = Seal::new(&key);
+        match seal::has_key(connection, &seal)? {
+            true => Ok(Some(seal)),
+            false => Err(refused("it is encrypted with another key").into()),
+        }
     }
 
     fn create(&self) -> Result<(), ArchiveError> {
-        if let Some(folder) = self.0.parent() {
+        if let Some(folder) = self.path.parent() {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true);
             #[cfg(unix)]
@@ -154,7 +197,7 @@ impl File {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(&self.0) {
+        match options.open(&self.path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(self.unusable(&error)),
             _ => Ok(()),
         }
@@ -162,26 +205,28 @@ impl File {
 
     fn connect(&self, flags: OpenFlags) -> Result<Connection, ArchiveError> {
         let connect = || {
-            let connection = Connection::open_with_flags(&self.0, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            let connection =
+                Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;
             connection.set_prepared_statement_cache_capacity(48);
             connection.execute_batch(
                 "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON;",
             )?;
+            if self.keys.is_some() {
+                // Nothing of a statement goes into a temporary file.
+                connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
+            }
             Ok(connection)
         };
         connect().map_err(|error| self.error(&error))
     }
 
-    fn set_up(&self, connection: &mut Connection) -> rusqlite::Result<Result<(), ArchiveError>> {
-        let version = match self.version(connection)? {
-            Ok(version) => version,
-            Err(error) => return Ok(Err(error)),
-        };
+    fn set_up(&self, connection: &mut Connection) -> Result<Option<Seal>, DbError> {
+        let version = self.version(connection)?;
         connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")?;
         let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
-            return Ok(Err(self.unusable(&"its file system cannot share memory between processes")));
+            return Err(self.unusable(&"its file system cannot share memory between processes").into());
         }
         connection.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
@@ -190,41 +235,83 @@ impl File {
         if version < MIGRATIONS.len() {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Another process may have done it in the meantime.
-            let from = user_version(&transaction)?;
+            let from = self.version(&transaction)?;
+            let new_key = match &self.keys {
+                Some(keys) if from == 0 => Some(self.new_key(&**keys)?),
+                _ => None,
+            };
             for step in MIGRATIONS.iter().skip(from) {
-                transaction.execute_batch(step)?;
+                match &self.keys {
+                    None => transaction.execute_batch(step)?,
+                    Some(_) => transaction.execute_batch(&sealed_step(step))?,
+                }
             }
-            transaction.execute_batch(&format!("PRAGMA user_version = {};", MIGRATIONS.len()))?;
+            if let Some(key) = &new_key {
+                seal::create_check(&transaction, &Seal::new(key))?;
+            }
+            let (owner, version) = (self.application_id(), MIGRATIONS.len());
+            transaction.execute_batch(&format!(
+                "PRAGMA application_id = {owner}; PRAGMA user_version = {version};"
+            ))?;
             transaction.commit()?;
         }
-        Ok(Ok(()))
+        self.seal(connection)
+    }
+
+    /// The key of a file without tables. It is stored before anything is sealed with it.
+    fn new_key(&self, keys: &dyn KeySource) -> Result<Key, ArchiveError> {
+        match keys.read()? {
+            Some(key) => Ok(key),
+            None => keys.create(),
+        }
+    }
+
+    fn application_id(&self) -> i64 {
+        if self.keys.is_some() { SEALED_APPLICATION_ID } else { APPLICATION_ID }
     }
 
     /// The version of the file's tables; 0 if it has none yet.
-    fn version(&self, connection: &Connection) -> rusqlite::Result<Result<usize, ArchiveError>> {
-        // One transaction, because another process may create the tables meanwhile.
-        let transaction = connection.unchecked_transaction()?;
-        let number = |sql: &str| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
-        let version = user_version(&transaction)?;
-        let owner = number("PRAGMA application_id")?;
-        let is_new = owner == 0 && version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0;
-        Ok(if owner != APPLICATION_ID && !is_new {
-            Err(self.unusable(&"it belongs to another program"))
-        } else if version > MIGRATIONS.len() {
-            Err(self.unusable(&"a newer Redflow Runtime wrote it; use that version"))
-        } else {
-            Ok(version)
-        })
+    fn version(&self, connection: &Connection) -> Result<usize, DbError> {
+        // One statement, because another process may create the tables meanwhile.
+        let sql = "SELECT (SELECT user_version FROM pragma_user_version), \
+             (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)";
+        let (version, owner, tables): (i64, i64, i64) =
+            connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let version = usize::try_from(version).unwrap_or(usize::MAX);
+        let is_new = owner == 0 && version == 0 && tables == 0;
+        let problem = match owner {
+            _ if is_new => None,
+            APPLICATION_ID if self.keys.is_some() => Some(
+                "it is not encrypted, and `encrypt` in `[archive]` is true; set it to false, or move the file away \
+                 and add the documents again",
+            ),
+            SEALED_APPLICATION_ID if self.keys.is_none() => {
+                Some("it is encrypted; set `encrypt = true` in `[archive]`")
+            }
+            APPLICATION_ID | SEALED_APPLICATION_ID if version > MIGRATIONS.len() => {
+                Some("a newer Redflow Runtime wrote it; use that version")
+            }
+            APPLICATION_ID | SEALED_APPLICATION_ID => None,
+            _ => Some("it belongs to another program"),
+        };
+        problem.map_or(Ok(version), |problem| Err(self.unusable(&problem).into()))
+    }
+
+    pub(super) fn refused(&self, error: DbError) -> ArchiveError {
+        match error {
+            DbError::Sqlite(error) => self.error(&error),
+            DbError::Refused(error) => error,
+        }
     }
 
     /// What an error of SQLite means for the archive.
-    pub(super) fn error(&self, error: &rusqlite::Error) -> ArchiveError {
+    fn error(&self, error: &rusqlite::Error) -> ArchiveError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => ArchiveError::new(
                 ArchiveCode::ArchiveFull,
                 format!(
                     "There is no room left on the disk of {}: make some, and try again.",
-                    self.0.display()
+                    self.path.display()
                 ),
             ),
             _ if is_busy(error) => self.unusable(&"another process writes to it for a long time; try again"),
@@ -234,12 +321,16 @@ impl File {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 self.unusable(&"it is damaged; restore a backup, or move it away and add the documents again")
             }
-            _ => self.unusable(error),
+            _ => match error {
+                rusqlite::Error::FromSqlConversionFailure(_, _, reason)
+                | rusqlite::Error::ToSqlConversionFailure(reason) => self.unusable(reason),
+                error => self.unusable(error),
+            },
         }
     }
 
-    pub(super) fn unusable(&self, reason: &dyn std::fmt::Display) -> ArchiveError {
-        let message = format!("The archive {} cannot be used: {reason}.", self.0.display());
+    fn unusable(&self, reason: &dyn std::fmt::Display) -> ArchiveError {
+        let message = format!("The archive {} cannot be used: {reason}.", self.path.display());
         ArchiveError::new(ArchiveCode::ArchiveUnreadable, message)
     }
 }
@@ -255,9 +346,4 @@ fn wait_a_moment() {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
-fn user_version(connection: &Connection) -> rusqlite::Result<usize> {
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }

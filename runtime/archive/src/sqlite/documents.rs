@@ -2,12 +2,20 @@
 
 use super::database_error::DbError;
 use super::entries::{self, CollectionRow, json, json_text, millis, stored};
+use super::seal::{Db, Place};
 use redflow_contract::archive::{Document, Entry};
 use redflow_contract::digest::Digest;
 use redflow_ports::NewEntry;
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Document> {
+fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Document> {
+    // The entries have it: a document goes with its passages.
+    let expires_at = row.get::<_, Option<i64>>(10)?.map(millis);
+    if db.is_sealed() {
+        let document: Document =
+            db.open_json(row, 1, place(row.get(9)?, row.get(8)?, row.get_ref(0)?.as_blob()?))?;
+        return Ok(Document { expires_at, ..document });
+    }
     let digest: String = row.get(3)?;
     Ok(Document {
         name: row.get(0)?,
@@ -18,61 +26,133 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Document> {
         chunks: row.get(5)?,
         tags: json(row, 6)?,
         added_at: millis(row.get(7)?),
+        expires_at,
     })
 }
 
-pub(super) fn list(connection: &Connection, collection: i64) -> rusqlite::Result<Vec<Document>> {
-    let sql = "SELECT name, title, origin, digest, bytes, chunks, tags, added_at FROM document
-         WHERE collection = ?1 ORDER BY name";
-    connection.prepare_cached(sql)?.query_map([collection], read)?.collect()
+/// The place of a sealed document.
+fn place(collection: i64, id: i64, name: &[u8]) -> Place<'_> {
+    Place { table: "document", numbers: [collection, id, 0, 0], name }
+}
+
+const COLUMNS: &str = "name, title, origin, digest, bytes, chunks, tags, added_at, id, collection,
+     (SELECT max(expires_at) FROM entry WHERE entry.document = document.id)";
+
+/// The documents of a collection after a name, sorted by name.
+pub(super) fn list(
+    db: &Db<'_>,
+    collection: i64,
+    after: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<Document>> {
+    if !db.is_sealed() {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM document WHERE collection = ?1 AND name > ?2 ORDER BY name LIMIT ?3"
+        );
+        let mut statement = db.prepare_cached(&sql)?;
+        let values = params![collection, after, limit_of(limit)];
+        return statement.query_map(values, |row| read(db, row))?.collect();
+    }
+    // Their names have no order in the file.
+    let sql = format!("SELECT {COLUMNS} FROM document WHERE collection = ?1");
+    let mut statement = db.prepare_cached(&sql)?;
+    let documents = statement.query_map([collection], |row| read(db, row))?;
+    let mut documents: Vec<Document> = documents.collect::<Result<_, _>>()?;
+    documents.retain(|document| document.name.as_str() > after);
+    documents.sort_by(|left, right| left.name.cmp(&right.name));
+    documents.truncate(limit);
+    Ok(documents)
+}
+
+pub(super) fn get(db: &Db<'_>, collection: i64, name: &str) -> rusqlite::Result<Option<Document>> {
+    let sql = format!("SELECT {COLUMNS} FROM document WHERE collection = ?1 AND name = ?2");
+    let values = params![collection, db.name("document", collection, name)];
+    db.prepare_cached(&sql)?.query_row(values, |row| read(db, row)).optional()
+}
+
+fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 /// Stores a document with its passages, in place of an earlier one of the same name.
 pub(super) fn put(
-    transaction: &Transaction<'_>,
+    db: &Db<'_>,
     collection: &CollectionRow,
     document: &Document,
     passages: &[NewEntry],
     now: i64,
 ) -> Result<(), DbError> {
-    remove(transaction, collection.id, &document.name)?;
-    let sql = "INSERT INTO document(collection, name, title, origin, digest, bytes, chunks, tags, added_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    transaction.prepare_cached(sql)?.execute(params![
-        collection.id,
-        document.name,
-        document.title,
-        document.origin,
-        document.digest.to_hex(),
-        stored(document.bytes),
-        document.chunks,
-        json_text(&document.tags),
-        if document.added_at == 0 { now } else { stored(document.added_at) },
-    ])?;
-    let id = transaction.last_insert_rowid();
-    passages
-        .iter()
-        .try_for_each(|passage| entries::put(transaction, collection, Some(id), passage, now).map(drop))
+    remove(db, collection.id, &document.name)?;
+    let added_at = if document.added_at == 0 { now } else { stored(document.added_at) };
+    if db.is_sealed() {
+        let document = Document { added_at: millis(added_at), ..document.clone() };
+        let (id, name) = (db.next_id("document")?, db.name("document", collection.id, &document.name));
+        let sealed = db.seal_json(&document, place(collection.id, id, name.bytes()))?;
+        let sql =
+            "INSERT INTO document(id, collection, name, title, origin, digest, bytes, chunks, tags, added_at)
+             VALUES (?1, ?2, ?3, ?4, x'', x'', 0, 0, x'', 0)";
+        db.prepare_cached(sql)?.execute(params![id, collection.id, name, sealed])?;
+    } else {
+        let sql =
+            "INSERT INTO document(collection, name, title, origin, digest, bytes, chunks, tags, added_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        db.prepare_cached(sql)?.execute(params![
+            collection.id,
+            document.name,
+            document.title,
+            document.origin,
+            document.digest.to_hex(),
+            stored(document.bytes),
+            document.chunks,
+            json_text(&document.tags),
+            added_at,
+        ])?;
+    }
+    let id = db.last_insert_rowid();
+    passages.iter().try_for_each(|passage| entries::put(db, collection, Some(id), passage, now).map(drop))
 }
 
-/// The passages of a document, in the order in which they were stored.
-pub(super) fn passages(connection: &Connection, collection: i64, name: &str) -> rusqlite::Result<Vec<Entry>> {
+/// The passages of a document after the first `skip` ones, in the order in which they were stored.
+pub(super) fn passages(
+    db: &Db<'_>,
+    collection: i64,
+    name: &str,
+    skip: usize,
+    limit: usize,
+) -> rusqlite::Result<Vec<Entry>> {
     let sql = format!(
         "SELECT {} FROM entry WHERE document =
-             (SELECT id FROM document WHERE collection = ?1 AND name = ?2) ORDER BY id",
+             (SELECT id FROM document WHERE collection = ?1 AND name = ?2) ORDER BY id LIMIT ?3 OFFSET ?4",
         entries::COLUMNS
     );
-    connection.prepare_cached(&sql)?.query_map(params![collection, name], entries::read)?.collect()
+    let name = db.name("document", collection, name);
+    let values = params![collection, name, limit_of(limit), limit_of(skip)];
+    db.prepare_cached(&sql)?.query_map(values, |row| entries::read(db, row))?.collect()
 }
 
 /// Removes a document with its passages. Returns whether there was one.
-pub(super) fn remove(transaction: &Transaction<'_>, collection: i64, name: &str) -> rusqlite::Result<bool> {
-    let id: Option<i64> = transaction
+pub(super) fn remove(db: &Db<'_>, collection: i64, name: &str) -> rusqlite::Result<bool> {
+    let id: Option<i64> = db
         .prepare_cached("DELETE FROM document WHERE collection = ?1 AND name = ?2 RETURNING id")?
-        .query_row(params![collection, name], |row| row.get(0))
+        .query_row(params![collection, db.name("document", collection, name)], |row| row.get(0))
         .optional()?;
     let Some(id) = id else { return Ok(false) };
-    let passages = entries::ids(transaction, "SELECT id FROM entry WHERE document = ?1", [id])?;
-    entries::remove(transaction, collection, &passages)?;
+    let passages = entries::ids(db, "SELECT id FROM entry WHERE document = ?1", [id])?;
+    entries::remove(db, collection, &passages)?;
     Ok(true)
+}
+
+/// The documents of which passages have expired.
+pub(super) fn with_expired(db: &Db<'_>, collection: i64, now: i64) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT DISTINCT document FROM entry
+         WHERE collection = ?1 AND expires_at <= ?2 AND state <> 'pinned' AND document IS NOT NULL";
+    entries::ids(db, sql, [collection, now])
+}
+
+/// Removes those of these documents that have no passages any more.
+pub(super) fn remove_empty(db: &Db<'_>, documents: &[i64]) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM document WHERE id = ?1
+         AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.document = document.id)";
+    let mut statement = db.prepare_cached(sql)?;
+    documents.iter().try_for_each(|id| statement.execute([id]).map(drop))
 }

@@ -1,7 +1,8 @@
 //! Entries: stored, read and removed, with their history, text index, vectors and changes.
 
 use super::database_error::DbError;
-use super::text_index;
+use super::seal::{Db, Place, StoredName};
+use super::{sealed_entries, text_index};
 use crate::index::{Code, normalise};
 use redflow_contract::Millis;
 use redflow_contract::archive::{
@@ -11,7 +12,7 @@ use redflow_contract::archive::{
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
 use redflow_ports::{ArchiveError, Expected, NewEntry};
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -23,7 +24,7 @@ const KEPT_CHANGES: i64 = 10_000;
 
 /// The columns of an entry, in the order of [`read`].
 pub(super) const COLUMNS: &str = "key, version, kind, text, meta, tags, user, session, state, valid_from, valid_to, \
-     created_at, expires_at, trust, importance, source, content_hash, supersedes";
+     created_at, expires_at, trust, importance, source, content_hash, supersedes, entry.id, entry.collection, document";
 
 /// A collection as its row has it.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +34,37 @@ pub(super) struct CollectionRow {
     pub(super) entries: i64,
 }
 
+/// Where an entry is, and as which version.
+#[derive(Clone, Copy)]
+pub(super) struct EntryRow<'a> {
+    pub(super) collection: i64,
+    pub(super) id: i64,
+    pub(super) version: u32,
+    pub(super) document: Option<i64>,
+    /// The stored form of its key.
+    pub(super) name: &'a [u8],
+}
+
+impl<'a> EntryRow<'a> {
+    /// The place of a value that belongs to this version of the entry.
+    pub(super) fn place(self, table: &'static str) -> Place<'a> {
+        let numbers = [self.collection, self.id, i64::from(self.version), 0];
+        Place { table, numbers, name: self.name }
+    }
+
+    /// The place of the entry itself, which also belongs to its document.
+    pub(super) fn entry_place(self) -> Place<'a> {
+        let mut place = self.place("entry");
+        place.numbers[3] = self.document.unwrap_or(0);
+        place
+    }
+}
+
 /// Reads an entry from [`COLUMNS`].
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Entry> {
+pub(super) fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Entry> {
+    if db.is_sealed() {
+        return sealed_entries::read(db, row);
+    }
     let hash: String = row.get(16)?;
     Ok(Entry {
         key: row.get(0)?,
@@ -141,35 +171,46 @@ pub(super) fn check(entry: &NewEntry, dimensions: usize) -> Result<(), ArchiveEr
 
 /// Stores an entry, and returns its version.
 pub(super) fn put(
-    transaction: &Transaction<'_>,
+    db: &Db<'_>,
     collection: &CollectionRow,
     document: Option<i64>,
     entry: &NewEntry,
     now: i64,
 ) -> Result<u32, DbError> {
-    let hash = Digest::of(entry.text.as_bytes()).to_hex();
-    let existing = transaction
-        .prepare_cached(&format!("SELECT {COLUMNS}, id FROM entry WHERE collection = ?1 AND key = ?2"))?
-        .query_row(params![collection.id, entry.key], |row| Ok((row.get::<_, i64>(18)?, read(row)?)))
-        .optional()?;
+    let hash = Digest::of(entry.text.as_bytes());
+    let name = db.name("entry", collection.id, &entry.key);
+    let existing = find(db, collection.id, &name)?;
     let version = match (&existing, entry.expected) {
-        (Some((_, old)), Expected::Absent) if old.content_hash.to_hex() == hash => return Ok(old.version),
-        (Some((_, old)), Expected::Version(expected)) if old.version != expected => {
+        (Some(LocatedEntry { entry: old, .. }), Expected::Absent) if old.content_hash == hash => {
+            return Ok(old.version);
+        }
+        (Some(LocatedEntry { entry: old, .. }), Expected::Version(expected)) if old.version != expected => {
             return Err(conflict(&entry.key, Some(old.version)).into());
         }
-        (Some((_, old)), Expected::Absent) => return Err(conflict(&entry.key, Some(old.version)).into()),
+        (Some(LocatedEntry { entry: old, .. }), Expected::Absent) => {
+            return Err(conflict(&entry.key, Some(old.version)).into());
+        }
         (None, Expected::Version(_)) => return Err(conflict(&entry.key, None).into()),
-        (Some((_, old)), _) => old.version.saturating_add(1),
+        (Some(LocatedEntry { entry: old, .. }), _) => old.version.saturating_add(1),
         (None, _) => 1,
     };
     let id = match &existing {
-        Some((id, old)) => {
-            keep_version(transaction, *id, old)?;
-            text_index::remove(transaction, collection.id, *id, &old.text)?;
+        Some(LocatedEntry { id, document, entry: old }) => {
+            let row = EntryRow {
+                collection: collection.id,
+                id: *id,
+                version: old.version,
+                document: *document,
+                name: name.bytes(),
+            };
+            keep_version(db, row, old)?;
+            if !db.is_sealed() {
+                text_index::remove(db, collection.id, *id, &old.text)?;
+            }
             *id
         }
         None => {
-            let entries = transaction
+            let entries = db
                 .prepare_cached(
                     "UPDATE collection SET entries = entries + 1 WHERE id = ?1 RETURNING entries",
                 )?
@@ -180,32 +221,23 @@ pub(super) fn put(
             0
         }
     };
-    let id = write(transaction, collection.id, document, entry, &Stored { id, version, hash, now })?;
-    text_index::add(transaction, collection.id, id, &entry.text)?;
-    write_vector(transaction, collection.id, id, entry.vector.as_deref())?;
-    if let Some(former) = &entry.supersedes {
-        end_entry(transaction, collection.id, former, entry.valid_from.map_or(now, stored))?;
+    let mut row = EntryRow { collection: collection.id, id, version, document, name: name.bytes() };
+    if db.is_sealed() {
+        row.id = sealed_entries::put(db, row, entry, hash, now)?;
+    } else {
+        row.id = write(db, row, entry, hash, now)?;
+        text_index::add(db, collection.id, row.id, &entry.text)?;
     }
-    note_change(transaction, collection.id, id)?;
+    write_vector(db, row, entry.vector.as_deref())?;
+    if let Some(former) = &entry.supersedes {
+        end_entry(db, collection.id, former, entry.valid_from.map_or(now, stored))?;
+    }
+    note_change(db, collection.id, row.id)?;
     Ok(version)
 }
 
-/// What the archive adds to an entry.
-struct Stored {
-    /// 0 if it is new.
-    id: i64,
-    version: u32,
-    hash: String,
-    now: i64,
-}
-
-fn write(
-    transaction: &Transaction<'_>,
-    collection: i64,
-    document: Option<i64>,
-    entry: &NewEntry,
-    add: &Stored,
-) -> rusqlite::Result<i64> {
+/// Writes an entry, and returns its id. A new one has none yet: 0.
+fn write(db: &Db<'_>, row: EntryRow<'_>, entry: &NewEntry, hash: Digest, now: i64) -> rusqlite::Result<i64> {
     let sql = "INSERT INTO entry(id, collection, document, key, version, kind, text, meta, tags, user, session, state,
              valid_from, valid_to, created_at, expires_at, trust, importance, source, content_hash, supersedes)
          VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
@@ -216,13 +248,13 @@ fn write(
              trust = excluded.trust, importance = excluded.importance, source = excluded.source,
              content_hash = excluded.content_hash, supersedes = excluded.supersedes
          RETURNING id";
-    transaction.prepare_cached(sql)?.query_row(
+    db.prepare_cached(sql)?.query_row(
         params![
-            add.id,
-            collection,
-            document,
+            row.id,
+            row.collection,
+            row.document,
             entry.key,
-            add.version,
+            row.version,
             text_of(&entry.kind),
             entry.text,
             json_text(&entry.meta),
@@ -230,44 +262,39 @@ fn write(
             entry.user,
             entry.session,
             text_of(&entry.state),
-            entry.valid_from.map_or(add.now, stored),
+            entry.valid_from.map_or(now, stored),
             entry.valid_to.map(stored),
-            entry.created_at.map_or(add.now, stored),
+            entry.created_at.map_or(now, stored),
             entry.expires_at.map(stored),
             text_of(&entry.trust),
             entry.importance,
             entry.source.as_ref().map(json_text),
-            add.hash,
+            hash.to_hex(),
             entry.supersedes,
         ],
         |row| row.get(0),
     )
 }
 
-fn write_vector(
-    transaction: &Transaction<'_>,
-    collection: i64,
-    id: i64,
-    vector: Option<&[f32]>,
-) -> rusqlite::Result<()> {
-    let Some(vector) = vector else {
-        transaction.prepare_cached("DELETE FROM vector WHERE entry = ?1")?.execute([id])?;
-        transaction
-            .prepare_cached("DELETE FROM code WHERE collection = ?1 AND entry = ?2")?
-            .execute([collection, id])?;
-        return Ok(());
-    };
+fn write_vector(db: &Db<'_>, row: EntryRow<'_>, vector: Option<&[f32]>) -> rusqlite::Result<()> {
+    let Some(vector) = vector else { return remove_vector(db, row.collection, row.id) };
     let mut vector = vector.to_vec();
     normalise(&mut vector);
     let code = Code::of(&vector);
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO vector(entry, data) VALUES (?1, ?2)")?
-        .execute(params![id, vector_bytes(&vector)])?;
-    transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO code(collection, entry, scale, data) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![collection, id, code.scale, code.bytes()])?;
+    db.prepare_cached("INSERT OR REPLACE INTO vector(entry, data) VALUES (?1, ?2)")?
+        .execute(params![row.id, db.seal(vector_bytes(&vector), row.place("vector"))?])?;
+    let (scale, data) = match db.is_sealed() {
+        true => (0.0, db.seal(code.bytes_with_scale(), row.place("code"))?),
+        false => (code.scale, code.bytes()),
+    };
+    db.prepare_cached("INSERT OR REPLACE INTO code(collection, entry, scale, data) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![row.collection, row.id, scale, data])?;
+    Ok(())
+}
+
+fn remove_vector(db: &Db<'_>, collection: i64, id: i64) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM vector WHERE entry = ?1")?.execute([id])?;
+    db.prepare_cached("DELETE FROM code WHERE collection = ?1 AND entry = ?2")?.execute([collection, id])?;
     Ok(())
 }
 
@@ -281,70 +308,123 @@ pub(super) fn vector_of(bytes: &[u8]) -> Vec<f32> {
 }
 
 /// Keeps a version in the history, and drops the oldest.
-fn keep_version(transaction: &Transaction<'_>, id: i64, old: &Entry) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO entry_history(entry, version, body) VALUES (?1, ?2, ?3)")?
-        .execute(params![id, old.version, json_text(old)])?;
-    transaction
-        .prepare_cached("DELETE FROM entry_history WHERE entry = ?1 AND version <= ?2")?
-        .execute(params![id, i64::from(old.version) - i64::from(KEPT_VERSIONS)])?;
+fn keep_version(db: &Db<'_>, row: EntryRow<'_>, old: &Entry) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO entry_history(entry, version, body) VALUES (?1, ?2, ?3)";
+    let mut statement = db.prepare_cached(sql)?;
+    match db.is_sealed() {
+        true => {
+            statement.execute(params![row.id, old.version, db.seal_json(old, row.place("entry_history"))?])?
+        }
+        false => statement.execute(params![row.id, old.version, json_text(old)])?,
+    };
+    db.prepare_cached("DELETE FROM entry_history WHERE entry = ?1 AND version <= ?2")?
+        .execute(params![row.id, i64::from(old.version) - i64::from(KEPT_VERSIONS)])?;
     Ok(())
 }
 
+/// The former versions of an entry, newest first.
+pub(super) fn history(db: &Db<'_>, collection: i64, key: &str) -> rusqlite::Result<Vec<Entry>> {
+    let sql = "SELECT body, entry, version FROM entry_history WHERE entry =
+         (SELECT id FROM entry WHERE collection = ?1 AND key = ?2) ORDER BY version DESC";
+    let name = db.name("entry", collection, key);
+    let read = |row: &Row<'_>| {
+        if !db.is_sealed() {
+            return json(row, 0);
+        }
+        let (id, version) = (row.get(1)?, row.get(2)?);
+        let former = EntryRow { collection, id, version, document: None, name: name.bytes() };
+        db.open_json(row, 0, former.place("entry_history"))
+    };
+    db.prepare_cached(sql)?.query_map(params![collection, name], read)?.collect()
+}
+
+/// An entry; none if there is no such one.
+pub(super) fn get(db: &Db<'_>, collection: i64, key: &str) -> rusqlite::Result<Option<Entry>> {
+    Ok(find(db, collection, &db.name("entry", collection, key))?.map(|found| found.entry))
+}
+
+/// An entry, and where it is.
+pub(super) struct LocatedEntry {
+    pub(super) id: i64,
+    pub(super) document: Option<i64>,
+    pub(super) entry: Entry,
+}
+
+pub(super) fn find(
+    db: &Db<'_>,
+    collection: i64,
+    name: &StoredName<'_>,
+) -> rusqlite::Result<Option<LocatedEntry>> {
+    let read =
+        |row: &Row<'_>| Ok(LocatedEntry { id: row.get(18)?, document: row.get(20)?, entry: read(db, row)? });
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM entry WHERE collection = ?1 AND key = ?2"))?
+        .query_row(params![collection, name], read)
+        .optional()
+}
+
+/// Entries after a key, in the order of their keys.
+pub(super) fn list(db: &Db<'_>, collection: i64, after: &str, limit: usize) -> rusqlite::Result<Vec<Entry>> {
+    if db.is_sealed() {
+        return sealed_entries::list(db, collection, after, limit);
+    }
+    let sql = format!("SELECT {COLUMNS} FROM entry WHERE collection = ?1 AND key > ?2 ORDER BY key LIMIT ?3");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached(&sql)?.query_map(params![collection, after, limit], |row| read(db, row))?.collect()
+}
+
 /// Ends an entry that another one replaces. It stays, for the time in which it was true.
-fn end_entry(transaction: &Transaction<'_>, collection: i64, key: &str, at: i64) -> rusqlite::Result<()> {
+fn end_entry(db: &Db<'_>, collection: i64, key: &str, at: i64) -> rusqlite::Result<()> {
+    if db.is_sealed() {
+        let ended = sealed_entries::end(db, collection, key, at)?;
+        return ended.map_or(Ok(()), |id| note_change(db, collection, id));
+    }
     let sql = "UPDATE entry SET state = ?3, valid_to = min(coalesce(valid_to, ?4), ?4)
          WHERE collection = ?1 AND key = ?2 AND state IN ('live', 'pinned') RETURNING id";
-    let ended = transaction
+    let ended = db
         .prepare_cached(sql)?
         .query_row(params![collection, key, text_of(&EntryState::Superseded), at], |row| row.get(0))
         .optional()?;
-    ended.map_or(Ok(()), |id| note_change(transaction, collection, id))
+    ended.map_or(Ok(()), |id| note_change(db, collection, id))
 }
 
-fn note_change(transaction: &Transaction<'_>, collection: i64, id: i64) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached("INSERT INTO change(collection, entry) VALUES (?1, ?2)")?
-        .execute([collection, id])?;
+fn note_change(db: &Db<'_>, collection: i64, id: i64) -> rusqlite::Result<()> {
+    db.prepare_cached("INSERT INTO change(collection, entry) VALUES (?1, ?2)")?.execute([collection, id])?;
     Ok(())
 }
 
 /// Drops the oldest changes.
-pub(super) fn trim_changes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached("DELETE FROM change WHERE seq <= (SELECT max(seq) FROM change) - ?1")?
+pub(super) fn trim_changes(db: &Db<'_>) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM change WHERE seq <= (SELECT max(seq) FROM change) - ?1")?
         .execute([KEPT_CHANGES])?;
     Ok(())
 }
 
 /// Removes entries by their ids, with all that belongs to them.
-pub(super) fn remove(transaction: &Transaction<'_>, collection: i64, ids: &[i64]) -> rusqlite::Result<u64> {
+pub(super) fn remove(db: &Db<'_>, collection: i64, ids: &[i64]) -> rusqlite::Result<u64> {
     let mut removed = 0;
     for &id in ids {
-        let text: Option<String> = transaction
+        // The text index of an encrypted collection follows the changes.
+        let text: Option<Option<String>> = db
             .prepare_cached("DELETE FROM entry WHERE id = ?1 RETURNING text")?
-            .query_row([id], |row| row.get(0))
+            .query_row([id], |row| if db.is_sealed() { Ok(None) } else { row.get(0) })
             .optional()?;
         let Some(text) = text else { continue };
-        text_index::remove(transaction, collection, id, &text)?;
-        transaction.prepare_cached("DELETE FROM entry_history WHERE entry = ?1")?.execute([id])?;
-        write_vector(transaction, collection, id, None)?;
-        note_change(transaction, collection, id)?;
+        if let Some(text) = text {
+            text_index::remove(db, collection, id, &text)?;
+        }
+        db.prepare_cached("DELETE FROM entry_history WHERE entry = ?1")?.execute([id])?;
+        remove_vector(db, collection, id)?;
+        note_change(db, collection, id)?;
         removed += 1;
     }
-    transaction
-        .prepare_cached("UPDATE collection SET entries = entries - ?2 WHERE id = ?1")?
+    db.prepare_cached("UPDATE collection SET entries = entries - ?2 WHERE id = ?1")?
         .execute(params![collection, removed as i64])?;
     Ok(removed)
 }
 
 /// The ids of a query with one column.
-pub(super) fn ids(
-    connection: &Connection,
-    sql: &str,
-    params: impl rusqlite::Params,
-) -> rusqlite::Result<Vec<i64>> {
-    connection.prepare_cached(sql)?.query_map(params, |row| row.get(0))?.collect()
+pub(super) fn ids(db: &Db<'_>, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<Vec<i64>> {
+    db.prepare_cached(sql)?.query_map(params, |row| row.get(0))?.collect()
 }
 
 fn conflict(key: &str, current: Option<u32>) -> ArchiveError {

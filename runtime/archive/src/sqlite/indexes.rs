@@ -1,17 +1,56 @@
 //! The indexes of collections in memory. Each follows the changes of the file, also those of other processes.
 
-use super::entries::{self, CollectionRow};
-use super::lock;
+use super::entries::{self, COLUMNS, CollectionRow};
+use super::seal::Db;
+use super::text_index::{self, TextHit};
+use super::words::Words;
+use super::{lock, sealed_entries};
 use crate::index::{Code, CollectionIndex, Row};
-use redflow_contract::archive::{EntryKind, EntryState, MAX_ENTRIES, Trust};
-use rusqlite::{Connection, OptionalExtension as _};
+use redflow_contract::archive::{Entry, EntryKind, EntryState, MAX_ENTRIES, Trust};
+use rusqlite::OptionalExtension as _;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The most bytes of all indexes. The least recently used ones are dropped.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-/// The index of a collection.
-pub(super) type SharedIndex = Arc<RwLock<CollectionIndex>>;
+/// The indexes of a collection.
+pub(super) struct SearchIndex {
+    pub(super) vectors: RwLock<CollectionIndex>,
+    /// The text index of an encrypted collection, from its first search by words on.
+    words: Mutex<Option<Words>>,
+}
+
+pub(super) type SharedIndex = Arc<SearchIndex>;
+
+impl SearchIndex {
+    fn new(vectors: CollectionIndex) -> SharedIndex {
+        Arc::new(Self { vectors: RwLock::new(vectors), words: Mutex::default() })
+    }
+
+    /// The bytes that it holds, about.
+    fn bytes(&self) -> usize {
+        let vectors = self.vectors.read().unwrap_or_else(PoisonError::into_inner).bytes();
+        vectors + lock(&self.words).as_ref().map_or(0, Words::bytes)
+    }
+
+    /// Finds the entries with the words of a query, the best first.
+    pub(super) fn find_words(
+        &self,
+        db: &Db<'_>,
+        collection: &CollectionRow,
+        text: &str,
+        limit: usize,
+        is_allowed: impl Fn(i64) -> bool,
+    ) -> rusqlite::Result<Vec<TextHit>> {
+        if !db.is_sealed() {
+            return text_index::search(db, collection.id, text, limit, is_allowed);
+        }
+        let mut words = lock(&self.words);
+        let known = words.take().map(|words| words.update(db, collection)).transpose()?.flatten();
+        let current = known.map_or_else(|| Words::build(db, collection), Ok)?;
+        words.insert(current).search(collection, text, limit, is_allowed)
+    }
+}
 
 /// The indexes of this process, the least recently used first.
 #[derive(Default)]
@@ -19,21 +58,17 @@ pub(super) struct Indexes(Mutex<Vec<(i64, SharedIndex)>>);
 
 impl Indexes {
     /// The index of a collection, with all changes that the connection sees.
-    pub(super) fn get(
-        &self,
-        connection: &Connection,
-        collection: &CollectionRow,
-    ) -> rusqlite::Result<SharedIndex> {
+    pub(super) fn get(&self, db: &Db<'_>, collection: &CollectionRow) -> rusqlite::Result<SharedIndex> {
         let known = self.take(collection.id);
         let index = match known {
             Some(index) => {
                 let is_current = {
-                    let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
-                    update(connection, collection, &mut index)?
+                    let mut vectors = index.vectors.write().unwrap_or_else(PoisonError::into_inner);
+                    update(db, collection, &mut vectors)?
                 };
-                if is_current { index } else { Arc::new(RwLock::new(build(connection, collection)?)) }
+                if is_current { index } else { SearchIndex::new(build(db, collection)?) }
             }
-            None => Arc::new(RwLock::new(build(connection, collection)?)),
+            None => SearchIndex::new(build(db, collection)?),
         };
         self.keep(collection.id, &index);
         Ok(index)
@@ -49,18 +84,37 @@ impl Indexes {
         let mut all = lock(&self.0);
         all.retain(|(id, _)| *id != collection);
         all.push((collection, Arc::clone(index)));
-        let bytes = |index: &SharedIndex| index.read().unwrap_or_else(PoisonError::into_inner).bytes();
-        let mut sum: usize = all.iter().map(|(_, index)| bytes(index)).sum();
+        let mut sum: usize = all.iter().map(|(_, index)| index.bytes()).sum();
         while sum > MAX_BYTES && all.len() > 1 {
-            sum -= bytes(&all.remove(0).1);
+            sum -= all.remove(0).1.bytes();
         }
     }
 }
 
 /// The number of the last change.
-fn last_change(connection: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn last_change(db: &Db<'_>) -> rusqlite::Result<i64> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'change'";
-    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+    Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+/// The entries of a collection that changed after `seq`; none if the log does not reach back so far.
+pub(super) fn changed_since(
+    db: &Db<'_>,
+    collection: i64,
+    seq: i64,
+    last: i64,
+) -> rusqlite::Result<Option<Vec<i64>>> {
+    if last == seq {
+        return Ok(Some(Vec::new()));
+    }
+    let oldest: i64 = db
+        .prepare_cached("SELECT coalesce(min(seq), 9223372036854775807) FROM change")?
+        .query_row([], |row| row.get(0))?;
+    if oldest > seq.saturating_add(1) {
+        return Ok(None);
+    }
+    let sql = "SELECT DISTINCT entry FROM change WHERE seq > ?1 AND collection = ?2 ORDER BY entry";
+    entries::ids(db, sql, [seq, collection]).map(Some)
 }
 
 const ROW_COLUMNS: &str = "entry.id, kind, state, trust, user, session, tags, valid_from, valid_to, created_at, \
@@ -68,43 +122,39 @@ const ROW_COLUMNS: &str = "entry.id, kind, state, trust, user, session, tags, va
 
 const JOIN: &str = "entry LEFT JOIN code ON code.collection = entry.collection AND code.entry = entry.id";
 
-fn build(connection: &Connection, collection: &CollectionRow) -> rusqlite::Result<CollectionIndex> {
-    let mut index = CollectionIndex::new(collection.dimensions, last_change(connection)?);
+/// Selects what [`set`] reads.
+fn select(db: &Db<'_>, condition: &str) -> String {
+    match db.is_sealed() {
+        true => format!("SELECT {COLUMNS}, code.data FROM {JOIN} WHERE {condition}"),
+        false => format!("SELECT {ROW_COLUMNS} FROM {JOIN} WHERE {condition}"),
+    }
+}
+
+fn build(db: &Db<'_>, collection: &CollectionRow) -> rusqlite::Result<CollectionIndex> {
+    let mut index = CollectionIndex::new(collection.dimensions, last_change(db)?);
     index.reserve(usize::try_from(collection.entries).unwrap_or(0).min(MAX_ENTRIES));
-    let sql = format!("SELECT {ROW_COLUMNS} FROM {JOIN} WHERE entry.collection = ?1 ORDER BY entry.id");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = db.prepare_cached(&select(db, "entry.collection = ?1 ORDER BY entry.id"))?;
     let mut rows = statement.query([collection.id])?;
     while let Some(row) = rows.next()? {
-        set(&mut index, row)?;
+        set(db, &mut index, row)?;
     }
     Ok(index)
 }
 
 /// Adds what has changed. Returns false if the index must be built again.
-fn update(
-    connection: &Connection,
-    collection: &CollectionRow,
-    index: &mut CollectionIndex,
-) -> rusqlite::Result<bool> {
-    let last = last_change(connection)?;
+fn update(db: &Db<'_>, collection: &CollectionRow, index: &mut CollectionIndex) -> rusqlite::Result<bool> {
+    let last = last_change(db)?;
     if last == index.seq {
         return Ok(true);
     }
-    let oldest: i64 = connection
-        .prepare_cached("SELECT coalesce(min(seq), 9223372036854775807) FROM change")?
-        .query_row([], |row| row.get(0))?;
-    if oldest > index.seq.saturating_add(1) || index.is_sparse() {
-        return Ok(false);
-    }
-    let sql = "SELECT DISTINCT entry FROM change WHERE seq > ?1 AND collection = ?2 ORDER BY entry";
-    let changed = entries::ids(connection, sql, [index.seq, collection.id])?;
-    let sql = format!("SELECT {ROW_COLUMNS} FROM {JOIN} WHERE entry.id = ?1");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let changed = changed_since(db, collection.id, index.seq, last)?.filter(|_| !index.is_sparse());
+    let Some(changed) = changed else { return Ok(false) };
+    let mut statement = db.prepare_cached(&select(db, "entry.id = ?1"))?;
     for id in changed {
         let mut rows = statement.query([id])?;
         match rows.next()? {
             Some(row) => {
-                if !set(index, row)? {
+                if !set(db, index, row)? {
                     return Ok(false);
                 }
             }
@@ -115,7 +165,33 @@ fn update(
     Ok(true)
 }
 
-fn set(index: &mut CollectionIndex, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
+fn set_sealed(db: &Db<'_>, index: &mut CollectionIndex, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
+    let at = sealed_entries::row_of(row)?;
+    let entry: Entry = entries::read(db, row)?;
+    let code = match row.get_ref(21)? {
+        rusqlite::types::ValueRef::Null => None,
+        _ => Code::from_bytes_with_scale(&db.open(row, 21, at.place("code"))?),
+    };
+    let values = Row {
+        kind: entry.kind,
+        state: entry.state,
+        trust: entry.trust,
+        user: entry.user.as_deref(),
+        session: entry.session.as_deref(),
+        tags: &entry.tags,
+        valid_from: entries::stored(entry.valid_from),
+        valid_to: entry.valid_to.map(entries::stored),
+        created_at: entries::stored(entry.created_at),
+        expires_at: entry.expires_at.map(entries::stored),
+        importance: entry.importance,
+    };
+    Ok(index.set(at.id, &values, code.as_ref()))
+}
+
+fn set(db: &Db<'_>, index: &mut CollectionIndex, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
+    if db.is_sealed() {
+        return set_sealed(db, index, row);
+    }
     let tags: Vec<String> = match row.get_ref(6)?.as_str() {
         Ok("[]") => Vec::new(),
         _ => entries::json(row, 6)?,

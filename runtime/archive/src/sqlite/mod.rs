@@ -2,6 +2,8 @@
 //!
 //! Nothing is opened before the first use, and nothing is created before the first write. Every write is one
 //! transaction. Other processes may use the same file: each sees the changes of the others.
+//!
+//! An encrypted file holds nothing readable but ids, times and sizes. Its text index is in memory, see `words`.
 
 mod collections;
 mod database;
@@ -9,11 +11,15 @@ mod database_error;
 mod documents;
 mod entries;
 mod indexes;
+mod seal;
+mod sealed_entries;
 mod search;
 mod text_index;
 mod vector_cache;
+mod words;
 
-use database::File;
+use crate::KeySource;
+use database::{File, OpenFile};
 use database_error::DbError;
 use entries::CollectionRow;
 use indexes::Indexes;
@@ -23,7 +29,8 @@ use redflow_contract::digest::Digest;
 use redflow_ports::{
     Archive, ArchiveAnswer, ArchiveError, Clock, NewCollection, NewEntry, SearchQuery, failpoint,
 };
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{TransactionBehavior, params};
+use seal::Db;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,8 +41,8 @@ pub struct SqliteArchive(Arc<Inner>);
 struct Inner {
     file: File,
     clock: Arc<dyn Clock>,
-    writer: Mutex<Option<Connection>>,
-    reader: Mutex<Option<Connection>>,
+    writer: Mutex<Option<OpenFile>>,
+    reader: Mutex<Option<OpenFile>>,
     indexes: Indexes,
 }
 
@@ -43,8 +50,18 @@ impl SqliteArchive {
     /// The archive below this directory. Opens nothing.
     #[must_use]
     pub fn new(data: &Path, clock: Arc<dyn Clock>) -> Self {
+        Self::open(File::below(data, None), clock)
+    }
+
+    /// The encrypted archive below this directory. Opens nothing, and reads no key.
+    #[must_use]
+    pub fn sealed(data: &Path, clock: Arc<dyn Clock>, keys: Arc<dyn KeySource>) -> Self {
+        Self::open(File::below(data, Some(keys)), clock)
+    }
+
+    fn open(file: File, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Inner {
-            file: File::below(data),
+            file,
             clock,
             writer: Mutex::default(),
             reader: Mutex::default(),
@@ -73,39 +90,30 @@ impl Inner {
         entries::stored(self.clock.now())
     }
 
-    fn refused(&self, error: DbError) -> ArchiveError {
-        match error {
-            DbError::Sqlite(error) => self.file.error(&error),
-            DbError::Refused(error) => error,
-        }
-    }
-
     /// Writes in one transaction. If it fails, nothing is written.
-    fn write<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>, i64) -> Result<T, DbError>,
-    ) -> Result<T, ArchiveError> {
+    fn write<T>(&self, work: impl FnOnce(&Db<'_>, i64) -> Result<T, DbError>) -> Result<T, ArchiveError> {
         let mut writer = lock(&self.writer);
-        let connection = open(&mut writer, || self.file.open_writer())?;
+        let OpenFile { connection, seal } = open(&mut writer, || self.file.open_writer())?;
         let transact = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let done = work(&transaction, self.now())?;
-            entries::trim_changes(&transaction)?;
+            let db = Db { connection: &transaction, seal: seal.as_ref() };
+            let done = work(&db, self.now())?;
+            entries::trim_changes(&db)?;
             failpoint("archive.before-commit");
             transaction.commit()?;
             Ok(done)
         };
-        transact().map_err(|error| self.refused(error))
+        transact().map_err(|error| self.file.refused(error))
     }
 
     /// Removes something. The bytes of what was removed are gone from the file when it returns, unless another
     /// process still reads them.
     fn write_and_clean<T>(
         &self,
-        work: impl FnOnce(&Transaction<'_>, i64) -> Result<T, DbError>,
+        work: impl FnOnce(&Db<'_>, i64) -> Result<T, DbError>,
     ) -> Result<T, ArchiveError> {
         let done = self.write(work)?;
-        if let Some(connection) = lock(&self.writer).as_ref() {
+        if let Some(OpenFile { connection, .. }) = lock(&self.writer).as_ref() {
             let clean = || -> rusqlite::Result<()> {
                 // Each row is a page that was given back.
                 let mut statement = connection.prepare_cached("PRAGMA incremental_vacuum")?;
@@ -120,41 +128,38 @@ impl Inner {
     }
 
     /// Reads in one transaction; none if there is no file.
-    fn read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, DbError>,
-    ) -> Result<Option<T>, ArchiveError> {
+    fn read<T>(&self, work: impl FnOnce(&Db<'_>) -> Result<T, DbError>) -> Result<Option<T>, ArchiveError> {
         let mut reader = lock(&self.reader);
         if reader.is_none() && !self.file.exists() {
             return Ok(None);
         }
-        let connection = open(&mut reader, || self.file.open_reader())?;
+        let OpenFile { connection, seal } = open(&mut reader, || self.file.open_reader())?;
         let transact = || {
             let transaction = connection.transaction()?;
-            work(&transaction)
+            work(&Db { connection: &transaction, seal: seal.as_ref() })
         };
-        transact().map(Some).map_err(|error| self.refused(error))
+        transact().map(Some).map_err(|error| self.file.refused(error))
     }
 
     /// Reads something of a collection that must exist.
     fn read_collection<T>(
         &self,
         name: &str,
-        work: impl FnOnce(&Connection, &CollectionRow) -> Result<T, DbError>,
+        work: impl FnOnce(&Db<'_>, &CollectionRow) -> Result<T, DbError>,
     ) -> Result<T, ArchiveError> {
-        self.read(|connection| work(connection, &find(connection, name)?))?.ok_or_else(|| unknown(name))
+        self.read(|db| work(db, &collections::find(db, name)?))?.ok_or_else(|| unknown(name))
     }
 
     /// Writes something of a collection that must exist.
     fn write_collection<T>(
         &self,
         name: &str,
-        work: impl FnOnce(&Transaction<'_>, &CollectionRow, i64) -> Result<T, DbError>,
+        work: impl FnOnce(&Db<'_>, &CollectionRow, i64) -> Result<T, DbError>,
     ) -> Result<T, ArchiveError> {
         if !self.file.exists() {
             return Err(unknown(name));
         }
-        self.write(|transaction, now| work(transaction, &find(transaction, name)?, now))
+        self.write(|db, now| work(db, &collections::find(db, name)?, now))
     }
 }
 
@@ -162,29 +167,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The connection; opened if there is none yet.
+/// The open file; opened if it is not yet.
 fn open(
-    connection: &mut Option<Connection>,
-    open: impl FnOnce() -> Result<Connection, ArchiveError>,
-) -> Result<&mut Connection, ArchiveError> {
-    match connection {
-        Some(connection) => Ok(connection),
+    file: &mut Option<OpenFile>,
+    open: impl FnOnce() -> Result<OpenFile, ArchiveError>,
+) -> Result<&mut OpenFile, ArchiveError> {
+    match file {
+        Some(file) => Ok(file),
         none => Ok(none.insert(open()?)),
     }
-}
-
-fn find(connection: &Connection, name: &str) -> Result<CollectionRow, DbError> {
-    let row = connection
-        .prepare_cached("SELECT id, dimensions, entries FROM collection WHERE name = ?1")?
-        .query_row([name], |row| {
-            Ok(CollectionRow {
-                id: row.get(0)?,
-                dimensions: usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
-                entries: row.get(2)?,
-            })
-        })
-        .optional()?;
-    row.ok_or_else(|| unknown(name).into())
 }
 
 fn unknown(name: &str) -> ArchiveError {
@@ -197,22 +188,18 @@ fn unknown(name: &str) -> ArchiveError {
 
 impl Archive for SqliteArchive {
     fn collections(&self) -> ArchiveAnswer<'_, Vec<Collection>> {
-        self.work(|inner| {
-            Ok(inner.read(|connection| Ok(collections::list(connection)?))?.unwrap_or_default())
-        })
+        self.work(|inner| Ok(inner.read(|db| Ok(collections::list(db)?))?.unwrap_or_default()))
     }
 
     fn collection<'a>(&'a self, name: &'a str) -> ArchiveAnswer<'a, Option<Collection>> {
         let name = name.to_owned();
-        self.work(move |inner| {
-            Ok(inner.read(|connection| Ok(collections::get(connection, &name)?))?.flatten())
-        })
+        self.work(move |inner| Ok(inner.read(|db| Ok(collections::get(db, &name)?))?.flatten()))
     }
 
     fn create_collection(&self, collection: NewCollection) -> ArchiveAnswer<'_, Collection> {
         self.work(move |inner| {
             collections::check(&collection)?;
-            inner.write(|transaction, now| collections::create(transaction, &collection, now))
+            inner.write(|db, now| collections::create(db, &collection, now))
         })
     }
 
@@ -222,7 +209,7 @@ impl Archive for SqliteArchive {
             if !inner.file.exists() {
                 return Ok(false);
             }
-            inner.write_and_clean(|transaction, _| collections::remove(transaction, &name))
+            inner.write_and_clean(|db, _| collections::remove(db, &name))
         })
     }
 
@@ -232,16 +219,16 @@ impl Archive for SqliteArchive {
             if !inner.file.exists() {
                 return Ok(false);
             }
-            inner.write_and_clean(|transaction, _| collections::rename(transaction, &name, &to))
+            inner.write_and_clean(|db, _| collections::rename(db, &name, &to))
         })
     }
 
     fn put<'a>(&'a self, collection: &'a str, new: Vec<NewEntry>) -> ArchiveAnswer<'a, Vec<u32>> {
         let name = collection.to_owned();
         self.work(move |inner| {
-            inner.write_collection(&name, |transaction, collection, now| {
+            inner.write_collection(&name, |db, collection, now| {
                 new.iter().try_for_each(|entry| entries::check(entry, collection.dimensions))?;
-                new.iter().map(|entry| entries::put(transaction, collection, None, entry, now)).collect()
+                new.iter().map(|entry| entries::put(db, collection, None, entry, now)).collect()
             })
         })
     }
@@ -249,25 +236,14 @@ impl Archive for SqliteArchive {
     fn get<'a>(&'a self, collection: &'a str, key: &'a str) -> ArchiveAnswer<'a, Option<Entry>> {
         let (name, key) = (collection.to_owned(), key.to_owned());
         self.work(move |inner| {
-            inner.read_collection(&name, |connection, collection| {
-                let columns = entries::COLUMNS;
-                let sql = format!("SELECT {columns} FROM entry WHERE collection = ?1 AND key = ?2");
-                let mut statement = connection.prepare_cached(&sql)?;
-                Ok(statement.query_row(params![collection.id, key], entries::read).optional()?)
-            })
+            inner.read_collection(&name, |db, collection| Ok(entries::get(db, collection.id, &key)?))
         })
     }
 
     fn history<'a>(&'a self, collection: &'a str, key: &'a str) -> ArchiveAnswer<'a, Vec<Entry>> {
         let (name, key) = (collection.to_owned(), key.to_owned());
         self.work(move |inner| {
-            inner.read_collection(&name, |connection, collection| {
-                let sql = "SELECT body FROM entry_history WHERE entry =
-                     (SELECT id FROM entry WHERE collection = ?1 AND key = ?2) ORDER BY version DESC";
-                let mut statement = connection.prepare_cached(sql)?;
-                let rows = statement.query_map(params![collection.id, key], |row| entries::json(row, 0))?;
-                Ok(rows.collect::<Result<_, _>>()?)
-            })
+            inner.read_collection(&name, |db, collection| Ok(entries::history(db, collection.id, &key)?))
         })
     }
 
@@ -279,16 +255,8 @@ impl Archive for SqliteArchive {
     ) -> ArchiveAnswer<'a, Vec<Entry>> {
         let (name, after) = (collection.to_owned(), after.unwrap_or_default().to_owned());
         self.work(move |inner| {
-            inner.read_collection(&name, |connection, collection| {
-                let columns = entries::COLUMNS;
-                let sql = format!(
-                    "SELECT {columns} FROM entry WHERE collection = ?1 AND key > ?2 ORDER BY key LIMIT ?3"
-                );
-                let mut statement = connection.prepare_cached(&sql)?;
-                let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-                let rows = statement.query_map(params![collection.id, after, limit], entries::read)?;
-                Ok(rows.collect::<Result<_, _>>()?)
-            })
+            inner
+                .read_collection(&name, |db, collection| Ok(entries::list(db, collection.id, &after, limit)?))
         })
     }
 
@@ -298,14 +266,15 @@ impl Archive for SqliteArchive {
             if !inner.file.exists() {
                 return Err(unknown(&name));
             }
-            inner.write_and_clean(|transaction, _| {
-                let collection = find(transaction, &name)?;
+            inner.write_and_clean(|db, _| {
+                let collection = collections::find(db, &name)?;
                 let sql = "SELECT id FROM entry WHERE collection = ?1 AND key = ?2";
                 let mut ids = Vec::new();
                 for key in &keys {
-                    ids.extend(entries::ids(transaction, sql, params![collection.id, key])?);
+                    let name = db.name("entry", collection.id, key);
+                    ids.extend(entries::ids(db, sql, params![collection.id, name])?);
                 }
-                Ok(entries::remove(transaction, collection.id, &ids)?)
+                Ok(entries::remove(db, collection.id, &ids)?)
             })
         })
     }
@@ -314,17 +283,50 @@ impl Archive for SqliteArchive {
         let name = collection.to_owned();
         self.work(move |inner| {
             let now = inner.now();
-            inner.read_collection(&name, |connection, collection| {
-                search::search(connection, &inner.indexes, collection, query, now)
+            inner.read_collection(&name, |db, collection| {
+                search::search(db, &inner.indexes, collection, query, now)
             })
         })
     }
 
     fn documents<'a>(&'a self, collection: &'a str) -> ArchiveAnswer<'a, Vec<Document>> {
-        let name = collection.to_owned();
+        self.documents_after(collection, None, usize::MAX)
+    }
+
+    fn documents_after<'a>(
+        &'a self,
+        collection: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, Vec<Document>> {
+        let (name, after) = (collection.to_owned(), after.unwrap_or_default().to_owned());
         self.work(move |inner| {
-            inner.read_collection(&name, |connection, collection| {
-                Ok(documents::list(connection, collection.id)?)
+            inner.read_collection(&name, |db, collection| {
+                Ok(documents::list(db, collection.id, &after, limit)?)
+            })
+        })
+    }
+
+    fn document<'a>(&'a self, collection: &'a str, name: &'a str) -> ArchiveAnswer<'a, Option<Document>> {
+        let (collection, name) = (collection.to_owned(), name.to_owned());
+        self.work(move |inner| {
+            inner.read_collection(&collection, |db, collection| Ok(documents::get(db, collection.id, &name)?))
+        })
+    }
+
+    fn add_document(
+        &self,
+        collection: NewCollection,
+        document: Document,
+        passages: Vec<NewEntry>,
+    ) -> ArchiveAnswer<'_, ()> {
+        self.work(move |inner| {
+            collections::check(&collection)?;
+            inner.write(|db, now| {
+                collections::create(db, &collection, now)?;
+                let collection = collections::find(db, &collection.name)?;
+                passages.iter().try_for_each(|entry| entries::check(entry, collection.dimensions))?;
+                documents::put(db, &collection, &document, &passages, now)
             })
         })
     }
@@ -337,18 +339,28 @@ impl Archive for SqliteArchive {
     ) -> ArchiveAnswer<'a, ()> {
         let name = collection.to_owned();
         self.work(move |inner| {
-            inner.write_collection(&name, |transaction, collection, now| {
+            inner.write_collection(&name, |db, collection, now| {
                 passages.iter().try_for_each(|entry| entries::check(entry, collection.dimensions))?;
-                documents::put(transaction, collection, &document, &passages, now)
+                documents::put(db, collection, &document, &passages, now)
             })
         })
     }
 
     fn passages<'a>(&'a self, collection: &'a str, document: &'a str) -> ArchiveAnswer<'a, Vec<Entry>> {
+        self.passages_after(collection, document, 0, usize::MAX)
+    }
+
+    fn passages_after<'a>(
+        &'a self,
+        collection: &'a str,
+        document: &'a str,
+        skip: usize,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, Vec<Entry>> {
         let (name, document) = (collection.to_owned(), document.to_owned());
         self.work(move |inner| {
-            inner.read_collection(&name, |connection, collection| {
-                Ok(documents::passages(connection, collection.id, &document)?)
+            inner.read_collection(&name, |db, collection| {
+                Ok(documents::passages(db, collection.id, &document, skip, limit)?)
             })
         })
     }
@@ -359,9 +371,9 @@ impl Archive for SqliteArchive {
             if !inner.file.exists() {
                 return Err(unknown(&collection));
             }
-            inner.write_and_clean(|transaction, _| {
-                let collection = find(transaction, &collection)?;
-                Ok(documents::remove(transaction, collection.id, &name)?)
+            inner.write_and_clean(|db, _| {
+                let collection = collections::find(db, &collection)?;
+                Ok(documents::remove(db, collection.id, &name)?)
             })
         })
     }
@@ -376,7 +388,7 @@ impl Archive for SqliteArchive {
             if !inner.file.exists() {
                 return Ok(vec![None; texts.len()]);
             }
-            inner.write(|transaction, _| Ok(vector_cache::get(transaction, &embedder, &texts)?))
+            inner.write(|db, _| Ok(vector_cache::get(db, &embedder, &texts)?))
         })
     }
 
@@ -386,8 +398,20 @@ impl Archive for SqliteArchive {
         vectors: Vec<(Digest, Vec<f32>)>,
     ) -> ArchiveAnswer<'a, ()> {
         let embedder = embedder.to_owned();
+        self.work(move |inner| inner.write(|db, _| Ok(vector_cache::put(db, &embedder, &vectors)?)))
+    }
+
+    fn drop_cached_vectors<'a>(
+        &'a self,
+        embedder: &'a str,
+        texts: Option<Vec<Digest>>,
+    ) -> ArchiveAnswer<'a, ()> {
+        let embedder = embedder.to_owned();
         self.work(move |inner| {
-            inner.write(|transaction, _| Ok(vector_cache::put(transaction, &embedder, &vectors)?))
+            if !inner.file.exists() {
+                return Ok(());
+            }
+            inner.write_and_clean(|db, _| Ok(vector_cache::remove(db, &embedder, texts.as_deref())?))
         })
     }
 
@@ -398,17 +422,19 @@ impl Archive for SqliteArchive {
             }
             let now = inner.now();
             let sql = "SELECT DISTINCT collection FROM entry WHERE expires_at <= ?1 AND state <> 'pinned'";
-            let expired = inner.read(|connection| Ok(entries::ids(connection, sql, [now])?))?;
+            let expired = inner.read(|db| Ok(entries::ids(db, sql, [now])?))?;
             if expired.is_none_or(|collections| collections.is_empty()) {
                 return Ok(0);
             }
-            inner.write_and_clean(|transaction, now| {
+            inner.write_and_clean(|db, now| {
                 let mut removed = 0;
-                for collection in entries::ids(transaction, sql, [now])? {
+                for collection in entries::ids(db, sql, [now])? {
                     let sql = "SELECT id FROM entry
                          WHERE collection = ?1 AND expires_at <= ?2 AND state <> 'pinned'";
-                    let ids = entries::ids(transaction, sql, [collection, now])?;
-                    removed += entries::remove(transaction, collection, &ids)?;
+                    let ids = entries::ids(db, sql, [collection, now])?;
+                    let documents = documents::with_expired(db, collection, now)?;
+                    removed += entries::remove(db, collection, &ids)?;
+                    documents::remove_empty(db, &documents)?;
                 }
                 Ok(removed)
             })
@@ -419,3 +445,7 @@ impl Archive for SqliteArchive {
 #[cfg(test)]
 #[path = "../sqlite_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "../sealed_tests.rs"]
+mod sealed_tests;

@@ -1,14 +1,14 @@
 //! A search: filters first, then by meaning and by words, then both ranks together.
 
 use super::database_error::DbError;
-use super::entries::{self, CollectionRow, vector_of};
+use super::entries::{self, CollectionRow, EntryRow, vector_of};
 use super::indexes::Indexes;
-use super::text_index;
+use super::seal::Db;
 use crate::index::{Query, Ranked, combine, cosine};
 use redflow_contract::archive::{HitReason, MAX_HITS, MAX_QUERY, SearchHit, SearchMode};
 use redflow_contract::code::ArchiveCode;
 use redflow_ports::{ArchiveError, SearchQuery};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::OptionalExtension as _;
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
@@ -16,7 +16,7 @@ use std::sync::PoisonError;
 const CANDIDATES: usize = 64;
 
 pub(super) fn search(
-    connection: &Connection,
+    db: &Db<'_>,
     indexes: &Indexes,
     collection: &CollectionRow,
     query: SearchQuery,
@@ -31,8 +31,8 @@ pub(super) fn search(
     if vector.as_ref().is_some_and(|query| query.vector.len() != collection.dimensions) {
         return Err(mismatch(collection).into());
     }
-    let index = indexes.get(connection, collection)?;
-    let index = index.read().unwrap_or_else(PoisonError::into_inner);
+    let indexes = indexes.get(db, collection)?;
+    let index = indexes.vectors.read().unwrap_or_else(PoisonError::into_inner);
     let allowed = index.allowed(&query.filter, now);
     let count = CANDIDATES.max(4 * limit);
     let mut cosines = HashMap::new();
@@ -40,7 +40,7 @@ pub(super) fn search(
     if let Some(query) = &vector {
         let mut close: Vec<(i64, f32)> = Vec::with_capacity(count);
         for id in index.closest(query, &allowed, count) {
-            if let Some(cosine) = exact(connection, id, query)? {
+            if let Some(cosine) = exact(db, id, query)? {
                 close.push((id, cosine));
             }
         }
@@ -53,7 +53,7 @@ pub(super) fn search(
     if query.mode != SearchMode::Semantic {
         let text = cut(&query.text, MAX_QUERY);
         let is_allowed = |id| index.is_allowed(&allowed, id);
-        let hits = text_index::search(connection, collection.id, text, count, is_allowed)?;
+        let hits = indexes.find_words(db, collection, text, count, is_allowed)?;
         by_text = hits.iter().map(|(id, _)| *id).collect();
         fits.extend(hits);
     }
@@ -61,7 +61,7 @@ pub(super) fn search(
     for ranked in combine(&by_vector, &by_text, now, |id| index.candidate(id)) {
         let cosine = match (cosines.get(&ranked.id), &vector) {
             (Some(cosine), _) => Some(*cosine),
-            (None, Some(query)) => exact(connection, ranked.id, query)?,
+            (None, Some(query)) => exact(db, ranked.id, query)?,
             (None, None) => None,
         };
         let score = match cosine {
@@ -72,7 +72,7 @@ pub(super) fn search(
         if score < query.min_score {
             continue;
         }
-        hits.extend(hit(connection, &ranked, score, cosine, now)?);
+        hits.extend(hit(db, &ranked, score, cosine, now)?);
         if hits.len() == limit {
             break;
         }
@@ -81,14 +81,14 @@ pub(super) fn search(
 }
 
 fn hit(
-    connection: &Connection,
+    db: &Db<'_>,
     ranked: &Ranked,
     score: f32,
     cosine: Option<f32>,
     now: i64,
 ) -> rusqlite::Result<Option<SearchHit>> {
     let sql = format!("SELECT {} FROM entry WHERE id = ?1", entries::COLUMNS);
-    let entry = connection.prepare_cached(&sql)?.query_row([ranked.id], entries::read).optional()?;
+    let entry = db.prepare_cached(&sql)?.query_row([ranked.id], |row| entries::read(db, row)).optional()?;
     Ok(entry.map(|entry| {
         let age_ms = entries::millis(now).saturating_sub(entry.created_at);
         let Ranked { vector_rank, text_rank, .. } = *ranked;
@@ -97,10 +97,23 @@ fn hit(
 }
 
 /// The cosine of a query and an entry; none if the entry has no vector.
-fn exact(connection: &Connection, id: i64, query: &Query) -> rusqlite::Result<Option<f32>> {
-    let mut statement = connection.prepare_cached("SELECT data FROM vector WHERE entry = ?1")?;
-    let read = |row: &rusqlite::Row<'_>| Ok(vector_of(row.get_ref(0)?.as_blob()?));
-    let vector = statement.query_row([id], read).optional()?;
+fn exact(db: &Db<'_>, id: i64, query: &Query) -> rusqlite::Result<Option<f32>> {
+    let sql = match db.is_sealed() {
+        true => {
+            "SELECT data, collection, version, key FROM vector JOIN entry ON entry.id = vector.entry
+             WHERE vector.entry = ?1"
+        }
+        false => "SELECT data FROM vector WHERE entry = ?1",
+    };
+    let read = |row: &rusqlite::Row<'_>| {
+        if !db.is_sealed() {
+            return Ok(vector_of(row.get_ref(0)?.as_blob()?));
+        }
+        let (collection, version, name) = (row.get(1)?, row.get(2)?, row.get_ref(3)?.as_blob()?);
+        let at = EntryRow { collection, id, version, document: None, name };
+        Ok(vector_of(&db.open(row, 0, at.place("vector"))?))
+    };
+    let vector = db.prepare_cached(sql)?.query_row([id], read).optional()?;
     Ok(vector
         .filter(|vector| vector.len() == query.vector.len())
         .map(|vector| cosine(&vector, &query.vector)))

@@ -13,11 +13,22 @@ const MAX_COMPARED: i64 = 8_000;
 
 /// Makes the index of a new collection.
 pub(super) fn create(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
-    // With secure-delete, a removed text leaves no word behind.
+    create_with(connection, collection, "content=''")?;
+    // A removed text leaves no word behind.
+    connection.execute_batch(&format!(
+        "INSERT INTO text_{collection}(text_{collection}, rank) VALUES ('secure-delete', 1);"
+    ))
+}
+
+/// Makes an index that can remove a text by its id alone.
+pub(super) fn create_in_memory(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
+    create_with(connection, collection, "content='', contentless_delete=1")
+}
+
+fn create_with(connection: &Connection, collection: i64, options: &str) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "CREATE VIRTUAL TABLE text_{collection} USING fts5(
-             text, content='', tokenize=\"unicode61 remove_diacritics 2\");
-         INSERT INTO text_{collection}(text_{collection}, rank) VALUES ('secure-delete', 1);
+             text, {options}, tokenize=\"unicode61 remove_diacritics 2\");
          CREATE VIRTUAL TABLE words_{collection} USING fts5vocab(text_{collection}, row);"
     ))
 }
@@ -40,6 +51,12 @@ pub(super) fn remove(connection: &Connection, collection: i64, id: i64, text: &s
     let sql =
         format!("INSERT INTO text_{collection}(text_{collection}, rowid, text) VALUES ('delete', ?1, ?2)");
     connection.prepare_cached(&sql)?.execute(params![id, text])?;
+    Ok(())
+}
+
+/// Removes a text of an index in memory.
+pub(super) fn remove_by_id(connection: &Connection, collection: i64, id: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached(&format!("DELETE FROM text_{collection} WHERE rowid = ?1"))?.execute([id])?;
     Ok(())
 }
 

@@ -1,8 +1,10 @@
 //! The arguments of `redflow kb`.
 
-use super::shared::{DATA_HELP, PrivateOption};
+use super::shared::{DATA_HELP, PrivateOption, SidecarOption, TOKEN_FILE_HELP, URL_HELP};
 use clap::{Args, Subcommand, ValueEnum};
 use redflow_contract::archive::SearchMode;
+use redflow_contract::knowledge_api::{EmbedderChoice, MAX_RETENTION_DAYS};
+use redflow_contract::node::Embeddings;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
@@ -13,8 +15,10 @@ Examples:
   redflow kb list                            the knowledge bases
   redflow kb list manuals                    the documents of one
   redflow kb remove manuals old/pump.md
+  redflow kb add manuals ./manuals --url http://127.0.0.1:1881   add them to a sidecar
 
-A `knowledge-base-tool` with the collection `manuals` lets an agent search there.";
+A `knowledge-base-tool` with the collection `manuals` lets an agent search there.
+With REDFLOW_URL set, the commands use that sidecar, unless --data is given.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -23,9 +27,18 @@ pub(crate) struct KbOptions {
     pub(crate) command: KbCommand,
     #[arg(long, value_name = "DIR", global = true, help = DATA_HELP)]
     pub(crate) data: Option<PathBuf>,
+    #[arg(long, value_name = "URL", global = true, help = URL_HELP)]
+    url: Option<String>,
+    #[arg(long, value_name = "FILE", global = true, help = TOKEN_FILE_HELP)]
+    token_file: Option<PathBuf>,
 }
 
 impl KbOptions {
+    /// The sidecar options, which can be anywhere on the command line.
+    pub(crate) fn sidecar(&self) -> SidecarOption {
+        SidecarOption { url: self.url.clone(), token_file: self.token_file.clone() }
+    }
+
     /// The private hosts that documents may be fetched from.
     pub(crate) fn allow_private(&self) -> Vec<String> {
         match &self.command {
@@ -97,6 +110,9 @@ pub(crate) struct AddOptions {
     /// A tag of the documents; can be repeated
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
+    /// Remove the documents after so many days. Adding them again begins the days again. Default: never
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETENTION_DAYS)))]
+    pub(crate) retention_days: Option<u32>,
     #[command(flatten)]
     pub(crate) embedder: EmbedderOptions,
     /// Only say what would be added, and what it would cost
@@ -131,6 +147,20 @@ pub(crate) struct EmbedderOptions {
     pub(crate) api_version: Option<String>,
 }
 
+impl EmbedderOptions {
+    /// What the options choose.
+    pub(crate) fn choice(&self) -> EmbedderChoice {
+        EmbedderChoice {
+            embeddings: self.embeddings.map(Into::into),
+            embedding_model: self.embedding_model.clone(),
+            dimensions: self.dimensions,
+            base_url: self.base_url.clone(),
+            deployment: self.deployment.clone(),
+            api_version: self.api_version.clone(),
+        }
+    }
+}
+
 /// Who makes vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmbeddingsName {
@@ -148,15 +178,15 @@ pub(crate) enum EmbeddingsName {
     Hash,
 }
 
-impl EmbeddingsName {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Openai => "openai",
-            Self::Azure => "azure",
-            Self::Ollama => "ollama",
-            Self::Minilm => "minilm",
-            Self::Hash => "hash",
+impl From<EmbeddingsName> for Embeddings {
+    fn from(name: EmbeddingsName) -> Self {
+        match name {
+            EmbeddingsName::Auto => Self::Auto,
+            EmbeddingsName::Openai => Self::Openai,
+            EmbeddingsName::Azure => Self::Azure,
+            EmbeddingsName::Ollama => Self::Ollama,
+            EmbeddingsName::Minilm => Self::Minilm,
+            EmbeddingsName::Hash => Self::Hash,
         }
     }
 }

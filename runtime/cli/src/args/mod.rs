@@ -21,7 +21,7 @@ pub(crate) use egress::{EgressCommand, EgressOptions};
 pub(crate) use embeddings::{EmbeddingsCommand, EmbeddingsOptions};
 pub(crate) use exchange::{ExportOptions, ImportOptions, Shape};
 pub(crate) use flows::{DiffOptions, FlowsCommand, FlowsOptions, PullOptions, PushOptions};
-pub(crate) use kb::{AddOptions, EmbedderOptions, KbCommand, KbOptions, ModeName, SearchOptions};
+pub(crate) use kb::{AddOptions, EmbedderOptions, KbCommand, KbOptions, SearchOptions};
 pub(crate) use models::{ModelTestOptions, ModelsCommand, ModelsOptions};
 pub(crate) use run::RunOptions;
 pub(crate) use runs::{
@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Embeddings(EmbeddingsOptions),
     /// Replay a journal and compare every effect with the recorded one
     Replay(ReplayOptions),
-    /// Copy all runs into one file, even while a process uses them
+    /// Copy all runs into one file and the knowledge bases into another, even while a process uses them
     Backup(BackupOptions),
     /// Print or replace the sidecar's token, manage more tokens, or sign in a browser
     Token(TokenOptions),
@@ -228,9 +228,12 @@ impl Arguments {
                 ..flags
             },
             Command::Embeddings(options) => Flags { data: options.data.clone(), ..flags },
-            Command::Kb(options) => {
-                Flags { data: options.data.clone(), allow_private: options.allow_private(), ..flags }
-            }
+            Command::Kb(options) => Flags {
+                data: options.data.clone(),
+                url: options.sidecar().url,
+                allow_private: options.allow_private(),
+                ..flags
+            },
             Command::Models(_) | Command::Explain(_) | Command::Schema(_) => flags,
             Command::Types(_) | Command::Import(_) | Command::Export(_) => flags,
             Command::Completions { .. } | Command::Worker { .. } => flags,

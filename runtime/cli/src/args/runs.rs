@@ -267,6 +267,9 @@ pub(crate) struct RecountOptions {
 To restore a copy, stop every redflow process that uses the data directory, put the copy there as redflow.db, and \
 remove redflow.db-wal and redflow.db-shm. Or put it into an empty directory as redflow.db and use that with --data.
 
+Knowledge bases are copied into FILE.archive. Restore it in the same way, as archive.db. Keys are not copied: keep \
+archive.key and credentials.key yourself.
+
 A restored copy resets every run to its state at the time of the copy. Calls that were made later can be made again.")]
 pub(crate) struct BackupOptions {
     /// The file to create

@@ -9,6 +9,7 @@ use crate::diagnostics::{format_diagnostic, print_diagnostics};
 use crate::errors::{print_api_error, print_store_error};
 use crate::exit::{CommandResult, Exit};
 use crate::files::{absolute_path, display_path};
+use crate::knowledge::remove_expired_entries;
 use crate::node_red::find_node_red;
 use crate::session::{Session, cannot_start};
 use crate::sidecar::local_address;
@@ -31,6 +32,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// How often expired entries of the archive are removed.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(crate) fn serve(options: &ServeOptions, context: &AppContext) -> CommandResult {
     run_sidecar(options, context)?;
@@ -77,7 +81,9 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
             sidecar.attach(node_red);
         }
         let stop = session.signals().suspend.clone();
-        sidecar.serve(listener, stop).await;
+        let archive = Arc::clone(context.knowledge()?.archive());
+        let expired = remove_expired_entries(&*archive, &*context.metrics, EXPIRY_INTERVAL, &stop);
+        tokio::join!(sidecar.serve(listener, stop.clone()), expired);
         Ok(())
     });
     session.end();
@@ -143,6 +149,7 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
         log,
         flow_store: flow,
         chats,
+        knowledge: context.knowledge()?.clone(),
         ui_storage: ui,
         manifests,
         adapters: Arc::clone(&context.adapters),

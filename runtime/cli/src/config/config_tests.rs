@@ -133,7 +133,7 @@ fn every_key_of_the_file_is_read() {
          [egress]\nschemes = [\"https\"]\nports = [443, 8443]\nallow = [\"*.example.org\"]\n\
          deny = [\"secret.example.org\"]\nprivate = [\"nas.lan:8123\"]\nproxy = \"\"\nmax_body_bytes = 4096\n\
          [prices.\"gpt-5*\"]\ninput = 1\noutput = 2.5\ncached = 0.1\n\
-         [memory]\nmax_sessions = 7\nmax_bytes = 8\n[log]\nlevel = \"debug\"\nformat = \"json\"\nredact = \"secrets\"\n",
+         [archive]\nencrypt = true\n[memory]\nmax_sessions = 7\nmax_bytes = 8\n[log]\nlevel = \"debug\"\nformat = \"json\"\nredact = \"secrets\"\n",
         &[],
         Flags::default(),
     )
@@ -170,6 +170,7 @@ fn every_key_of_the_file_is_read() {
     assert_eq!(refused_by("https://secret.example.org/"), Some("name"));
     assert_eq!(settings.egress.max_body_bytes(), 4096);
     assert_eq!((settings.memory.max_sessions, settings.memory.max_bytes), (7, 8));
+    assert!(settings.archive.encrypt);
     assert!((settings.prices["gpt-5*"].output - 2.5).abs() < 1e-9);
     assert_eq!(settings.log.format.value, LogFormat::Json);
 }
@@ -188,6 +189,7 @@ fn everything_has_a_default() {
         .collect();
     assert_eq!(set, [] as [&str; 0]);
     assert!(settings.token.is_none() && settings.url.value.is_none());
+    assert!(!settings.archive.encrypt && settings.archive.key.is_none());
     assert_eq!(settings.limits.max_active, 1024);
     assert_eq!(settings.run_budget, Budget::default());
     let bounds = settings.server.max_body_bytes.value;
@@ -203,9 +205,9 @@ fn an_unknown_key_is_reported_with_the_known_ones() {
         ),
         (
             "[htp]\nproxy = 1\n",
-            "is wrong in line 1: unknown field `htp`, expected one of `egress`, `http`, `limits`, `log`, `memory`, `prices`, `run_budget`, `sandbox`, `server`",
+            "is wrong in line 1: unknown field `htp`, expected one of `archive`, `egress`, `http`, `limits`, `log`, `memory`, `prices`, `run_budget`, `sandbox`, `server`",
         ),
-        ("\n\nlisten = 1\n", "is wrong in line 3: unknown field `listen`, expected one of `egress`"),
+        ("\n\nlisten = 1\n", "is wrong in line 3: unknown field `listen`, expected one of `archive`"),
         (
             "[server]\ntoken = \"s3cret-0123456789\"\n",
             "is wrong in line 2: unknown field `token`, expected one of `listen`",
@@ -249,6 +251,7 @@ fn a_wrong_value_is_reported_with_the_allowed_ones() {
         ("[server]\nflows = \"\"", "must be a path"),
         ("[server]\nprofile = \"loose\"", "must be \"strict\" or \"redflow\""),
         ("[server]\nhttps = \"yes\"", "must be true or false"),
+        ("[archive]\nencrypt = 1", "must be true or false"),
         ("[server]\nhosts = \"flows.example\"", "must be a list of at most 64 texts"),
         ("[server]\nhosts = [\"https://flows.example\"]", "such as \"redflow.example\""),
         ("[server]\nhosts = [1]", "must be a list"),
@@ -308,6 +311,8 @@ fn a_wrong_variable_or_flag_is_named() {
         "{found:?}"
     );
     env("REDFLOW_PROFILE", "s3cret", "be \"strict\" or \"redflow\"");
+    env("REDFLOW_ARCHIVE_ENCRYPT", "yes", "be true or false");
+    env("REDFLOW_ARCHIVE_KEY", "s3cret", "be 32 bytes in base64 or in hexadecimal digits");
     env("REDFLOW_TOKEN", "short s3cret", "be 16 to 512 visible ASCII characters");
     env("REDFLOW_URL", "s3cret", "be an address such as http://127.0.0.1:1881");
     env("REDFLOW_URL", "ftp://host", "be an address such as http://127.0.0.1:1881");
@@ -361,7 +366,12 @@ fn all_problems_are_reported_at_once_even_in_overridden_layers() {
 fn secrets_are_not_displayed() {
     let file = "[http]\nproxy = \"http://me:s3cret-0123456789@proxy:3128\"\n";
     let env = [("REDFLOW_TOKEN", SECRET), ("REDFLOW_MEMORY_KEY", SECRET), ("HOME", "/srv")];
+    let hex = "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2";
+    let env = [&env[..], &[("REDFLOW_ARCHIVE_KEY", hex), ("REDFLOW_ARCHIVE_ENCRYPT", "true")]].concat();
     let settings = load(file, &env, Flags::default()).ok().unwrap();
+    let from = |name| Origin::Environment { name };
+    assert_eq!(row(&settings, "archive_key"), ("[set]".into(), from("REDFLOW_ARCHIVE_KEY")));
+    assert_eq!(row(&settings, "archive.encrypt"), (true.into(), from("REDFLOW_ARCHIVE_ENCRYPT")));
     assert_eq!(row(&settings, "http.proxy").0, "http://••••@proxy:3128/");
     assert_eq!(row(&settings, "token"), ("[set]".into(), Origin::Environment { name: "REDFLOW_TOKEN" }));
     assert_eq!(
@@ -369,11 +379,13 @@ fn secrets_are_not_displayed() {
         ("[set]".into(), Origin::Environment { name: "REDFLOW_MEMORY_KEY" })
     );
     let rows = serde_json::to_string(&settings.rows).unwrap();
-    assert!(!rows.contains("s3cret"), "{rows}");
-    for part in
-        [format!("{:?}", settings.server), format!("{:?}", settings.http), format!("{:?}", settings.token)]
-    {
-        assert!(!part.contains("s3cret"), "{part}");
+    assert!(!rows.contains("s3cret") && !rows.contains("5ec2e7"), "{rows}");
+    for part in [
+        format!("{:?}", settings.server),
+        format!("{:?}", settings.http),
+        format!("{:?} {:?}", settings.token, settings.archive),
+    ] {
+        assert!(!part.contains("s3cret") && !part.contains("5ec2e7"), "{part}");
     }
 }
 

@@ -31,7 +31,7 @@ use redflow_node_red::TOKEN_VARIABLE;
 use redflow_ports::StoreError;
 use redflow_store::EventLogSettings;
 use redflow_telemetry::{LogFormat, RedactionLevel};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -42,6 +42,8 @@ use values::{
     path, profile, proxy_url, redaction, sidecar_url, text,
 };
 
+/// The variable with the key of an encrypted archive.
+pub(crate) const ARCHIVE_KEY_VARIABLE: &str = "REDFLOW_ARCHIVE_KEY";
 /// The most problems that are printed.
 const MAX_PROBLEMS: usize = 50;
 /// The longest timeout: an hour in milliseconds.
@@ -93,6 +95,7 @@ pub(crate) struct Settings {
     pub(crate) prices: Prices,
     /// The limits of memories inside the process.
     pub(crate) memory: MemorySettings,
+    pub(crate) archive: ArchiveSettings,
     /// Whether the process that reads PDF and HTML must filter its system calls.
     pub(crate) sandbox_filter: bool,
     pub(crate) log: LogSettings,
@@ -138,6 +141,14 @@ pub(crate) struct ServerSettings {
     /// The time that runs have to finish their current step when the sidecar stops.
     pub(crate) drain_ms: Setting<u64>,
     pub(crate) events_kept: Setting<u64>,
+}
+
+/// The settings of the archive.
+#[derive(Debug)]
+pub(crate) struct ArchiveSettings {
+    pub(crate) encrypt: bool,
+    /// The key that overrides the one in the data directory.
+    pub(crate) key: Option<SecretString>,
 }
 
 #[derive(Debug)]
@@ -201,6 +212,8 @@ impl Settings {
         let egress = egress::egress(&mut layers, flags, &http.extra_ca);
         let prices = prices(&mut layers);
         let memory = memory(&mut layers);
+        let encrypt = layers.key("archive", "encrypt").variable("REDFLOW_ARCHIVE_ENCRYPT");
+        let encrypt = encrypt.read_or(|| false, boolean).value;
         let sandbox_filter = layers.key("sandbox", "filter").read_or(|| true, boolean).value;
         let log = log(&mut layers, flags);
         let url = layers.key("", "url").variable("REDFLOW_URL").flag("--url", flags.url.clone());
@@ -209,6 +222,7 @@ impl Settings {
         let node_red_token = secret(&mut layers, "node_red_token", TOKEN_VARIABLE, Ok);
         // The memory that encrypts with the key checks it.
         secret(&mut layers, "memory_key", "REDFLOW_MEMORY_KEY", Ok);
+        let key = secret(&mut layers, "archive_key", ARCHIVE_KEY_VARIABLE, check_archive_key);
         let rows = layers.finish().map_err(ConfigErrors)?;
         Ok(Self {
             server,
@@ -218,6 +232,7 @@ impl Settings {
             egress,
             prices,
             memory,
+            archive: ArchiveSettings { encrypt, key },
             sandbox_filter,
             log,
             url,
@@ -433,6 +448,13 @@ fn check_token(secret: SecretString) -> Result<SecretString, String> {
     match Tokens::ephemeral(Some(secret.clone())) {
         Ok(_) => Ok(secret),
         Err(_) => Err(format!("it must be {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} visible ASCII characters")),
+    }
+}
+
+fn check_archive_key(secret: SecretString) -> Result<SecretString, String> {
+    match redflow_store::parse_key(secret.expose_secret()) {
+        Some(_) => Ok(secret),
+        None => Err("it must be 32 bytes in base64 or in hexadecimal digits".to_owned()),
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) fn path(raw: &RawValue) -> Result<PathBuf, String> {
 pub(super) fn boolean(raw: &RawValue) -> Result<bool, String> {
     match raw {
         RawValue::Bool(value) => Ok(*value),
+        // Of a variable.
+        RawValue::Text(text) if text == "true" => Ok(true),
+        RawValue::Text(text) if text == "false" => Ok(false),
         _ => Err("it must be true or false".to_owned()),
     }
 }

@@ -69,10 +69,41 @@ impl Sidecar {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ApiError> {
+        self.send(self.json_request(path, body)?).await
+    }
+
+    /// Posts a request that may take any time. A sidecar whose machine is gone still ends it: the system probes the
+    /// connection.
+    pub(crate) async fn post_long<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ApiError> {
+        self.send_long(self.json_request(path, body)?).await
+    }
+
+    /// Posts bytes. The answer may take any time.
+    pub(crate) async fn post_bytes<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        bytes: Vec<u8>,
+    ) -> Result<T, ApiError> {
+        let request = self.request(Method::POST, path, query);
+        self.send_long(request.header(CONTENT_TYPE, "application/octet-stream").body(bytes)).await
+    }
+
+    /// Deletes something. The answer has no body.
+    pub(crate) async fn delete(&self, path: &[&str], query: &[(&str, String)]) -> Result<(), ApiError> {
+        let response = self.execute(self.request(Method::DELETE, path, query)).await?;
+        self.read_body(response).await.map(drop)
+    }
+
+    fn json_request(&self, path: &[&str], body: &impl Serialize) -> Result<RequestBuilder, ApiError> {
         let body =
             serde_json::to_vec(body).map_err(|_| self.incompatible("the request cannot be encoded"))?;
         let request = self.request(Method::POST, path, &[]);
-        self.send(request.header(CONTENT_TYPE, "application/json").body(body)).await
+        Ok(request.header(CONTENT_TYPE, "application/json").body(body))
     }
 
     pub(crate) async fn post_empty<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ApiError> {
@@ -128,17 +159,30 @@ impl Sidecar {
     }
 
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ApiError> {
-        let body = self.read_body(self.execute(request).await?).await?;
+        self.read_json(self.execute(request).await?).await
+    }
+
+    async fn send_long<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ApiError> {
+        self.read_json(self.check(request.send().await).await?).await
+    }
+
+    async fn read_json<T: DeserializeOwned>(&self, response: Response) -> Result<T, ApiError> {
+        let body = self.read_body(response).await?;
         serde_json::from_slice(&body).map_err(|_| self.incompatible("its answer has another format"))
     }
 
-    /// Sends a request. A response with another status than success becomes the sidecar's error.
+    /// Sends a request, and waits for the beginning of the response.
     async fn execute(&self, request: RequestBuilder) -> Result<Response, ApiError> {
-        let response = match timeout(READ_TIMEOUT, request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.unreachable(&TransportError::from(&error).to_string())),
-            Err(_) => return Err(self.unreachable("it does not answer")),
-        };
+        match timeout(READ_TIMEOUT, request.send()).await {
+            Ok(response) => self.check(response).await,
+            Err(_) => Err(self.unreachable("it does not answer")),
+        }
+    }
+
+    /// A response with another status than success becomes the sidecar's error.
+    async fn check(&self, response: reqwest::Result<Response>) -> Result<Response, ApiError> {
+        let response =
+            response.map_err(|error| self.unreachable(&TransportError::from(&error).to_string()))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);

@@ -1,15 +1,16 @@
 //! `redflow kb`: documents of files and folders, without an embedding model.
 
-use crate::kit::{Folder, Output, repository};
+use crate::kit::{Folder, Output, port3, repository};
 use pretty_assertions::assert_eq;
+use redflow_contract::digest::Digest;
 use serde_json::{Value, json};
 use std::path::Path;
 
-const LEXICAL: &str = "warning: EMBEDDINGS_LEXICAL: without an embedding model the search finds words, not meaning; \
+pub(crate) const LEXICAL: &str = "warning: EMBEDDINGS_LEXICAL: without an embedding model the search finds words, not meaning; \
                        set OPENAI_API_KEY, or name a model with --embeddings\n";
 
 /// A folder with `manuals`: a document of each kind, and three things that are no documents.
-fn manuals() -> Folder {
+pub(crate) fn manuals() -> Folder {
     let folder = Folder::new();
     for name in ["manuals", "manuals/shop", "manuals/.git"] {
         std::fs::create_dir(folder.path(name)).unwrap();
@@ -39,7 +40,7 @@ fn kb<'a>(folder: &Folder, args: impl IntoIterator<Item = &'a str>) -> Output {
 
 /// The values of the lines on stdout.
 #[track_caller]
-fn lines(output: &Output) -> Vec<Value> {
+pub(crate) fn lines(output: &Output) -> Vec<Value> {
     output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -99,8 +100,8 @@ fn a_folder_becomes_a_knowledge_base() {
     assert!(origin.is_absolute() && origin.ends_with("manuals/shop/refund.txt"), "{refund}");
     assert_eq!((&refund["bytes"], &refund["chunks"]), (&json!(33), &json!(1)));
     let passages = lines(&kb(&folder, ["show", "m", "pump.md", "--json"]));
-    assert_eq!((passages.len(), &passages[1]["meta"]["headings"]), (2, &json!(["Pump", "Reset"])));
-    assert_eq!(passages[1]["trust"], "external");
+    assert_eq!((passages.len(), &passages[1]["metadata"]["headings"]), (2, &json!(["Pump", "Reset"])));
+    assert_eq!(passages[1]["content"], "## Reset\n\nPress the red button for five seconds.");
 }
 
 #[test]
@@ -301,6 +302,40 @@ fn a_wrong_document_keeps_no_other_out() {
     assert_eq!(kb(&folder, ["search", "d", "good", "--mode", "lexical"]).code, 0);
 }
 
+#[test]
+fn a_folder_that_cannot_be_read_keeps_no_other_out() {
+    let folder = Folder::new();
+    let deep = (0..70).fold(folder.path("docs"), |path, _| path.join("d"));
+    std::fs::create_dir_all(deep).unwrap();
+    folder.write("docs/good.md", "good");
+    let output = kb(&folder, ["add", "d", "docs"]);
+    assert_eq!((output.code, output.errors()), (1, vec!["DOCUMENT_UNREADABLE"]), "{output:#?}");
+    assert!(output.stderr.contains("its folders are nested too deeply"), "{output:#?}");
+    assert!(output.stderr.ends_with("d: 1 document added, 1 passage, 1 failed\n"), "{output:#?}");
+    let failed = &lines(&kb(&folder, ["add", "d", "docs", "--json"]))[0];
+    assert_eq!((&failed["status"], &failed["code"]), (&json!("failed"), &json!("DOCUMENT_UNREADABLE")));
+    assert!(failed["document"].as_str().unwrap().starts_with("d/d/d/"), "{failed}");
+}
+
+#[test]
+fn secrets_of_documents_are_not_stored() {
+    let folder = Folder::new();
+    let key = "sk-ant-api03-AbC_dEf-0123456789";
+    folder.write("key.md", format!("# Setup\n\nSet KEY={key} and postgres://app:hunter22@db/app.\n"));
+    folder.write("page.html", format!("<title>{key}</title><p>Text.</p>"));
+    folder.write("plain.md", "Nothing to hide.");
+    let added = kb(&folder, ["add", "m", "key.md", "page.html", "plain.md"]);
+    let stdout =
+        "key.md: 1 passage, 2 secrets masked\npage.html: 1 passage, 1 secret masked\nplain.md: 1 passage\n";
+    assert_eq!((added.code, added.stdout.as_str()), (0, stdout), "{added:#?}");
+    let stored = archive_text(&folder);
+    assert!(!stored.contains("sk-ant") && !stored.contains("hunter22"));
+    let shown = folder.run_ok(["kb", "show", "m", "key.md"]);
+    assert!(shown.contains("Set KEY=[redacted] and postgres://app:[redacted]@db/app."), "{shown}");
+    let json = lines(&kb(&folder, ["add", "other", "key.md", "plain.md", "--json"]));
+    assert_eq!((&json[0]["masked"], json[1].get("masked")), (&json!(2), None));
+}
+
 /// A table without rows is its header. Rows may be longer than it.
 #[test]
 fn a_table_may_be_short_or_uneven() {
@@ -422,6 +457,44 @@ fn the_example_searches_the_documentation() {
     }
 }
 
+/// A run records the passages that its answer comes from, and the replay proves them.
+#[test]
+fn an_answer_names_its_sources() {
+    let folder = Folder::new();
+    let redflow = |args: &[&str]| folder.redflow(args.iter().copied()).within(&repository()).run();
+    assert_eq!(redflow(&["kb", "add", "docs", "docs"]).code, 0);
+    let output = redflow(&["run", "examples/knowledge-base.json", "--json"]);
+    let passages = tool_result(&output)["data"]["results"].as_array().unwrap().clone();
+    let source = |passage: &Value| {
+        let (document, chunk) =
+            (passage["metadata"]["document"].as_str().unwrap(), &passage["metadata"]["chunk"]);
+        let digest = Digest::of(passage["content"].as_str().unwrap().as_bytes()).to_hex();
+        json!({"kind": "knowledge", "ref": format!("docs/{document}#{chunk}"), "digest": digest,
+            "score": passage["score"], "trust": "external"})
+    };
+    let expected: Vec<Value> = passages.iter().map(source).collect();
+    assert_eq!(port3(&output)["envelope"]["provenance"], json!(expected));
+
+    // The timeline names the documents, live and of the stored run.
+    let names: Vec<String> = expected
+        .iter()
+        .map(|source| {
+            format!("{} ({:.2})", source["ref"].as_str().unwrap(), source["score"].as_f64().unwrap())
+        })
+        .collect();
+    let line = format!("\n       from: {}\n", names.join(", "));
+    assert!(output.stderr.contains(&line), "{line} {output:#?}");
+    let run = folder.only_run();
+    for command in ["show", "events"] {
+        let shown = redflow(&["runs", command, &run]);
+        assert!(shown.stdout.contains(&line), "{line} {shown:#?}");
+    }
+    let detail = redflow(&["runs", "show", &run, "--json"]).json();
+    assert_eq!(detail["calls"][0]["result"]["sources"], json!(expected));
+    let replayed = redflow(&["replay", &run]);
+    assert_eq!(replayed.code, 0, "{replayed:#?}");
+}
+
 /// The first steps of the page print what it shows.
 #[cfg(unix)]
 #[test]
@@ -459,4 +532,24 @@ fn an_address_with_a_key_is_refused_and_not_printed() {
         assert!(output.stderr.contains("has a password or a key"), "{output:#?}");
         assert!(!output.stderr.contains("s3cret") && output.stdout.is_empty(), "{output:#?}");
     }
+}
+
+#[test]
+fn documents_can_expire() {
+    let folder = manuals();
+    for days in ["0", "36501", "x"] {
+        kb(&folder, ["add", "m", "manuals", "--retention-days", days]).assert_refused("error: invalid value");
+    }
+    assert_eq!(kb(&folder, ["add", "m", "manuals", "--retention-days", "30"]).code, 0);
+    let expiry = |name: &str| {
+        let all = lines(&kb(&folder, ["list", "m", "--json"]));
+        let one = all.into_iter().find(|one| one["name"] == name).unwrap();
+        one["expiresAt"].as_u64().map(|at| at - one["addedAt"].as_u64().unwrap())
+    };
+    const DAY: u64 = 86_400_000;
+    let days = expiry("pump.md").unwrap();
+    assert!((29 * DAY..=30 * DAY).contains(&days), "{days}");
+    // Without the option it stays, and is stored again for that.
+    assert_eq!(kb(&folder, ["add", "m", "manuals/pump.md"]).code, 0);
+    assert_eq!(expiry("pump.md"), None);
 }

@@ -7,31 +7,33 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-const KEY: &str = "sk-test-very-secret";
+pub(crate) const KEY: &str = "sk-test-very-secret";
 
 /// The texts of a request. More of them are sent in another one.
 const BATCH: usize = 96;
 
 /// What the server does with a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Act {
+pub(crate) enum Act {
     Answer,
     /// It says that the key is wrong.
     Refuse,
+    /// It says that a text is wrong.
+    RefuseText,
     /// It never answers.
     Hang,
 }
 
 /// An embedding server. Its vectors say which subjects a text has, so it knows some meaning.
-struct Server {
-    url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     /// The texts of each request.
     requests: Receiver<Vec<String>>,
 }
 
 impl Server {
     /// `act` gets the number of the request, from 1.
-    fn start(act: impl Fn(usize) -> Act + Send + 'static) -> Self {
+    pub(crate) fn start(act: impl Fn(usize) -> Act + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (sender, requests) = channel();
@@ -47,6 +49,9 @@ impl Server {
                     Act::Refuse => {
                         respond("401 Unauthorized", "application/json", r#"{"error": {"code": "x"}}"#)
                     }
+                    Act::RefuseText => {
+                        respond("400 Bad Request", "application/json", r#"{"error": {"code": "x"}}"#)
+                    }
                     Act::Hang => String::new(),
                 };
                 let _ = (&stream).write_all(answer.as_bytes());
@@ -59,13 +64,18 @@ impl Server {
         Self { url, requests }
     }
 
+    /// The id of its model `subjects`.
+    pub(crate) fn id(&self) -> String {
+        format!("openai-compatible/{}/subjects", self.url.strip_prefix("http://").unwrap())
+    }
+
     /// The texts that came since the last call.
-    fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         self.requests.try_iter().flatten().collect()
     }
 }
 
-fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
+pub(crate) fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") {
@@ -83,7 +93,7 @@ fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
-fn respond(status: &str, content_type: &str, body: &str) -> String {
+pub(crate) fn respond(status: &str, content_type: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
@@ -109,7 +119,7 @@ fn kb<'a>(folder: &Folder, args: impl IntoIterator<Item = &'a str>) -> Output {
 }
 
 /// The options of the server's model.
-fn model(server: &Server) -> [&str; 6] {
+pub(crate) fn model(server: &Server) -> [&str; 6] {
     ["--embeddings", "openai", "--base-url", &server.url, "--embedding-model", "subjects"]
 }
 
@@ -121,7 +131,7 @@ fn documents(folder: &Folder, args: &[&str]) -> Vec<String> {
     values.map(|value| value["metadata"]["document"].as_str().unwrap().to_owned()).collect()
 }
 
-fn shop() -> Folder {
+pub(crate) fn shop() -> Folder {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("shop")).unwrap();
     folder.write("shop/pump.md", "The pump needs oil.");
@@ -149,7 +159,7 @@ fn a_model_finds_meaning() {
     assert_eq!(added.stderr, "s: 3 documents added, 3 passages, 30 tokens\n");
     let texts = server.texts();
     assert_eq!(texts[1], "refund\nA refund takes 30 days.");
-    assert_eq!(folder.run_ok(["kb", "list"]), "s  3 documents, 3 passages, openai-compatible/subjects\n");
+    assert_eq!(folder.run_ok(["kb", "list"]), format!("s  3 documents, 3 passages, {}\n", server.id()));
 
     // The best passage has no word of the question. The others are below 0.7.
     assert_eq!(documents(&folder, &["search", "s", "How do I get my money back?"]), ["refund.md"]);
@@ -161,11 +171,11 @@ fn a_model_finds_meaning() {
     let other = kb(&folder, ["search", "s", "weather"]);
     assert_eq!((other.code, other.stdout.as_str()), (1, ""), "{other:#?}");
 
-    // A document that was removed and comes back costs nothing either.
+    // What was removed is not in the cache either.
     assert_eq!(kb(&folder, ["remove", "s", "refund.md"]).code, 0);
     server.texts();
     assert_eq!(kb(&folder, ["add", "s", "shop"]).code, 0);
-    assert_eq!(server.texts(), [] as [&str; 0]);
+    assert_eq!(server.texts(), ["refund\nA refund takes 30 days."]);
     for file in std::fs::read_dir(folder.data()).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains(KEY), "the key is stored");
@@ -178,9 +188,10 @@ fn another_embedder_is_refused_until_all_vectors_are_made_again() {
     folder.run_ok(["kb", "add", "s", "shop", "--embeddings", "hash"]);
     folder.write("shop/new.md", "A new document.");
     let refused = kb(&folder, ["add", "s", "shop/new.md"].into_iter().chain(model(&server)));
-    refused.assert_refused(
-        "error[EMBEDDER_MISMATCH]: The vectors of `s` come from hash, not from openai-compatible/subjects",
-    );
+    refused.assert_refused(&format!(
+        "error[EMBEDDER_MISMATCH]: The vectors of `s` come from hash, not from {}",
+        server.id()
+    ));
     assert_eq!(server.texts(), [] as [&str; 0], "nothing is paid for in vain");
 
     let reindexed = kb(&folder, ["reindex", "s"].into_iter().chain(model(&server)));
@@ -189,7 +200,7 @@ fn another_embedder_is_refused_until_all_vectors_are_made_again() {
         (0, "s: 3 passages, 3 embedded, 30 tokens\n"),
         "{reindexed:#?}"
     );
-    assert_eq!(folder.run_ok(["kb", "list"]), "s  3 documents, 3 passages, openai-compatible/subjects\n");
+    assert_eq!(folder.run_ok(["kb", "list"]), format!("s  3 documents, 3 passages, {}\n", server.id()));
     assert_eq!(documents(&folder, &["search", "s", "guarantee"]), ["warranty.md"]);
     // It is the embedder of all later commands.
     assert_eq!(kb(&folder, ["add", "s", "shop/new.md"]).stdout, "new.md: 1 passage, 1 embedded, 10 tokens\n");
@@ -236,7 +247,77 @@ fn a_failed_reindex_changes_no_search() {
     assert_eq!(server.texts().len(), 2);
     let again = kb(&folder, ["reindex", "s"].into_iter().chain(model(&server)));
     assert_eq!((again.code, server.texts().len()), (0, 2), "{again:#?}");
-    assert!(folder.run_ok(["kb", "list"]).ends_with(", openai-compatible/subjects\n"));
+    assert!(folder.run_ok(["kb", "list"]).ends_with(&format!(", {}\n", server.id())));
+}
+
+#[test]
+fn two_servers_share_nothing() {
+    let (folder, one, two) = (shop(), Server::start(|_| Act::Answer), Server::start(|_| Act::Answer));
+    assert_eq!(kb(&folder, ["add", "s", "shop"].into_iter().chain(model(&one))).code, 0);
+    // The same name is another model there: its vectors are not in the cache.
+    assert_eq!(kb(&folder, ["add", "t", "shop"].into_iter().chain(model(&two))).code, 0);
+    assert_eq!((one.texts().len(), two.texts().len()), (3, 3));
+    // Options replace what the knowledge base keeps, one by one.
+    folder.write("shop/new.md", "A new document.");
+    for (option, other) in [
+        (["--base-url", &two.url], two.id()),
+        (["--embedding-model", "other"], one.id().replace("subjects", "other")),
+        (["--dimensions", "2"], format!("{}@2", one.id())),
+    ] {
+        let refused = kb(&folder, ["add", "s", "shop/new.md"].into_iter().chain(option));
+        let words = format!("The vectors of `s` come from {}, not from {other}: ", one.id());
+        refused.assert_refused(&format!("error[EMBEDDER_MISMATCH]: {words}"));
+    }
+    assert_eq!((one.texts().len(), two.texts().len()), (0, 0), "nothing is paid for in vain");
+    let reindexed = kb(&folder, ["reindex", "s", "--embedding-model", "other"]);
+    assert_eq!((reindexed.code, one.texts().len()), (0, 3), "{reindexed:#?}");
+    let settings = &kb(&folder, ["list", "--json"]).stdout;
+    let settings: Value = serde_json::from_str(settings.lines().next().unwrap()).unwrap();
+    let kept = json!({"embeddings": "openai", "embeddingModel": "other", "baseURL": one.url});
+    assert_eq!(settings["settings"], kept);
+}
+
+#[test]
+fn a_reindex_makes_vectors_again_if_the_model_has_changed_under_its_name() {
+    let (folder, server) = (shop(), Server::start(|_| Act::Answer));
+    assert_eq!(kb(&folder, ["add", "s", "shop"].into_iter().chain(model(&server))).code, 0);
+    documents(&folder, &["search", "s", "money back"]);
+    server.texts();
+    let reindexed = kb(&folder, ["reindex", "s"]);
+    assert_eq!(reindexed.stdout, "s: 3 passages, 3 embedded, 30 tokens\n", "{reindexed:#?}");
+    assert_eq!(server.texts().len(), 3);
+    documents(&folder, &["search", "s", "money back"]);
+    assert_eq!(server.texts(), ["money back"], "the vector of the question is new, too");
+}
+
+#[test]
+fn a_text_that_the_provider_refuses_keeps_no_other_out() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("docs")).unwrap();
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        folder.write(&format!("docs/{name}.md"), format!("A refund of {name}."));
+    }
+    // The second, the fourth and the fifth document: never three in a row.
+    let server =
+        Server::start(|number| if [2, 4, 5].contains(&number) { Act::RefuseText } else { Act::Answer });
+    let some = kb(&folder, ["add", "d", "docs"].into_iter().chain(model(&server)));
+    assert_eq!((some.code, some.errors()), (1, vec!["TEXT_REFUSED"; 3]), "{some:#?}");
+    assert!(some.stderr.contains("b.md cannot be added:\n"), "{some:#?}");
+    assert!(some.stderr.ends_with("d: 4 documents added, 4 passages, 40 tokens, 3 failed\n"), "{some:#?}");
+    let again = kb(&folder, ["add", "d", "docs", "--json"]);
+    assert!(again.code == 0 && again.stdout.contains(r#"{"document":"b.md","status":"added""#), "{again:#?}");
+
+    // What fails for all of them ends the command.
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("docs")).unwrap();
+    for name in ["a", "b", "c", "d", "e"] {
+        folder.write(&format!("docs/{name}.md"), format!("A refund of {name}."));
+    }
+    let server = Server::start(|_| Act::RefuseText);
+    let all = kb(&folder, ["add", "d", "docs", "--json"].into_iter().chain(model(&server)));
+    assert_eq!((all.code, all.errors(), server.texts().len()), (2, vec!["TEXT_REFUSED"], 3), "{all:#?}");
+    let failed: Value = serde_json::from_str(all.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!((&failed["document"], &failed["code"]), (&json!("a.md"), &json!("TEXT_REFUSED")));
 }
 
 /// Starts an add, and waits until the server has its second request, which it never answers.

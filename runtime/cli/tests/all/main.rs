@@ -29,7 +29,10 @@ mod http_tool;
 mod input;
 mod journal;
 mod kb;
+mod kb_api;
 mod kb_embedders;
+mod kb_encrypted;
+mod kb_remote;
 mod kit;
 #[cfg(unix)]
 mod live_command;

@@ -49,7 +49,7 @@ fn the_memory_of_a_worker_is_bounded() {
             let mut largest = 0;
             while !ended.load(Ordering::Relaxed) {
                 largest = limited_workers().into_iter().fold(largest, u64::max);
-                std::thread::yield_now();
+                std::thread::park_timeout(Duration::from_millis(1));
             }
             largest
         });

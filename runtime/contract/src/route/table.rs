@@ -1,7 +1,7 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
-use super::{run_rows, session_rows, tool_rows};
+use super::{knowledge_rows, run_rows, session_rows, tool_rows};
 use crate::api::Scope;
 
 const LIST_QUERY: &[Query] = &[
@@ -229,6 +229,14 @@ pub const ROUTES: &[Route] = &[
     tool_rows::INTERNAL_INPUT,
     tool_rows::INTERNAL_STATE,
     tool_rows::INTERNAL_TOOL,
+    knowledge_rows::KNOWLEDGE_BASES,
+    knowledge_rows::REMOVE_KNOWLEDGE_BASE,
+    knowledge_rows::KNOWLEDGE_DOCUMENTS,
+    knowledge_rows::ADD_DOCUMENT,
+    knowledge_rows::REMOVE_DOCUMENT,
+    knowledge_rows::KNOWLEDGE_PASSAGES,
+    knowledge_rows::SEARCH_KNOWLEDGE,
+    knowledge_rows::REINDEX_KNOWLEDGE,
     get(
         RouteId::Models,
         "/api/models",

@@ -2,6 +2,7 @@
 
 use super::REDACTED;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The prefixes of keys and tokens with a known form, and the least number of characters after them. Those are
 /// letters, digits, `-` and `_`. Logs hide all such words, [`is_secret_value`] leaves out ordinary names.
@@ -38,6 +39,9 @@ pub const KEY_PREFIXES: [(&str, usize); 27] = [
 /// No key, token or address with a password is shorter.
 const SHORTEST: usize = 8;
 
+/// No label of a private key, such as `RSA PRIVATE KEY`, is longer.
+const LONGEST_LABEL: usize = 64;
+
 /// The lengths of one-time codes and of sessions.
 const CODE_LENGTHS: [usize; 2] = [32, 43];
 
@@ -71,6 +75,86 @@ pub fn mask_secrets(text: &str) -> Cow<'_, str> {
         masked = masked.replace(word, REDACTED);
     }
     Cow::Owned(masked)
+}
+
+/// Replaces every secret of a known form in a text, and counts them. Long random words stay: in a document they are
+/// digests, ids and names far more often than secrets.
+#[must_use]
+pub fn mask_secret_values(text: &str) -> (Cow<'_, str>, usize) {
+    let mut places = private_keys(text);
+    places.extend(url_passwords(text));
+    let mut at = 0;
+    for word in text.split(|c| !is_word_character(c)) {
+        // One character ends a word.
+        let end = at + word.len();
+        if is_key(word) {
+            // The last full stop ends a sentence.
+            places.push(at..at + word.trim_end_matches('.').len());
+        }
+        at = end + text[end..].chars().next().map_or(0, char::len_utf8);
+    }
+    if places.is_empty() {
+        return (Cow::Borrowed(text), 0);
+    }
+    places.sort_by_key(|place| place.start);
+    let (mut masked, mut end, mut count) = (String::with_capacity(text.len()), 0, 0);
+    for place in places {
+        // A secret inside another one is already replaced.
+        if place.start < end {
+            if place.end > end {
+                end = place.end;
+            }
+            continue;
+        }
+        masked.push_str(&text[end..place.start]);
+        masked.push_str(REDACTED);
+        (end, count) = (place.end, count + 1);
+    }
+    masked.push_str(&text[end..]);
+    (Cow::Owned(masked), count)
+}
+
+/// Where private keys are, from `-----BEGIN` to the end of `-----END …-----`. One without an end goes to the next blank
+/// line or quotation mark.
+fn private_keys(text: &str) -> Vec<Range<usize>> {
+    const BEGIN: &str = "-----BEGIN ";
+    let mut places = Vec::new();
+    let mut from = 0;
+    while let Some(start) = text[from..].find(BEGIN).map(|at| from + at) {
+        from = start + BEGIN.len();
+        let Some(label) = text[from..].find("-----").map(|at| &text[from..from + at]) else { break };
+        if label.len() > LONGEST_LABEL || !label.contains("PRIVATE KEY") {
+            continue;
+        }
+        let body = from + label.len() + "-----".len();
+        let mark = format!("-----END {label}-----");
+        // A key begins before the next one: its own end is nearer.
+        let limit = text[body..].find(BEGIN).map_or(text.len(), |at| body + at);
+        let end = match text[body..limit].find(&mark) {
+            Some(at) => body + at + mark.len(),
+            None => text[body..limit]
+                .find("\n\n")
+                .into_iter()
+                .chain(text[body..limit].find(['"', '\'', '`']))
+                .min()
+                .map_or(limit, |at| body + at),
+        };
+        places.push(start..end);
+        from = end;
+    }
+    places
+}
+
+/// Where passwords of addresses are, such as that of `postgres://user:password@host`.
+fn url_passwords(text: &str) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    for (at, mark) in text.match_indices("://") {
+        let start = at + mark.len();
+        if let Some(password) = url_password(&text[start..]) {
+            places.push(start + password.start..start + password.end);
+        }
+    }
+    places
 }
 
 fn is_word_character(c: char) -> bool {
@@ -116,11 +200,15 @@ fn is_json_web_token(word: &str) -> bool {
 
 /// Whether an address such as `postgres://user:password@host` is part of the text.
 fn has_url_password(text: &str) -> bool {
-    text.split("://").skip(1).any(|rest| {
-        let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'`<>\\".contains(c)).unwrap_or(rest.len());
-        let user = rest[..end].rsplit_once('@').map(|(user, _)| user);
-        user.and_then(|user| user.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
-    })
+    text.split("://").skip(1).any(|rest| url_password(rest).is_some())
+}
+
+/// Where the password is in the rest of an address after `://`; none if it has none.
+fn url_password(rest: &str) -> Option<Range<usize>> {
+    let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'`<>\\".contains(c)).unwrap_or(rest.len());
+    let (user, _) = rest[..end].rsplit_once('@')?;
+    let (name, password) = user.split_once(':')?;
+    (!password.is_empty()).then(|| name.len() + 1..user.len())
 }
 
 /// Whether a word looks random: as long as a code or a session, or long, with letters and digits mixed in one
@@ -143,7 +231,7 @@ fn is_uuid(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_secret_value, mask_secrets};
+    use super::{is_secret_value, mask_secret_values, mask_secrets};
 
     const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl";
 
@@ -220,6 +308,54 @@ mod tests {
             ("AbC-dEf_GhI-jKl_MnO-pQr_StU-vWx_YzA-bCd_EfG", "[redacted]"),
         ] {
             assert_eq!(mask_secrets(token), masked);
+        }
+    }
+
+    #[test]
+    fn documents_lose_secrets_and_keep_the_rest() {
+        let key = "sk-ant-api03-AbC_dEf-0123456789";
+        for (text, masked, count) in [
+            (format!("Set KEY={key}, then\tgo."), "Set KEY=[redacted], then\tgo.".to_owned(), 1),
+            (format!("{key} {key}.\n{JWT}é"), "[redacted] [redacted].\n[redacted]é".to_owned(), 3),
+            (
+                "at postgres://app:s3cret@db/app and redis://:p@ss@h".to_owned(),
+                "at postgres://app:[redacted]@db/app and redis://:[redacted]@h".to_owned(),
+                2,
+            ),
+            // A key as a password is one place.
+            (format!("https://u:{key}@h/"), "https://u:[redacted]@h/".to_owned(), 1),
+            (
+                "a\n-----BEGIN RSA PRIVATE KEY-----\nMII\n\nAbC\n-----END RSA PRIVATE KEY-----\nb".to_owned(),
+                "a\n[redacted]\nb".to_owned(),
+                1,
+            ),
+            (
+                r#"{"k": "-----BEGIN PRIVATE KEY-----\nMII", "x": 1}"#.to_owned(),
+                r#"{"k": "[redacted]", "x": 1}"#.to_owned(),
+                1,
+            ),
+            ("-----BEGIN PRIVATE KEY-----\nMII\nAbC\n\nText".to_owned(), "[redacted]\n\nText".to_owned(), 1),
+            (
+                "-----BEGIN PRIVATE KEY-----\nA\n-----BEGIN EC PRIVATE KEY-----\nB\n-----END EC PRIVATE KEY-----"
+                    .to_owned(),
+                "[redacted][redacted]".to_owned(),
+                2,
+            ),
+        ] {
+            let (found, places) = mask_secret_values(&text);
+            assert_eq!((found.as_ref(), places), (masked.as_str(), count), "{text}");
+        }
+        // Digests, ids, names and public keys are no secrets.
+        for kept in [
+            "",
+            "d41d8cd98f00b204e9800998ecf8427e",
+            "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+            "https://bob:@host/ and mailto:a@b",
+            "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
+            "-----BEGIN ",
+            "desk-lamp, sk-learn-pipeline-of-models, sk-SK-Chirp3-HD-Achernar",
+        ] {
+            assert_eq!(mask_secret_values(kept), (kept.into(), 0));
         }
     }
 }

@@ -246,8 +246,8 @@ impl Run {
             ChatMessage { tool_calls: calls, reasoning, ..ChatMessage::new(ChatRole::Assistant, text) };
         self.record.transcript.push(Arc::new(message));
         let result = ToolResult::failed(correction(problem, true));
-        let content = serde_json::to_string(&result).unwrap_or_default();
-        let message = ChatMessage { tool_call_id: id, ..ChatMessage::new(ChatRole::Tool, content) };
+        let message =
+            ChatMessage { tool_call_id: id, ..ChatMessage::new(ChatRole::Tool, result.observation()) };
         self.record.transcript.push(Arc::new(message));
         self.call_model(at);
     }

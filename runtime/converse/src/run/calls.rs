@@ -229,11 +229,9 @@ impl Run {
     fn append_results(&mut self, at: Millis, group: CallGroup) {
         for call in &group.0 {
             let CallState::Done(end) = &call.state else { continue };
-            // The model reads the result as JSON.
-            let content = serde_json::to_string(&end.result).unwrap_or_default();
             let message = ChatMessage {
                 tool_call_id: Some(call.provider_id.clone()),
-                ..ChatMessage::new(ChatRole::Tool, content)
+                ..ChatMessage::new(ChatRole::Tool, end.result.observation())
             };
             self.push_to_turn(message);
         }

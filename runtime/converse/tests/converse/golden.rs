@@ -4,6 +4,7 @@
 //! before its release.
 
 use crate::kit::{TestRun, calls, strategies, text, with};
+use crate::sources::with_sources;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, ToolResult};
@@ -62,7 +63,10 @@ fn runs() -> Vec<(&'static str, TestRun)> {
     budgeted.feed(fact).unwrap();
     budgeted.ok("light", json!(true));
 
-    vec![("parallel", parallel), ("schema", schema), ("budget", budgeted)]
+    let mut sources = with_sources();
+    sources.answer(text("Done."));
+
+    vec![("parallel", parallel), ("schema", schema), ("budget", budgeted), ("sources", sources)]
 }
 
 #[test]

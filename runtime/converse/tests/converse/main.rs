@@ -13,3 +13,4 @@ mod memory;
 mod output;
 mod plans;
 mod properties;
+mod sources;

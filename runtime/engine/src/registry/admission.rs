@@ -33,12 +33,12 @@ impl Registry {
         policy: &Arc<Policy>,
         call: &CallSubject<'_>,
         now: Millis,
-    ) -> Result<Option<Permit>, ToolResult> {
+    ) -> Result<Option<Permit>, Box<ToolResult>> {
         match policy.decide(call) {
             Decision::Allow => {}
             Decision::Deny { rule } => {
                 let text = format!("The policy does not allow this call of `{}` (rule {rule}).", call.id);
-                return Err(ToolResult::refused(ToolCode::ToolDenied, text));
+                return Err(Box::new(ToolResult::refused(ToolCode::ToolDenied, text)));
             }
             Decision::Ask { rule } => {
                 let text = format!(
@@ -46,7 +46,7 @@ impl Registry {
                      the call is refused.",
                     call.id
                 );
-                return Err(ToolResult::refused(ToolCode::ToolDenied, text));
+                return Err(Box::new(ToolResult::refused(ToolCode::ToolDenied, text)));
             }
         }
         let limits: Vec<(&Limit, Arc<str>)> =
@@ -72,18 +72,18 @@ fn lock(limiter: &Mutex<Limiter>) -> MutexGuard<'_, Limiter> {
 
 impl Limiter {
     /// Counts a call, or gives the limit that refuses it. A refused call counts for no limit.
-    fn take(&mut self, limits: &[(&Limit, Arc<str>)], now: Millis) -> Result<(), ToolResult> {
+    fn take(&mut self, limits: &[(&Limit, Arc<str>)], now: Millis) -> Result<(), Box<ToolResult>> {
         for (limit, key) in limits {
             let open = self.open.get(&(limit.rule, Arc::clone(key))).copied().unwrap_or_default();
             if limit.concurrent.is_some_and(|most| open >= most) {
-                return Err(limited(limit));
+                return Err(Box::new(limited(limit)));
             }
         }
         for (limit, key) in limits {
             let Some(rate) = limit.rate else { continue };
             let rates = self.rates.entry(limit.rule).or_insert_with(|| RateLimiter::new(rate, limit.burst));
             if !rates.has_turn(key, now) {
-                return Err(limited(limit));
+                return Err(Box::new(limited(limit)));
             }
         }
         for (limit, key) in limits {

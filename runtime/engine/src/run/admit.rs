@@ -24,7 +24,7 @@ impl RunDriver {
             if let Some(code) = result.code {
                 self.ports.meter.record(Measurement::ToolRefused { tool: &call.tool, code });
             }
-            Box::new(Fact::ToolReturned { at: now, effect: *id, result, tries: 0 })
+            Box::new(Fact::ToolReturned { at: now, effect: *id, result: *result, tries: 0 })
         })
     }
 

@@ -91,11 +91,15 @@ pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact
     fact
 }
 
-/// Removes the secrets of the flow from what a service returned. No fact may hold one.
+/// Removes the secrets of the flow from what a service returned. No fact may hold one. The names of sources are cut
+/// afterwards, so that no part of a secret is left.
 fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
     match fact {
         Fact::ModelAnswered { answer, .. } => scrubber.answer(answer),
-        Fact::ToolReturned { result, .. } => scrubber.result(result),
+        Fact::ToolReturned { result, .. } => {
+            scrubber.result(result);
+            result.limit_sources();
+        }
         Fact::MemoryRecalled { turns, .. } => scrubber.turns(turns),
         Fact::ModelFailed { error, .. } | Fact::MemoryFailed { error, .. } => scrubber.failure(error),
         Fact::ToolOutcomeUnknown { reason, .. } => scrubber.text(reason),

@@ -316,7 +316,11 @@ impl RunDriver {
     }
 
     /// Feeds a person's answer about the call that the run waits for.
-    async fn resolve_call(&mut self, call: &CallId, result: ToolResult) -> Result<Vec<Effect>, StoreError> {
+    async fn resolve_call(
+        &mut self,
+        call: &CallId,
+        mut result: ToolResult,
+    ) -> Result<Vec<Effect>, StoreError> {
         let Status::Waiting(questions) = self.recorder.machine().status() else {
             return Err(StoreError::new(StoreCode::RunNotWaiting, "the run waits for nothing"));
         };
@@ -330,6 +334,7 @@ impl RunDriver {
         if let Some(problem) = result_problem(&result, &self.agent.compiled.spec().limits) {
             return Err(StoreError::new(StoreCode::ResultInvalid, format!("the result {problem}")));
         }
+        result.limit_sources();
         let at = self.ports.clock.now();
         self.feed(Fact::OutcomeResolved { at, effect, result }, None).await
     }

@@ -71,7 +71,7 @@ pub(crate) fn result_problem(result: &ToolResult, limits: &RunLimits) -> Option<
     if most_json_bytes(texts) <= most {
         return None;
     }
-    let bytes = serde_json::to_string(result).map_or(usize::MAX, |text| text.len());
+    let bytes = result.observation().len();
     (bytes > most).then(|| format!("has {bytes} bytes; the limit is {most}"))
 }
 

@@ -323,7 +323,8 @@ impl ChatModel for StreamingModel {
     }
 }
 
-/// `tool.double`: its own `ownEffect`, and a `result` (or `nests`), an `error` or an `unknown` outcome.
+/// `tool.double`: its own `ownEffect`, and a `result` (or `nests`) with its `sources`, an `error` or an `unknown`
+/// outcome.
 impl Tool for Double {
     fn effect(&self, _: &Message) -> EffectClass {
         serde_json::from_value(self.props["ownEffect"].clone()).unwrap()
@@ -345,7 +346,11 @@ impl Tool for Double {
             match (text("unknown"), text("error")) {
                 (Some(reason), _) => ToolOutcome::Unknown { reason },
                 (None, Some(error)) => ToolOutcome::Returned(ToolResult::failed(error)),
-                (None, None) => ToolOutcome::Returned(ToolResult::ok(self.result())),
+                (None, None) => {
+                    let sources = self.props.get("sources").cloned().unwrap_or(json!([]));
+                    let sources = serde_json::from_value(sources).unwrap();
+                    ToolOutcome::Returned(ToolResult { sources, ..ToolResult::ok(self.result()) })
+                }
             }
         })
     }

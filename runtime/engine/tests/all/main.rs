@@ -38,6 +38,7 @@ mod schedules;
 mod secrets;
 mod several_effects;
 mod simulation;
+mod sources;
 mod starts;
 mod stopping;
 mod stream;

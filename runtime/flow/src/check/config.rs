@@ -104,6 +104,7 @@ impl Checker<'_> {
                         let config = if has_secrets { without_blanks(type_name, &config) } else { config };
                         self.check_http_request(ix, &config);
                         self.check_key_node(ix, &config);
+                        self.check_knowledge_base(ix, &config);
                         let config = Value::Object(config);
                         for schema in schemas {
                             self.report_violations(ix, schema, &config, SecretReferences::Keep);

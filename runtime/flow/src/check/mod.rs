@@ -8,6 +8,7 @@ mod config_texts;
 mod flow_tools;
 mod http_request;
 mod key_node;
+mod knowledge_base;
 pub(crate) mod schema;
 
 mod spec;

@@ -8,12 +8,13 @@ use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use serde_json::{Value, json};
 
 pub(crate) fn runs(type_name: &str) -> bool {
-    const NATIVE: [&str; 12] = [
+    const NATIVE: [&str; 13] = [
         "agent-core",
         "ai-agent",
         "scripted-model",
         "calculator-tool",
         "http-request-tool",
+        "knowledge-base-tool",
         "inject",
         "debug",
         "comment",

@@ -18,6 +18,7 @@ mod flow_tools;
 mod graph;
 mod http_request;
 mod kit;
+mod knowledge_base;
 mod manifest;
 mod phrases;
 mod plan;

@@ -62,6 +62,13 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Invisible characters, and characters that change the direction of the text after them. Names and titles have none.
+pub(super) fn is_hidden(c: char) -> bool {
+    is_removed(c)
+        || matches!(c, '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// Control characters except `\n` and tab, marks of direction, and the byte order mark.
 fn is_removed(c: char) -> bool {
     match c {

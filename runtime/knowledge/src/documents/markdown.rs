@@ -3,7 +3,6 @@
 mod front_matter;
 mod lines;
 
-use super::clean::clean;
 use super::names::title_of;
 use super::packer::{Packer, Unit};
 use super::{MAX_HEADINGS, Passages, Place, ReadDocument, check_size};
@@ -17,9 +16,9 @@ use std::ops::Range;
 /// `DOCUMENT_TOO_LARGE` beyond the limits of this module, `DOCUMENT_UNREADABLE` if there is no text.
 pub fn read_markdown(name: &str, text: &str) -> Result<ReadDocument, ArchiveError> {
     check_size(name, text.len())?;
-    let text = clean(text.strip_prefix('\u{feff}').unwrap_or(text));
-    let (front_title, body) = front_matter::divide(&text);
     let mut passages = Passages::new(name);
+    let text = passages.prepare(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let (front_title, body) = front_matter::divide(&text);
     let mut reader = Reader {
         text: body,
         packer: Packer::new(body, Place::Whole, &mut passages),

@@ -2,7 +2,6 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `kind` | the kinds of documents, by name and by content type |
 //! | `clean` | bytes to text: encodings, and characters that are removed |
 //! | `names` | the title of a document, and its name in error texts |
 //! | `packer` | divides a text into passages: lengths, joining, overlap |
@@ -14,7 +13,6 @@
 //! No I/O and no clock. HTML and PDF are converted elsewhere: parsers of hostile formats run in another process.
 
 mod clean;
-mod kind;
 mod markdown;
 mod names;
 mod packer;
@@ -22,16 +20,18 @@ mod rows;
 mod units;
 mod values;
 
-pub use kind::DocumentKind;
 pub use markdown::read_markdown;
+pub use names::clean_name;
+pub use redflow_contract::document_kind::DocumentKind;
+pub use redflow_contract::knowledge_api::MAX_DOCUMENT_BYTES;
 pub use values::{MAX_JSON_DEPTH, MAX_JSON_VALUES};
 
+pub(crate) use names::kept_title;
 use names::{title_from_name, title_of, too_large, unreadable};
 use packer::Packer;
+use redflow_contract::secret::mask_secret_values;
 use redflow_ports::ArchiveError;
-
-/// The largest document that is read, in bytes.
-pub const MAX_DOCUMENT_BYTES: usize = 32 << 20;
+use std::borrow::Cow;
 
 /// The most passages of a document.
 pub const MAX_PASSAGES: usize = 20_000;
@@ -61,6 +61,8 @@ pub struct ReadDocument {
     pub title: String,
     /// Its passages in the order of the text; at least one.
     pub passages: Vec<Passage>,
+    /// How many secrets of a known form were replaced in its text.
+    pub masked: usize,
 }
 
 /// A part of a document that a search can find.
@@ -114,15 +116,15 @@ pub fn read_pages(name: &str, title: Option<&str>, pages: &[String]) -> Result<R
     check_size(name, pages.iter().map(String::len).fold(0, usize::saturating_add))?;
     let mut passages = Passages::new(name);
     for (page, number) in pages.iter().zip(1_u32..) {
-        let text = clean::clean(page);
+        let text = passages.prepare(page);
         Packer::new(&text, Place::Page(number), &mut passages).pack_paragraphs()?;
     }
     passages.finish(title.and_then(title_of))
 }
 
 fn read_plain(name: &str, text: &str) -> Result<ReadDocument, ArchiveError> {
-    let text = clean::clean(text);
     let mut passages = Passages::new(name);
+    let text = passages.prepare(text);
     Packer::new(&text, Place::Whole, &mut passages).pack_paragraphs()?;
     passages.finish(None)
 }
@@ -139,11 +141,29 @@ fn check_size(name: &str, bytes: usize) -> Result<(), ArchiveError> {
 struct Passages<'n> {
     name: &'n str,
     list: Vec<Passage>,
+    masked: usize,
 }
 
 impl<'n> Passages<'n> {
     fn new(name: &'n str) -> Self {
-        Self { name, list: Vec::new() }
+        Self { name, list: Vec::new(), masked: 0 }
+    }
+
+    /// The text that is divided: cleaned, and without secrets of a known form. A secret is replaced before the text is
+    /// divided, because a passage could end inside it.
+    fn prepare<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        let text = clean::clean(text);
+        match self.mask(&text) {
+            Some(masked) => Cow::Owned(masked),
+            None => text,
+        }
+    }
+
+    /// The text with its secrets replaced; none if it has no secret.
+    fn mask(&mut self, text: &str) -> Option<String> {
+        let (masked, count) = mask_secret_values(text);
+        self.masked += count;
+        (count > 0).then(|| masked.into_owned())
     }
 
     /// Adds a passage, except a blank one.
@@ -166,7 +186,7 @@ impl<'n> Passages<'n> {
             return Err(unreadable(self.name, "has no text: there is nothing that a search can find"));
         }
         let title = title.unwrap_or_else(|| title_from_name(self.name));
-        Ok(ReadDocument { title, passages: self.list })
+        Ok(ReadDocument { title, passages: self.list, masked: self.masked })
     }
 }
 
@@ -187,3 +207,7 @@ mod tests;
 #[cfg(test)]
 #[path = "hostile_tests.rs"]
 mod hostile_tests;
+
+#[cfg(test)]
+#[path = "secrets_tests.rs"]
+mod secrets_tests;

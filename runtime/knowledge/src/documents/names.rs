@@ -1,8 +1,9 @@
 //! The title of a document, and its name in error texts.
 
-use super::clean::clean;
+use super::clean::{clean, is_hidden};
 use super::{HEADING_CHARS, first_chars};
 use redflow_contract::code::ArchiveCode;
+use redflow_contract::secret::mask_secret_values;
 use redflow_ports::ArchiveError;
 
 /// The longest name of a document in an error text, in characters.
@@ -23,10 +24,25 @@ fn sentence(name: &str, problem: &str) -> String {
     format!("The document `{name}` {problem}.")
 }
 
-/// A title as it was written: on one line, cut to its limit. None if it is blank.
+/// The name of a document without invisible characters and marks of direction, which could make it look like another.
+/// It can be empty.
+#[must_use]
+pub fn clean_name(name: &str) -> String {
+    name.chars().filter(|c| !is_hidden(*c) && !c.is_control()).collect::<String>().trim().to_owned()
+}
+
+/// The title that is kept of a document: without secrets, else made of its name. Returns how many secrets it had.
+pub(crate) fn kept_title(title: &str, name: &str) -> (String, usize) {
+    let title = title_of(title).unwrap_or_else(|| title_from_name(name));
+    let (masked, count) = mask_secret_values(&title);
+    (masked.into_owned(), count)
+}
+
+/// A title as it was written: on one line, without invisible characters, cut to its limit. None if it is blank.
 pub(super) fn title_of(text: &str) -> Option<String> {
     // White space may be most of a hostile title.
-    let line = one_line(first_chars(text.trim_start(), 4 * HEADING_CHARS));
+    let start = first_chars(text.trim_start(), 4 * HEADING_CHARS);
+    let line = one_line(&start.chars().filter(|c| c.is_whitespace() || !is_hidden(*c)).collect::<String>());
     Some(first_chars(&line, HEADING_CHARS).trim_end().to_owned()).filter(|title| !title.is_empty())
 }
 

@@ -1,6 +1,5 @@
 //! CSV: every row is written as lines of `name: value`.
 
-use super::clean::clean;
 use super::names::{one_line, unreadable};
 use super::packer::Packer;
 use super::{
@@ -11,9 +10,9 @@ use redflow_ports::ArchiveError;
 
 /// Reads CSV. The first row has the names of the columns.
 pub(super) fn read_rows(name: &str, text: &str) -> Result<ReadDocument, ArchiveError> {
-    let text = clean(text);
-    let text = text.trim_start_matches('\n');
     let mut passages = Passages::new(name);
+    let text = passages.prepare(text);
+    let text = text.trim_start_matches('\n');
     if text.trim_start().is_empty() {
         return passages.finish(None);
     }

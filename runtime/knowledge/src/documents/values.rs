@@ -8,6 +8,7 @@ use super::{
     ReadDocument, WHOLE_CHARS, count_chars, first_chars,
 };
 use redflow_contract::json::{JsonLimits, JsonProblem, count_values, parse_strict, push_pointer};
+use redflow_contract::secret::is_secret_value;
 use redflow_ports::ArchiveError;
 use serde_json::Value;
 
@@ -21,7 +22,8 @@ pub const MAX_JSON_VALUES: usize = 1_000_000;
 pub(super) fn read_json(name: &str, text: &str) -> Result<ReadDocument, ArchiveError> {
     let mut passages = Passages::new(name);
     if !text.trim_start().is_empty() {
-        let value = parse(name, text, None)?;
+        let mut value = parse(name, text, None)?;
+        mask_value(&mut value, &mut passages);
         Walk::new(&mut passages, None).add_value(&value)?;
     }
     passages.finish(None)
@@ -35,7 +37,8 @@ pub(super) fn read_json_lines(name: &str, text: &str) -> Result<ReadDocument, Ar
         if line.trim_start().is_empty() {
             continue;
         }
-        let value = parse(name, line, Some(number))?;
+        let mut value = parse(name, line, Some(number))?;
+        mask_value(&mut value, &mut passages);
         match write_within(&value, WHOLE_CHARS, Layout::Compact) {
             Some(text) => group.add(&text, Place::Row(number), &[], &mut passages)?,
             None => {
@@ -76,6 +79,33 @@ fn parse(name: &str, text: &str, line: Option<u64>) -> Result<Value, ArchiveErro
             unreadable(name, &format!("has {keys}{place}: give each key of an object once"))
         }
     })
+}
+
+/// Replaces the secrets in the texts and keys of a value. The recursion is as deep as the value, which is bounded.
+fn mask_value(value: &mut Value, passages: &mut Passages<'_>) {
+    match value {
+        Value::String(text) => {
+            if let Some(masked) = passages.mask(text) {
+                *text = masked;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_value(item, passages)),
+        Value::Object(map) => {
+            if map.keys().any(|key| is_secret_value(key)) {
+                for (key, value) in std::mem::take(map) {
+                    let key = match passages.mask(&key) {
+                        // Two masked keys must not become one.
+                        Some(masked) if map.contains_key(&masked) => format!("{masked} {}", passages.masked),
+                        Some(masked) => masked,
+                        None => key,
+                    };
+                    map.insert(key, value);
+                }
+            }
+            map.values_mut().for_each(|value| mask_value(value, passages));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Divides a value into passages.

@@ -8,8 +8,8 @@ use redflow_knowledge::{DocumentKind, DocumentToAdd, KnowledgeBase, read_text};
 use redflow_ports::{
     Archive, ArchiveError, BoxFuture, Clock, EmbedPurpose, Embedded, Embedder, EmbedderInfo,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 pub(crate) struct TestClock;
 
@@ -25,11 +25,13 @@ impl Clock for TestClock {
     }
 }
 
-/// Counts three words, and may fail after some texts.
+/// Counts three words, and may fail after some texts. Its model can change: then the vectors have another length.
 pub(crate) struct Words {
     info: EmbedderInfo,
     pub(crate) embedded: AtomicUsize,
     pub(crate) fails_after: AtomicUsize,
+    pub(crate) length: AtomicUsize,
+    texts: Mutex<Vec<String>>,
 }
 
 impl Words {
@@ -41,7 +43,18 @@ impl Words {
             finds_meaning: true,
             is_cached: true,
         };
-        Self { info, embedded: AtomicUsize::new(0), fails_after: AtomicUsize::new(usize::MAX) }
+        Self {
+            info,
+            embedded: AtomicUsize::new(0),
+            fails_after: AtomicUsize::new(usize::MAX),
+            length: AtomicUsize::new(3),
+            texts: Mutex::default(),
+        }
+    }
+
+    /// The texts that it got.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.texts.lock().unwrap().clone()
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -61,8 +74,12 @@ impl Embedder for Words {
     ) -> BoxFuture<'a, Result<Embedded, ArchiveError>> {
         let vector = |text: &String| {
             let text = text.to_lowercase();
-            ["refund", "pump", "color"].map(|word| text.matches(word).count() as f32 + 0.01).to_vec()
+            let mut vector =
+                ["refund", "pump", "color"].map(|word| text.matches(word).count() as f32 + 0.01).to_vec();
+            vector.resize(self.length.load(Ordering::SeqCst), 0.01);
+            vector
         };
+        self.texts.lock().unwrap().extend_from_slice(texts);
         let before = self.embedded.fetch_add(texts.len(), Ordering::SeqCst);
         let fails = before + texts.len() > self.fails_after.load(Ordering::SeqCst);
         let vectors = texts.iter().map(vector).collect();
@@ -96,6 +113,7 @@ pub(crate) fn document(name: &str, text: &str) -> DocumentToAdd {
         digest: Digest::of(text.as_bytes()),
         bytes: text.len() as u64,
         tags: Vec::new(),
+        expires_at: None,
         content: read_text(DocumentKind::Markdown, name, text.as_bytes()).unwrap(),
     }
 }

@@ -4,3 +4,4 @@
 
 mod base;
 mod kit;
+mod vectors_again;

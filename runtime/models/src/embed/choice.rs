@@ -23,12 +23,18 @@ use url::Url;
 const OPENAI_MODEL: &str = "text-embedding-3-small";
 const OLLAMA_MODEL: &str = "nomic-embed-text";
 
+/// The port of an Ollama as it is installed.
+const OLLAMA_PORT: u16 = 11434;
+
 /// The models that shorten their vectors on request, and the length that is asked for.
 const SHORTENING_MODELS: &str = "text-embedding-3-";
 const SHORT_DIMENSIONS: u32 = 512;
 
 /// The longest name of a model or deployment, in bytes.
 const MAX_NAME_BYTES: usize = 200;
+
+/// The longest address of a server, in bytes: it becomes a part of the embedder's id.
+const MAX_ADDRESS_BYTES: usize = 1_000;
 
 /// Settings of an embedder. Those that the chosen one does not have are ignored.
 #[derive(Debug, Clone, Default)]
@@ -115,8 +121,8 @@ struct Parts {
     provider: &'static str,
     /// The name of the provider, for users.
     name: &'static str,
-    /// The beginning of the id.
-    id: &'static str,
+    /// The beginning of the id: the provider, and the server unless it is the default one.
+    id: String,
     endpoint: Endpoint,
     model: String,
     /// Whether the body names the model.
@@ -138,7 +144,7 @@ impl Builder<'_> {
             wire: EmbedWire::Openai,
             provider: "openai",
             name: "OpenAI's interface",
-            id: if at_openai { "openai" } else { "openai-compatible" },
+            id: if at_openai { "openai".to_owned() } else { id_at("openai-compatible", &base) },
             endpoint: with_key_header(endpoint, "authorization", "Bearer ", key)?,
             priced_model: model.clone(),
             model,
@@ -169,7 +175,7 @@ impl Builder<'_> {
             wire: EmbedWire::Openai,
             provider: redflow_ports::AZURE_PROVIDER,
             name: "Azure OpenAI",
-            id: "azure",
+            id: id_at("azure", &base),
             endpoint: with_key_header(Endpoint::new(url), "api-key", "", key)?,
             priced_model: self.model(&deployment)?,
             model: deployment,
@@ -188,7 +194,7 @@ impl Builder<'_> {
             wire: EmbedWire::Ollama,
             provider: "ollama",
             name: "Ollama",
-            id: "ollama",
+            id: if is_default_ollama(&base) { "ollama".to_owned() } else { id_at("ollama", &base) },
             endpoint: with_key_header(endpoint, "authorization", "Bearer ", key)?,
             priced_model: model.clone(),
             model,
@@ -228,7 +234,12 @@ impl Builder<'_> {
     }
 
     fn address(&self, property: &str, default: &str) -> Result<Url, ArchiveError> {
-        read_address(property, &or_default(self.settings.base_url.clone(), default)).map_err(failed)
+        let address =
+            read_address(property, &or_default(self.settings.base_url.clone(), default)).map_err(failed)?;
+        if address.as_str().len() > MAX_ADDRESS_BYTES {
+            return Err(failed(format!("`{property}` has more than {MAX_ADDRESS_BYTES} bytes")));
+        }
+        Ok(address)
     }
 
     fn model(&self, default: &str) -> Result<String, ArchiveError> {
@@ -276,6 +287,19 @@ fn env_key(env: &dyn Fn(&str) -> Option<String>, variable: &str) -> Option<Secre
 
 fn is_set(text: Option<&str>) -> bool {
     text.is_some_and(|text| !text.trim().is_empty())
+}
+
+/// The beginning of an id with the server in it: two servers can have different models of the same name.
+fn id_at(provider: &str, base: &Url) -> String {
+    let host = base.host_str().unwrap_or_default();
+    let port = base.port_or_known_default().filter(|port| *port != 443);
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{provider}/{host}{port}{}", base.path().trim_end_matches('/'))
+}
+
+/// Whether an address is that of an Ollama on this machine, as it is installed.
+fn is_default_ollama(base: &Url) -> bool {
+    is_local(base) && base.port() == Some(OLLAMA_PORT) && base.path() == "/"
 }
 
 /// The name of a model or deployment, which becomes a part of the embedder's id.

@@ -62,10 +62,11 @@ fn compatible_servers_get_no_key_of_the_environment() {
     let (id, remote) = request(&at("http://models.example/v1/embeddings/"));
     assert_eq!(
         (id.as_str(), remote.url.as_str()),
-        ("openai-compatible/bge-m3", "http://models.example/v1/embeddings")
+        ("openai-compatible/models.example:80/v1/bge-m3", "http://models.example/v1/embeddings")
     );
     assert_eq!(remote.header("authorization"), None);
-    let (_, local) = request(&at("http://127.0.0.1:8080/v1"));
+    let (id, local) = request(&at("http://127.0.0.1:8080/v1"));
+    assert_eq!(id, "openai-compatible/127.0.0.1:8080/v1/bge-m3");
     assert_eq!(local.header("authorization"), Some("Bearer sk-of-the-environment"));
     let own =
         EmbedderSettings { api_key: Some(SecretString::from(" own ")), ..at("http://models.example/v1") };
@@ -80,7 +81,7 @@ fn azure_has_its_path_and_header() {
         ..settings(Embeddings::Azure)
     };
     let (id, dated) = request(&azure);
-    assert_eq!(id, "azure/my embeddings");
+    assert_eq!(id, "azure/x.openai.azure.com/my embeddings");
     assert_eq!(
         dated.url,
         "https://x.openai.azure.com/openai/deployments/my%20embeddings/embeddings?api-version=2024-12-01-preview"
@@ -95,7 +96,7 @@ fn azure_has_its_path_and_header() {
     let (id, request) = request(&newer);
     assert_eq!(
         (id.as_str(), request.url.as_str()),
-        ("azure/my embeddings@512", "https://x.openai.azure.com/openai/v1/embeddings")
+        ("azure/x.openai.azure.com/my embeddings@512", "https://x.openai.azure.com/openai/v1/embeddings")
     );
     assert_eq!(
         (request.body["model"].as_str(), request.body["dimensions"].as_u64()),
@@ -112,6 +113,34 @@ fn ollama_has_its_own_api() {
     );
     assert_eq!(request.header("authorization"), None);
     assert_eq!(request.body, json!({"model": "nomic-embed-text", "input": ["hi"]}));
+}
+
+/// Two servers can have different models of the same name, so they must not share vectors.
+#[test]
+fn the_id_names_the_server_without_its_query() {
+    let id = |choice: Embeddings, url: &str| {
+        let settings = EmbedderSettings {
+            base_url: Some(url.to_owned()),
+            model: Some("m".to_owned()),
+            deployment: Some("m".to_owned()),
+            ..settings(choice)
+        };
+        request(&settings).0
+    };
+    let rows = [
+        (Embeddings::Openai, "https://API.openai.com/v1/", "openai/m"),
+        (Embeddings::Openai, "https://a.example/v1/?tenant=7", "openai-compatible/a.example/v1/m"),
+        (Embeddings::Openai, "https://a.example", "openai-compatible/a.example/m"),
+        (Embeddings::Openai, "http://a.example", "openai-compatible/a.example:80/m"),
+        (Embeddings::Openai, "http://[::1]:9/v1", "openai-compatible/[::1]:9/v1/m"),
+        (Embeddings::Ollama, "http://localhost:11434/v1", "ollama/m"),
+        (Embeddings::Ollama, "http://127.0.0.1:11435", "ollama/127.0.0.1:11435/m"),
+        (Embeddings::Ollama, "http://gpu.example:11434/api", "ollama/gpu.example:11434/m"),
+        (Embeddings::Azure, "https://y.openai.azure.com", "azure/y.openai.azure.com/m"),
+    ];
+    for (choice, url, expected) in rows {
+        assert_eq!(id(choice, url), expected, "{url}");
+    }
 }
 
 #[test]
@@ -161,6 +190,7 @@ fn settings_that_cannot_be_used_are_refused() {
         (at("http://user:hidden@host/v1"), "must not hold a user or a password"),
         (at("http://host/v1?api_key=hidden"), "must not hold a key"),
         (at("ftp://host"), "must begin with http"),
+        (at(&format!("http://host/{}", "p".repeat(1_000))), "`baseURL` has more than 1000 bytes"),
         (EmbedderSettings { dimensions: Some(0), ..at("http://host") }, "from 1 to 4096"),
         (EmbedderSettings { dimensions: Some(4097), ..at("http://host") }, "from 1 to 4096"),
         (EmbedderSettings { model: Some("a\nb".to_owned()), ..at("http://host") }, "not the name of a model"),

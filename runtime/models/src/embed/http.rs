@@ -13,7 +13,7 @@ use crate::price::Price;
 use crate::retry::retry_delay;
 use crate::retry_advice::RetryAdvice;
 use crate::transport::{Endpoint, TransportResponse};
-use redflow_contract::code::RunErrorCode;
+use redflow_contract::code::{ArchiveCode, RunErrorCode};
 use redflow_contract::fact::Usage;
 use redflow_contract::scrub::Scrubber;
 use redflow_ports::{ArchiveError, BoxFuture, EmbedPurpose, Embedded, Embedder, EmbedderInfo, Measurement};
@@ -175,6 +175,10 @@ impl HttpEmbedder {
             }
         }
         let Self { provider_text, model, .. } = self;
+        // Any other refusal meets all texts: the key, the model, the address.
+        let is_invalid = |error: &CallError| matches!(error, CallError::Provider(error, _) if matches!(error.status, 400 | 422));
+        let refuses_text = matches!(code, RunErrorCode::ContextLength | RunErrorCode::ModelRefused)
+            || (code == RunErrorCode::ModelError && is_invalid(&error));
         let mut message = match code {
             RunErrorCode::ContextLength => format!("a text is longer than `{model}` can read"),
             RunErrorCode::ModelRefused => format!("{provider_text} refused one of the texts"),
@@ -183,10 +187,10 @@ impl HttpEmbedder {
         if error.is_not_found() {
             let _ = write!(message, "; the request went to {}", shown_address(&self.endpoint.url));
         }
-        if matches!(&error, CallError::Provider(error, _) if matches!(error.status, 400 | 422)) {
+        if is_invalid(&error) {
             message.push_str("; check the model of the embeddings and `dimensions`");
         }
-        failed(message)
+        if refuses_text { ArchiveError::new(ArchiveCode::TextRefused, message) } else { failed(message) }
     }
 }
 

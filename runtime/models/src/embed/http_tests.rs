@@ -138,9 +138,38 @@ fn failures_say_what_to_do_and_quote_nothing() {
     ];
     for (reply, expected) in rows {
         let error = embed(&Recording::new(vec![reply; 3]), 1).unwrap_err();
-        assert_eq!(error.code, ArchiveCode::EmbeddingsFailed);
+        assert!(matches!(error.code, ArchiveCode::EmbeddingsFailed | ArchiveCode::TextRefused), "{error}");
         assert!(error.message.contains(expected), "{error} is not {expected}");
         assert!(!error.message.contains(KEY) && !error.message.contains("private"), "{error}");
+    }
+}
+
+/// Whether another document may work: a refused text is not a refused key.
+#[test]
+fn a_refused_text_differs_from_other_refusals() {
+    let error = |status: u16, code: &str| reply(status, &json!({"error": {"message": "", "code": code}}));
+    let rows = [
+        (error(400, ""), true),
+        (error(400, "context_length_exceeded"), true),
+        (error(400, "content_filter"), true),
+        (error(413, ""), true),
+        (error(422, ""), true),
+        (error(400, "model_not_found"), false),
+        (error(400, "insufficient_quota"), false),
+        (error(401, ""), false),
+        (error(402, ""), false),
+        (error(403, ""), false),
+        (error(404, ""), false),
+        (error(429, ""), false),
+        (error(500, ""), false),
+        (error(503, ""), false),
+        (Reply::Error(TransportError::NotHttp), false),
+        (vectors(2), false),
+        (Reply::Hang, false),
+    ];
+    for (number, (reply, expected)) in rows.into_iter().enumerate() {
+        let error = embed(&Recording::new(vec![reply; 3]), 1).unwrap_err();
+        assert_eq!(error.code == ArchiveCode::TextRefused, expected, "{number}: {error}");
     }
 }
 

@@ -37,23 +37,38 @@ impl EmbedderSettings {
     }
 }
 
-/// Builds embedders for the nodes of a flow. `models_dir` has the models of this machine.
+/// Builds embedders for the nodes of a flow.
 #[must_use]
-pub fn embedder_sources(shared: Arc<ModelSettings>, models_dir: PathBuf) -> Builder<EmbedderSource> {
-    let context = Arc::new(SourceContext { shared, models_dir, minilm: Mutex::default() });
-    Arc::new(move |config: NodeConfig<'_>| Ok::<_, BuildError>(node_source(config, Arc::clone(&context))))
+pub fn embedder_sources(factory: Arc<EmbedderFactory>) -> Builder<EmbedderSource> {
+    Arc::new(move |config: NodeConfig<'_>| Ok::<_, BuildError>(node_source(config, Arc::clone(&factory))))
 }
 
-/// What all nodes share.
-struct SourceContext {
+/// Builds the embedders of a process.
+pub struct EmbedderFactory {
     shared: Arc<ModelSettings>,
     models_dir: PathBuf,
-    /// Its weights take 90 MB, so all nodes have the same one.
+    /// Its weights take 90 MB, so all users have the same one.
     minilm: Mutex<Option<Weak<dyn Embedder>>>,
 }
 
-impl SourceContext {
-    fn build(
+impl EmbedderFactory {
+    /// `models_dir` has the models of this machine.
+    #[must_use]
+    pub fn new(shared: Arc<ModelSettings>, models_dir: PathBuf) -> Self {
+        Self { shared, models_dir, minilm: Mutex::default() }
+    }
+
+    /// Reads the settings that a collection keeps.
+    #[must_use]
+    pub fn settings(&self, kept: &Message) -> EmbedderSettings {
+        EmbedderSettings::read(kept, Some(self.models_dir.clone()))
+    }
+
+    /// Builds an embedder. The first use of MiniLM reads its weights.
+    ///
+    /// # Errors
+    /// When a setting is missing or cannot be used.
+    pub fn build(
         &self,
         settings: &EmbedderSettings,
         env: Environment<'_>,
@@ -73,7 +88,7 @@ impl SourceContext {
 
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-fn node_source(config: NodeConfig<'_>, context: Arc<SourceContext>) -> EmbedderSource {
+fn node_source(config: NodeConfig<'_>, factory: Arc<EmbedderFactory>) -> EmbedderSource {
     let own_key = config.secret("apiKey", &[]).map(SecretString::from);
     let variables: Vec<(&str, SecretString)> = KEY_VARIABLES
         .iter()
@@ -103,12 +118,12 @@ fn node_source(config: NodeConfig<'_>, context: Arc<SourceContext>) -> EmbedderS
         let is_kept_address = text_of(kept, "baseURL").is_some() && !own.contains_key("baseURL");
         let settings = EmbedderSettings {
             api_key: own_key.clone().filter(|_| !is_kept_address),
-            ..EmbedderSettings::read(&settings, Some(context.models_dir.clone()))
+            ..factory.settings(&settings)
         };
         let env = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, key)| key.expose_secret().to_owned())
         };
-        context.build(&settings, &env)
+        factory.build(&settings, &env)
     })
 }
 

@@ -1,16 +1,18 @@
-use super::embedder_sources;
+use super::{EmbedderFactory, embedder_sources};
 use crate::build::ModelSettings;
+use crate::recording::{Recording, block_on};
 use pretty_assertions::assert_eq;
 use redflow_contract::Message;
 use redflow_contract::id::NodeSummary;
-use redflow_ports::NodeConfig;
+use redflow_ports::{EmbedPurpose, NodeConfig};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
 /// The id of the embedder that a node has for a collection, or the error, and the secrets that were announced.
 fn embedder(node: &Value, kept: &Value, env: &dyn Fn(&str) -> Option<String>) -> (String, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    let sources = embedder_sources(Arc::new(ModelSettings::default()), folder.path().to_owned());
+    let factory = EmbedderFactory::new(Arc::new(ModelSettings::default()), folder.path().to_owned());
+    let sources = embedder_sources(Arc::new(factory));
     let summary =
         NodeSummary { id: "t".into(), type_name: "knowledge-base-tool".to_owned(), name: String::new() };
     let secrets = Mutex::new(Vec::new());
@@ -29,12 +31,15 @@ fn a_node_replaces_what_its_collection_keeps() {
     let kept = json!({"embeddings": "openai", "embeddingModel": "big", "baseURL": "http://127.0.0.1:9/v1"});
     assert_eq!(id(json!({}), json!({})), "hash");
     assert_eq!(id(json!({}), json!({"embeddings": "hash"})), "hash");
-    assert_eq!(id(json!({}), kept.clone()), "openai-compatible/big");
+    assert_eq!(id(json!({}), kept.clone()), "openai-compatible/127.0.0.1:9/v1/big");
     assert_eq!(
         id(json!({"embeddings": "auto", "embeddingModel": " "}), kept.clone()),
-        "openai-compatible/big"
+        "openai-compatible/127.0.0.1:9/v1/big"
     );
-    assert_eq!(id(json!({"embeddingModel": "small"}), kept.clone()), "openai-compatible/small");
+    assert_eq!(
+        id(json!({"embeddingModel": "small"}), kept.clone()),
+        "openai-compatible/127.0.0.1:9/v1/small"
+    );
     assert_eq!(id(json!({"options": {"embeddings": "hash"}}), kept), "hash");
     assert_eq!(
         id(json!({"embeddings": "ollama", "embeddingModel": "m", "baseURL": ""}), json!({})),
@@ -55,4 +60,41 @@ fn keys_are_announced_and_used() {
     assert_eq!(secrets, ["sk-own", "sk-env"]);
     let (problem, _) = embedder(&json!({}), &openai, &|_| None);
     assert!(problem.contains("no key"), "{problem}");
+}
+
+/// The header with the key, as the embedder of a node sends it for a collection.
+fn sent_key(node: &Value, kept: &Value) -> Option<String> {
+    let recording = Recording::new([]);
+    let shared =
+        ModelSettings { transport: Some(Arc::<Recording>::clone(&recording)), ..ModelSettings::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let factory = EmbedderFactory::new(Arc::new(shared), folder.path().to_owned());
+    let sources = embedder_sources(Arc::new(factory));
+    let summary =
+        NodeSummary { id: "t".into(), type_name: "knowledge-base-tool".to_owned(), name: String::new() };
+    let (props, env) = (node.as_object().unwrap(), |name: &str| {
+        (name == "OPENAI_API_KEY").then(|| "sk-of-the-environment".to_owned())
+    });
+    let source = sources(NodeConfig { node: &summary, props, env: &env, on_secret: &|_| () }).unwrap();
+    let embedder = source(kept.as_object().unwrap()).unwrap();
+    let _ = block_on(embedder.embed(&["hi".to_owned()], EmbedPurpose::Query));
+    recording.requests()[0].header("authorization").map(str::to_owned)
+}
+
+/// Whoever fills a collection chooses the address that it keeps.
+#[test]
+fn the_key_of_a_node_goes_only_where_the_node_says() {
+    let own = json!({"credentials": {"apiKey": "sk-of-the-node"}});
+    let kept = json!({"embeddings": "openai", "baseURL": "http://models.example/v1"});
+    assert_eq!(sent_key(&own, &kept), None, "neither the key of the node nor that of the environment");
+    let ollama = json!({"embeddings": "ollama", "baseURL": "http://models.example"});
+    assert_eq!(sent_key(&own, &ollama), None);
+    let named =
+        json!({"credentials": {"apiKey": "sk-of-the-node"}, "options": {"baseURL": "http://own.example/v1"}});
+    assert_eq!(sent_key(&named, &kept).as_deref(), Some("Bearer sk-of-the-node"));
+    assert_eq!(sent_key(&own, &json!({"embeddings": "openai"})).as_deref(), Some("Bearer sk-of-the-node"));
+    assert_eq!(
+        sent_key(&json!({}), &json!({"embeddings": "openai"})).as_deref(),
+        Some("Bearer sk-of-the-environment")
+    );
 }

@@ -130,8 +130,7 @@ impl Run {
     ) {
         let iteration = self.record.iteration();
         let duration_ms = self.record.elapsed_ms(at);
-        // The model reads the result as JSON.
-        self.push(ChatRole::User, serde_json::to_string(&result).unwrap_or_default());
+        self.push(ChatRole::User, result.observation());
         let measure = CallMeasure { duration_ms, tries };
         self.record.tool_returned(at, (&call.tool, &call.id), &result, measure);
         let output = result.output.filter(|_| result.success).unwrap_or_default();

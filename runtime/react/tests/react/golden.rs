@@ -8,6 +8,7 @@ use crate::script::{
     run_script_version, send_mail, spec, turn, with, write_journal,
 };
 use crate::script::{replay, strategies};
+use crate::sources::with_sources;
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::{ModelAnswer, Usage};
@@ -173,6 +174,7 @@ fn golden_journals_equal_the_current_ones() {
         }
     }
     check_golden(2, "too-much-work", too_much_work().journal());
+    check_golden(2, "sources", with_sources().journal());
 }
 
 /// Every golden journal, with its name.
@@ -228,6 +230,8 @@ fn golden_journals_can_be_resumed_after_every_step() {
         }
         if name.ends_with("classes.jsonl") {
             assert_eq!(classes, [EffectClass::Read, EffectClass::AtMostOnce]);
+        } else if name.ends_with("sources.jsonl") {
+            assert_eq!(classes, [EffectClass::Read, EffectClass::Read]);
         } else {
             assert_eq!(
                 (classes.len(), open > 0),

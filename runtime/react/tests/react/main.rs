@@ -12,3 +12,4 @@ mod properties;
 mod resuming;
 mod runs;
 mod script;
+mod sources;

@@ -181,7 +181,7 @@ impl Instance {
             Ok((prepared.map_err(Problem::flow_refused)?, problems))
         };
         let prepared = self.work_slots.run_deploy(prepare).await.and_then(|prepared| prepared);
-        let (PreparedFlow { active, built, .. }, problems) = match prepared {
+        let (mut prepared, problems) = match prepared {
             Ok(prepared) => prepared,
             Err(problem) => {
                 let ApiError { code, message, .. } = &*problem.0;
@@ -190,6 +190,8 @@ impl Instance {
                 return BridgeMessage::FlowsRefused { seq: 0, revision, error: *problem.0 };
             }
         };
+        self.flow_builder.add_notices(&mut prepared).await;
+        let PreparedFlow { active, built, .. } = prepared;
         let mut report = CheckReport::clone(&active.report);
         let limit = self.flow_builder.settings.flow_limits.max_diagnostics;
         add_build_problems(&mut report, built.build_errors(), limit);

@@ -193,10 +193,11 @@ impl Report<'_> {
             Kind::ToolCalled { iteration, tool, .. } | Kind::WaitingForOutcome { iteration, tool, .. } => {
                 (Some(*iteration), vec![self.tool(tool)])
             }
-            Kind::ToolReturned { iteration, tool, success, code, duration_ms, .. } => {
+            Kind::ToolReturned { iteration, tool, success, code, duration_ms, sources, .. } => {
                 let mut about = vec![self.tool(tool), format!("{duration_ms} ms")];
                 about.push(if *success { "succeeded" } else { "failed" }.to_owned());
                 about.extend(code.map(|code| code.to_string()));
+                about.extend((!sources.is_empty()).then(|| format!("sources: {}", sources.len())));
                 (Some(*iteration), about)
             }
             Kind::RunFinished { stop_reason, duration_ms, .. } => {
@@ -347,6 +348,8 @@ mod tests {
             json!({"type": "waiting_for_outcome", "iteration": 1, "tool": "mail", "callId": "c1", "reason": "SAID"}),
             json!({"type": "tool_returned", "iteration": 1, "tool": "mail", "callId": "c1", "success": false,
                    "error": "SAID", "code": "TOOL_DENIED", "durationMs": 3, "preview": "SAID"}),
+            json!({"type": "tool_returned", "iteration": 1, "tool": "mail", "callId": "c4", "success": true,
+                   "durationMs": 3, "sources": [{"kind": "knowledge", "ref": "SAID", "trust": "external"}]}),
             json!({"type": "budget_low", "budget": "cost", "limit": 1.0, "spent": 0.8}),
             json!({"type": "run_finished", "completed": false, "stopReason": "error", "iterations": 2, "durationMs": 1500,
                    "tally": tally, "error": error}),

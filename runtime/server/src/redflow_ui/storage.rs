@@ -104,7 +104,9 @@ where
         flow_builder.stored_items.replace(items)?;
         rebuild_flow(&flow_builder, &active_flow, &before)
     };
-    if let Some(PreparedFlow { active, built, .. }) = app.work_slots.run_deploy(work).await?? {
+    if let Some(mut prepared) = app.work_slots.run_deploy(work).await?? {
+        app.flow_builder.add_notices(&mut prepared).await;
+        let PreparedFlow { active, built, .. } = prepared;
         let before = replace_active(app, active.clone(), built).await;
         report_changed_agents(app, &before, &active);
     }

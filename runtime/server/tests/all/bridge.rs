@@ -1,7 +1,7 @@
 //! `ws /bridge`, tested with a stand-in for Node-RED.
 
 use crate::client::{PATIENCE, Socket};
-use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow, plain_flow, token};
+use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow, plain_flow, token, tool_flow};
 use crate::llama_stand_in::{flow_with_model, loading_server};
 use futures::{SinkExt as _, StreamExt as _};
 use redflow_contract::api::Scope;
@@ -629,6 +629,12 @@ async fn refused_agents_reply_with_the_reason() {
     let problem = &deployed["report"]["diagnostics"][0];
     assert_eq!((&problem["code"], &problem["node"]["id"]), (&json!("MODEL_KEY_MISSING"), &json!("model")));
     assert_eq!(deployed["agents"][0]["problems"], json!([problem]));
+    // A notice of a tool refuses nothing.
+    let deployed = node_red.deploy(tool_flow("tool.noticed")).await;
+    let notice = deployed["report"]["diagnostics"].as_array().unwrap().last().unwrap();
+    assert_eq!((&notice["code"], &notice["node"]["id"]), (&json!("COLLECTION_UNKNOWN"), &json!("act")));
+    assert_eq!((&deployed["report"]["ok"], &deployed["agents"][0]["ready"]), (&json!(true), &json!(true)));
+    node_red.deploy(plain_flow()).await;
     // An invalid flow is refused, and the flow before stays active.
     node_red
         .send(json!({"type": "flows", "revision": "r2", "flows": [{"type": "tab"}], "credentials": {}}))

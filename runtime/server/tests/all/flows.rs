@@ -265,3 +265,20 @@ async fn inject_nodes_fire_on_their_schedule() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_deploy_has_the_notices_of_its_tools() {
+    let sidecar = TestSidecar::start(tool_flow("tool.noticed")).await;
+    let request = json!({"flows": tool_flow("tool.noticed"), "force": true});
+    let deployed = sidecar.post("/api/deployment", request).await.ok(200);
+    assert_eq!(deployed["report"]["ok"], true, "a notice refuses nothing");
+    let notice = deployed["report"]["diagnostics"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&notice["code"], &notice["severity"], &notice["node"]["id"], &notice["message"]),
+        (&json!("COLLECTION_UNKNOWN"), &json!("warning"), &json!("act"), &json!("nothing is there"))
+    );
+    // A tool that never answers does not hold up a deploy.
+    let request = json!({"flows": tool_flow("tool.silent"), "force": true});
+    let deployed = sidecar.post("/api/deployment", request).await.ok(200);
+    assert!(!deployed["report"].to_string().contains("COLLECTION_UNKNOWN"), "{deployed}");
+}

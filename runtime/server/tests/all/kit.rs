@@ -2,14 +2,21 @@
 
 use crate::client::{Reply, Request, Socket};
 use redflow_access::Tokens;
+use redflow_contract::archive::Collection;
+use redflow_contract::code::{ArchiveCode, DiagnosticCode};
+use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
+use redflow_contract::knowledge_api::{
+    DocumentAnswer, EmbedderChoice, KnowledgeDocumentList, KnowledgePassageList, KnowledgeSearch,
+    KnowledgeSearchResult,
+};
 use redflow_contract::node::EffectClass;
 use redflow_contract::{Message, Millis};
 use redflow_engine::SystemClock;
 use redflow_ports::{
-    Adapters, BoxFuture, FlowStore as _, ManifestToolConfig, Measurement, Meter, StoredFlow, Tool,
-    ToolOutcome,
+    Adapters, ArchiveError, BoxFuture, FlowStore as _, KnowledgeAnswer, KnowledgeBases, ManifestToolConfig,
+    Measurement, Meter, NewDocument, OnProgress, StoredFlow, Tool, ToolOutcome,
 };
 use redflow_server::{Parts, Settings, Sidecar};
 use redflow_store::{EventLogSettings, FlowFile, ManifestFiles, Store, UiStorageFile};
@@ -80,6 +87,7 @@ impl Setup {
             store,
             flow_store: Arc::new(flow_file),
             ui_storage: Arc::new(UiStorageFile::new(dir.path())),
+            knowledge: Arc::new(NoKnowledge),
             adapters: Arc::new(adapters()),
             meter: closed_sockets.clone(),
             metrics: Arc::new(move || closed_sockets.text()),
@@ -160,7 +168,7 @@ impl Meter for ClosedSockets {
     }
 }
 
-/// All adapters of this release, and two test tools.
+/// All adapters of this release, and test tools.
 fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     let price =
@@ -173,6 +181,8 @@ fn adapters() -> Adapters {
     redflow_nodes::register(&mut adapters);
     adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(UnknownOutcomeTool))));
     adapters.tools.insert("tool.slow", Arc::new(|_| Ok(Arc::new(SlowTool))));
+    adapters.tools.insert("tool.noticed", Arc::new(|_| Ok(Arc::new(NoticedTool { is_silent: false }))));
+    adapters.tools.insert("tool.silent", Arc::new(|_| Ok(Arc::new(NoticedTool { is_silent: true }))));
     let build = |config: ManifestToolConfig<'_>| -> Result<Arc<dyn Tool>, String> {
         if config.tool.url.contains("unusable") {
             Err("no such host".to_owned())
@@ -240,6 +250,29 @@ impl Tool for SlowTool {
     }
 }
 
+/// A tool that misses something, or never says what it misses.
+struct NoticedTool {
+    is_silent: bool,
+}
+
+impl Tool for NoticedTool {
+    fn effect(&self, _input: &Message) -> EffectClass {
+        EffectClass::Read
+    }
+
+    fn call<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async { ToolOutcome::Returned(ToolResult::ok(Value::Null)) })
+    }
+
+    fn notices(&self) -> BoxFuture<'_, Vec<Diagnostic>> {
+        if self.is_silent {
+            return Box::pin(std::future::pending());
+        }
+        let code = DiagnosticCode::CollectionUnknown;
+        Box::pin(async move { vec![Diagnostic::new(code, "nothing is there", "Add it.")] })
+    }
+}
+
 /// A tab with an agent, its scripted model and tools, an inject node before it and a debug node after it.
 pub(crate) fn flow(replies: Value, tools: &[(&str, &str)]) -> Value {
     // An agent must have a tool.
@@ -293,4 +326,71 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
 pub(crate) fn token(dir: &Path, name: &str, scopes: &[redflow_contract::api::Scope], now: Millis) -> String {
     use secrecy::ExposeSecret as _;
     redflow_access::tokens::add(dir, name, scopes, now).unwrap().expose_secret().to_owned()
+}
+
+/// No knowledge bases: each request names one that does not exist. `redflow serve` has the real ones, and its tests
+/// are those of the routes.
+struct NoKnowledge;
+
+impl NoKnowledge {
+    fn unknown<T: Send + 'static>(name: &str) -> KnowledgeAnswer<'_, T> {
+        let text = format!("There is no knowledge base `{name}`.");
+        let error = ArchiveError::new(ArchiveCode::CollectionUnknown, text);
+        Box::pin(std::future::ready(Err(error.into())))
+    }
+}
+
+impl KnowledgeBases for NoKnowledge {
+    fn list(&self) -> KnowledgeAnswer<'_, Vec<Collection>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn documents<'a>(
+        &'a self,
+        name: &'a str,
+        _: Option<&'a str>,
+        _: usize,
+    ) -> KnowledgeAnswer<'a, KnowledgeDocumentList> {
+        Self::unknown(name)
+    }
+
+    fn passages<'a>(
+        &'a self,
+        name: &'a str,
+        _: &'a str,
+        _: u32,
+        _: usize,
+    ) -> KnowledgeAnswer<'a, KnowledgePassageList> {
+        Self::unknown(name)
+    }
+
+    fn search<'a>(&'a self, name: &'a str, _: KnowledgeSearch) -> KnowledgeAnswer<'a, KnowledgeSearchResult> {
+        Self::unknown(name)
+    }
+
+    fn add<'a>(
+        &'a self,
+        name: &'a str,
+        _: NewDocument,
+        _: OnProgress<'a>,
+    ) -> KnowledgeAnswer<'a, DocumentAnswer> {
+        Self::unknown(name)
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> KnowledgeAnswer<'a, ()> {
+        Self::unknown(name)
+    }
+
+    fn remove_document<'a>(&'a self, name: &'a str, _: &'a str) -> KnowledgeAnswer<'a, ()> {
+        Self::unknown(name)
+    }
+
+    fn reindex<'a>(
+        &'a self,
+        name: &'a str,
+        _: EmbedderChoice,
+        _: OnProgress<'a>,
+    ) -> KnowledgeAnswer<'a, DocumentAnswer> {
+        Self::unknown(name)
+    }
 }

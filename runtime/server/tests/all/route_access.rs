@@ -4,7 +4,7 @@ use crate::client::{PATIENCE, Reply, Request, Socket, reply};
 use crate::kit::{TOKEN, TestSidecar, plain_flow, token};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::Scope;
-use redflow_contract::route::{ANY_BODY, Answer, Method, ROUTES, Route, RouteId};
+use redflow_contract::route::{ANY_BODY, Answer, BYTES_BODY, Method, ROUTES, Route, RouteId};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -76,7 +76,14 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
                     .bytes(body.as_bytes().to_vec())
                     .send()
             };
-            if route.body.is_some() {
+            if route.body == Some(BYTES_BODY) {
+                for kind in ["text/plain", "application/json", "multipart/form-data; boundary=x"] {
+                    wrong(kind, "{}").await.refused(415, "CONTENT_TYPE_REFUSED");
+                }
+                let packed = request(&here).token(TOKEN).header("content-type", BYTES_BODY);
+                let packed = packed.header("content-encoding", "gzip").bytes(b"{}".to_vec());
+                packed.send().await.refused(415, "CONTENT_TYPE_REFUSED");
+            } else if route.body.is_some() {
                 wrong("text/plain", "{}").await.refused(415, "CONTENT_TYPE_REFUSED");
                 wrong("application/x-www-form-urlencoded", "a=b").await.refused(415, "CONTENT_TYPE_REFUSED");
                 wrong("application/json", "{").await.refused(400, "BODY_INVALID");
@@ -130,6 +137,7 @@ async fn no_error_repeats_a_token() {
             sidecar.request("GET", &format!("/api/runs?{secret}=1")).token(TOKEN),
             sidecar.request("GET", &format!("/api/runs?status={secret}")).token(TOKEN),
             sidecar.request("GET", &format!("/sign-in?{secret}")),
+            sidecar.request("GET", &format!("/api/kb?{secret}=1")).token(TOKEN),
             sidecar.request("GET", &format!("/{secret}")).token(TOKEN),
             // The error has room for a part of it only.
             sidecar.request("GET", &format!("/api/runs?status={}{secret}", "x,".repeat(92))).token(TOKEN),
@@ -244,10 +252,12 @@ async fn the_openapi_document_has_every_route_and_its_scope() {
         let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
         assert_eq!(operation["x-scope"], route.scope.map_or("open", Scope::as_str), "{}", route.path);
         assert_eq!(operation.get("requestBody").is_some(), route.body.is_some(), "{}", route.path);
-        let named = route.body.filter(|name| *name != ANY_BODY);
+        let named = route.body.filter(|name| *name != ANY_BODY && *name != BYTES_BODY);
         let name = named.map(|name| format!("#/components/schemas/{name}"));
         let found = operation.pointer("/requestBody/content/application~1json/schema/$ref");
         assert_eq!(found.and_then(|found| found.as_str()), name.as_deref());
+        let bytes = operation.pointer("/requestBody/content/application~1octet-stream");
+        assert_eq!(bytes.is_some(), route.body == Some(BYTES_BODY), "{}", route.path);
     }
     let paths = document["paths"].as_object().unwrap();
     assert_eq!(paths.values().map(|item| item.as_object().unwrap().len()).sum::<usize>(), ROUTES.len());

@@ -1,11 +1,12 @@
 //! Events as JSON within a size limit.
 //!
-//! Owns how a large event is shortened: first its preview goes, then the ends of long texts. The result is
-//! always a valid event. Never shortens an id.
+//! Owns how a large event is shortened: first its preview goes, then its sources and the ends of long texts.
+//! The result is always a valid event. Never shortens an id.
 
 use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::source::Source;
 use redflow_contract::stream::StreamEvent;
 use redflow_ports::EventJson;
 use serde::Serialize;
@@ -71,8 +72,11 @@ fn approximate_bytes(event: &RunEvent) -> usize {
         RunEventKind::ModelCalled { preview, .. }
         | RunEventKind::ModelAnswered { preview, .. }
         | RunEventKind::ToolCalled { preview, .. } => preview.as_ref().map_or(0, String::len),
-        RunEventKind::ToolReturned { preview, error, .. } => {
-            preview.as_ref().map_or(0, String::len) + error.as_ref().map_or(0, String::len)
+        RunEventKind::ToolReturned { preview, error, sources, .. } => {
+            let source = |source: &Source| source.reference.len() + size_of::<Source>();
+            preview.as_ref().map_or(0, String::len)
+                + error.as_ref().map_or(0, String::len)
+                + sources.iter().map(source).sum::<usize>()
         }
         RunEventKind::WaitingForOutcome { reason, .. } => reason.len(),
         RunEventKind::RunFinished { error: Some(error), .. } => error.message.len(),
@@ -189,7 +193,10 @@ fn shorten_texts(event: &mut RunEventKind, max_bytes: usize) {
     match event {
         RunEventKind::RunStarted { name, .. } => shorten(name, short),
         RunEventKind::MemoryFailed { error } => shorten(&mut error.message, long),
-        RunEventKind::ToolReturned { error: Some(error), .. } => shorten(error, long),
+        RunEventKind::ToolReturned { error, sources, .. } => {
+            sources.clear();
+            error.iter_mut().for_each(|text| shorten(text, long));
+        }
         RunEventKind::WaitingForOutcome { reason, .. } => shorten(reason, long),
         RunEventKind::RunFinished { error: Some(error), .. } => {
             shorten(&mut error.message, long);

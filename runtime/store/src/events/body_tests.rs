@@ -1,10 +1,12 @@
 use super::{ELLIPSIS, flow_event_json as flow_event, run_event as run_event_json};
 use crate::kit::{debug_event, debug_node, deployed_event, run_event};
 use redflow_contract::action::ActionKind;
+use redflow_contract::archive::{SourceKind, Trust};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::RunError;
+use redflow_contract::source::Source;
 use redflow_contract::stream::StreamEvent;
 use serde_json::{Value, json};
 
@@ -107,6 +109,7 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
             preview,
             code: None,
             tries: None,
+            sources: Vec::new(),
         })
     };
     let answered = |preview| {
@@ -140,6 +143,19 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
         };
         assert!(error.ends_with(ELLIPSIS) && long.starts_with(error.trim_end_matches(ELLIPSIS)));
         assert_eq!((cut.seq, cut.run_id), (4, "a".into()));
+        let mut with_sources = returned(None, None);
+        if let RunEventKind::ToolReturned { sources, .. } = &mut with_sources.event {
+            sources.extend((0..16).map(|_| Source {
+                kind: SourceKind::Knowledge,
+                reference: "\u{1}".repeat(500),
+                version: None,
+                digest: None,
+                score: None,
+                trust: Trust::External,
+            }));
+        }
+        let without_sources = StreamEvent::Run { event: returned(None, None) };
+        assert_eq!(read(&run_event_json(&with_sources, limit).unwrap()), without_sources);
         let reason = event(RunEventKind::WaitingForOutcome {
             iteration: 1,
             tool: "t".into(),

@@ -1,8 +1,9 @@
 //! Files other than the database: the flow, its credentials, the manifest of tools, the UI storage, Node-RED's
-//! credentials file.
+//! credentials file, keys.
 
 mod credentials;
 pub(crate) mod flow_file;
+pub(crate) mod key_file;
 pub(crate) mod manifest_files;
 pub(crate) mod manifest_text;
 pub(crate) mod node_red_file;

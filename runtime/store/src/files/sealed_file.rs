@@ -1,9 +1,10 @@
 //! Encrypted files.
 //!
-//! Owns the encryption and its key. Never writes a secret in plain text, never puts one into an error, and
-//! never reads a file that other users may read or change.
+//! Owns the encryption. Never writes a secret in plain text, never puts one into an error, and never reads a file
+//! that other users may read or change.
 
-use super::whole_file::{self, ReadError};
+use super::key_file::{self, read_private};
+use super::whole_file;
 use crate::error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,20 +12,15 @@ use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
 use redflow_ports::FileStoreError;
 use serde::{Deserialize, Serialize};
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 const VERSION: u32 = 1;
 
-/// Bytes of the key file.
-const MAX_KEY_BYTES: usize = 1024;
-
 /// Bytes of a sealed file beside the sealed text.
 const OVERHEAD_BYTES: usize = 256;
 
 const NONCE_BYTES: usize = 24;
-const KEY_BYTES: usize = 32;
 
 /// What differs between sealed files.
 #[derive(Debug)]
@@ -95,7 +91,7 @@ impl SealedFile {
 
     /// The encrypted bytes of the file; none if it does not exist.
     pub(super) fn read_sealed(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FileStoreError> {
-        self.read_private(&self.path, self.kind.max_bytes)
+        read_private(&self.path, self.kind.max_bytes, &|reason| self.unreadable(reason))
     }
 
     /// Encrypts a text into the bytes of a file. Creates the key if there is none.
@@ -111,64 +107,16 @@ impl SealedFile {
     }
 
     fn read_or_create_key(&self) -> Result<XChaCha20Poly1305, FileStoreError> {
-        if let Some(key) = self.read_key()? {
-            return Ok(key);
-        }
-        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
-        getrandom::fill(&mut *bytes)
-            .map_err(|error| error::to_file_error(error::unusable(&self.key, &error)))?;
-        let text = Zeroizing::new(STANDARD.encode(*bytes) + "\n");
-        match whole_file::create(&self.key, text.as_bytes()) {
-            Ok(()) => XChaCha20Poly1305::new_from_slice(&*bytes).map_err(|_| self.invalid_key()),
-            Err(error) => Err(error::file_not_written(&self.key, &error)),
+        match self.read_key()? {
+            Some(key) => Ok(key),
+            None => Ok(XChaCha20Poly1305::new((&*key_file::create(&self.key)?).into())),
         }
     }
 
     /// None if there is no key file. The key wipes itself when it is dropped.
     fn read_key(&self) -> Result<Option<XChaCha20Poly1305>, FileStoreError> {
-        let Some(text) = self.read_private(&self.key, MAX_KEY_BYTES)? else { return Ok(None) };
-        let bytes = STANDARD.decode(text.trim_ascii()).map(Zeroizing::new);
-        let key = bytes.ok().and_then(|bytes| XChaCha20Poly1305::new_from_slice(&bytes).ok());
-        key.map(Some).ok_or_else(|| self.invalid_key())
-    }
-
-    fn invalid_key(&self) -> FileStoreError {
-        self.unreadable("its key is no key")
-    }
-
-    /// Reads a file that is ours and that no other user may read; none if it does not exist.
-    fn read_private(
-        &self,
-        path: &Path,
-        max_bytes: usize,
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, FileStoreError> {
-        let not_a_file = || {
-            error::secret_file_unsafe(
-                path,
-                "is no regular file",
-                "move it away, and restore the file from a backup",
-            )
-        };
-        // A link may lead to a place where others write.
-        if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(not_a_file());
-        }
-        let content = match whole_file::read(path, max_bytes) {
-            Ok(None) => return Ok(None),
-            Ok(Some(content)) => content,
-            Err(ReadError::NotAFile) => return Err(not_a_file()),
-            Err(ReadError::TooLarge) => return Err(self.unreadable("one of the files is too large")),
-            Err(ReadError::System(error)) => return Err(error::file_unreadable(path, &error)),
-        };
-        let bytes = Zeroizing::new(content.bytes);
-        if let Some(remedy) = foreign_owner_remedy(&content.metadata, path) {
-            return Err(error::secret_file_unsafe(path, "belongs to another user", &remedy));
-        }
-        if is_open_to_others(&content.metadata) {
-            let remedy = format!("run `chmod 600 {}`", path.display());
-            return Err(error::secret_file_unsafe(path, "can be read or changed by others", &remedy));
-        }
-        Ok(Some(bytes))
+        let key = key_file::read(&self.key, &|reason| self.unreadable(reason))?;
+        Ok(key.map(|key| XChaCha20Poly1305::new((&*key).into())))
     }
 }
 
@@ -194,29 +142,4 @@ impl Sealed {
         bytes.push(b'\n');
         bytes
     }
-}
-
-#[cfg(unix)]
-fn is_open_to_others(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    metadata.permissions().mode() & 0o077 != 0
-}
-
-/// How to mend a file of another user, who could change it at any time; none if the file is ours.
-#[cfg(unix)]
-fn foreign_owner_remedy(metadata: &Metadata, path: &Path) -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let remedy = || format!("run `chown $(id -u) {}` as root, or start as its owner", path.display());
-    (metadata.uid() != rustix::process::geteuid().as_raw()).then(remedy)
-}
-
-#[cfg(not(unix))]
-fn foreign_owner_remedy(_metadata: &Metadata, _path: &Path) -> Option<String> {
-    None
-}
-
-/// On other systems the permissions of the directory decide.
-#[cfg(not(unix))]
-fn is_open_to_others(_metadata: &Metadata) -> bool {
-    false
 }

@@ -149,6 +149,7 @@ pub(crate) fn tool_returned(run: &str, seq: u32, tool: &str) -> RunEvent {
         tries: None,
         duration_ms: 5,
         preview: None,
+        sources: Vec::new(),
     };
     RunEvent { event, ..run_event(run, seq) }
 }

@@ -5,8 +5,10 @@ use redflow_archive::SqliteArchive;
 use redflow_contract::archive::{EntryKind, PassageMetadata};
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::ToolCall;
+use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::node::EffectClass;
+use redflow_knowledge::KnowledgeBase;
 use redflow_ports::{
     Archive, ArchiveError, BoxFuture, Clock, EmbedPurpose, Embedded, Embedder, EmbedderInfo, EmbedderSource,
     NewCollection, NewEntry, NodeConfig, Tool, ToolOutcome,
@@ -68,7 +70,8 @@ impl Place {
     }
 
     fn tool(&self, props: &Value) -> Result<Arc<dyn Tool>, String> {
-        let settings = KnowledgeSettings { archive: self.archive.clone(), embedder: Arc::new(source) };
+        let settings =
+            KnowledgeSettings { base: KnowledgeBase::new(self.archive.clone()), embedder: Arc::new(source) };
         let node =
             NodeSummary { id: "t".into(), type_name: "knowledge-base-tool".to_owned(), name: String::new() };
         let config =
@@ -105,6 +108,11 @@ impl Place {
 }
 
 async fn call(tool: &Arc<dyn Tool>, input: Value) -> Result<Value, String> {
+    let result = call_result(tool, input).await;
+    result.output.ok_or_else(|| result.error.unwrap_or_default())
+}
+
+async fn call_result(tool: &Arc<dyn Tool>, input: Value) -> ToolResult {
     let call = ToolCall {
         run_id: "run".into(),
         iteration: 1,
@@ -119,7 +127,7 @@ async fn call(tool: &Arc<dyn Tool>, input: Value) -> Result<Value, String> {
         operation: None,
     };
     match tool.call(&call).await {
-        ToolOutcome::Returned(result) => result.output.ok_or_else(|| result.error.unwrap_or_default()),
+        ToolOutcome::Returned(result) => result,
         ToolOutcome::Unknown { reason } => panic!("{reason}"),
     }
 }
@@ -134,6 +142,25 @@ async fn a_model_gets_the_right_passage() {
     let metadata = json!({"document": "shop.md", "title": "Shop", "chunk": 1, "addedAt": 1_000_000});
     let passage = json!({"content": "A refund takes five days.", "score": 1.0, "metadata": metadata});
     assert_eq!(found, json!({"results": [passage]}));
+}
+
+#[tokio::test]
+async fn a_result_says_where_each_passage_comes_from() {
+    let place = Place::new();
+    place.fill().await;
+    let tool = place.tool(&json!({"collection": "shop"})).unwrap();
+    let found = call_result(&tool, json!({"query": "pump", "limit": 2})).await;
+    let contents: Vec<&str> =
+        [0, 1].map(|n| found.output.as_ref().unwrap()["results"][n]["content"].as_str().unwrap()).into();
+    let source = |content: &str| {
+        let part = content.trim_start_matches("The pump has part ").trim_end_matches('.');
+        json!({"kind": "knowledge", "ref": format!("shop/shop.md#{part}"), "score": 1.0,
+            "digest": Digest::of(content.as_bytes()).to_hex(), "trust": "external"})
+    };
+    let expected: Vec<Value> = contents.into_iter().map(source).collect();
+    assert_eq!(serde_json::to_value(found.sources).unwrap(), json!(expected));
+    let none = call_result(&tool, json!({"query": ""})).await;
+    assert!(!none.success && none.sources.is_empty());
 }
 
 #[tokio::test]
@@ -197,7 +224,37 @@ async fn a_large_result_keeps_the_best_passages() {
     };
     place.archive.put("kb/shop", (0..20).map(long).collect()).await.unwrap();
     let tool = place.tool(&json!({"collection": "shop", "topK": 20})).unwrap();
-    let found = call(&tool, json!({"query": "refund"})).await.unwrap();
+    let result = call_result(&tool, json!({"query": "refund"})).await;
+    assert_eq!(result.sources.len(), 7, "only passages that are returned");
+    let found = result.output.unwrap();
     assert_eq!(found["results"].as_array().unwrap().len(), 7, "one short passage, and six of 30 kB");
     assert!(found.to_string().len() < 200 * 1024);
+}
+
+#[tokio::test]
+async fn a_deploy_learns_what_is_missing() {
+    let place = Place::new();
+    let notices = async |props: Value| {
+        let notices = place.tool(&props).unwrap().notices().await;
+        notices.iter().map(|notice| format!("{} {}", notice.code, notice.message)).collect::<Vec<_>>()
+    };
+    let unknown = "COLLECTION_UNKNOWN there is no knowledge base `shop` yet: a search in it fails";
+    assert_eq!(notices(json!({"collection": "shop"})).await, [unknown]);
+    place.fill().await;
+    assert_eq!(notices(json!({"collection": "shop"})).await, [] as [&str; 0]);
+    let words = NewCollection {
+        name: "kb/words".to_owned(),
+        embedder: "hash".to_owned(),
+        dimensions: 2,
+        settings: json!({"embeddings": "hash"}).as_object().unwrap().clone(),
+    };
+    place.archive.create_collection(words).await.unwrap();
+    let lexical = "EMBEDDINGS_LEXICAL the knowledge base `words` has no embedding model: a search in it finds words, not \
+                   meaning";
+    assert_eq!(notices(json!({"collection": "words"})).await, [lexical]);
+    assert_eq!(
+        notices(json!({"collection": "words", "mode": "lexical"})).await,
+        [] as [&str; 0],
+        "as it was asked for"
+    );
 }

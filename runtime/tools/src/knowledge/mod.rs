@@ -1,14 +1,21 @@
 //! `knowledge-base-tool`: searches a knowledge base.
 
 use redflow_contract::Message;
-use redflow_contract::archive::{KnowledgePassage, SearchMode};
+use redflow_contract::archive::{Collection, KnowledgePassage, SearchMode, SourceKind, Trust};
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::editor_values::text_of;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::node::{EffectClass, KnowledgeBaseConfig, MAX_LIMIT_FACTOR, MAX_TOP_K, TextList};
+use redflow_contract::node::{
+    EffectClass, Embeddings, KnowledgeBaseConfig, MAX_LIMIT_FACTOR, MAX_TOP_K, TextList,
+};
+use redflow_contract::phrases;
+use redflow_contract::source::Source;
 use redflow_knowledge::{KnowledgeBase, KnowledgeQuery};
 use redflow_ports::{
-    Archive, ArchiveError, BoxFuture, BuildError, Builder, Embedder, EmbedderSource, NodeConfig,
-    SearchFilter, Tool, ToolOutcome,
+    ArchiveError, BoxFuture, BuildError, Builder, Embedder, EmbedderSource, NodeConfig, SearchFilter, Tool,
+    ToolOutcome,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +29,8 @@ const MAX_RESULT_BYTES: usize = 200 * 1024;
 /// What knowledge base tools share.
 #[derive(Clone)]
 pub struct KnowledgeSettings {
-    /// The archive with the knowledge bases.
-    pub archive: Arc<dyn Archive>,
+    /// The knowledge bases.
+    pub base: KnowledgeBase,
     /// Reads the key and the model of a node.
     pub embedder: Builder<EmbedderSource>,
 }
@@ -57,7 +64,7 @@ impl KnowledgeBaseTool {
             ..KnowledgeQuery::default()
         };
         Ok(Arc::new(Self {
-            base: KnowledgeBase::new(Arc::clone(&settings.archive)),
+            base: settings.base.clone(),
             collection,
             source: (settings.embedder)(config)?,
             embedder: Mutex::default(),
@@ -66,7 +73,7 @@ impl KnowledgeBaseTool {
         }))
     }
 
-    async fn search(&self, input: &Message) -> Result<Value, String> {
+    async fn search(&self, input: &Message) -> Result<ToolResult, String> {
         let text = input.get("query").and_then(Value::as_str).map(str::trim).unwrap_or_default();
         if text.is_empty() {
             return Err("`query` must be a text".to_owned());
@@ -87,16 +94,31 @@ impl KnowledgeBaseTool {
             self.base.search(&self.collection, embedder.as_deref(), &query).await
         };
         let found = search.await.map_err(|error| format!("{}: {}", error.code, error.message))?;
-        let (mut results, mut bytes) = (Vec::new(), 0);
-        for passage in found.into_iter().map(result) {
-            bytes += passage.to_string().len();
+        let (mut results, mut sources, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for passage in found {
+            let source = self.source_of(&passage);
+            let result = result(passage);
+            bytes += result.to_string().len();
             // The engine would refuse a larger result as a whole.
             if bytes > MAX_RESULT_BYTES {
                 break;
             }
-            results.push(passage);
+            results.push(result);
+            sources.push(source);
         }
-        Ok(json!({ "results": results }))
+        Ok(ToolResult { sources, ..ToolResult::ok(json!({ "results": results })) })
+    }
+
+    fn source_of(&self, passage: &KnowledgePassage) -> Source {
+        let KnowledgePassage { score, metadata, digest, trust, .. } = passage;
+        Source {
+            kind: SourceKind::Knowledge,
+            reference: format!("{}/{}#{}", self.collection, metadata.document, metadata.chunk),
+            version: None,
+            digest: *digest,
+            score: Some(rounded(*score)),
+            trust: trust.unwrap_or(Trust::External),
+        }
     }
 
     fn embedder_for(&self, settings: &Message) -> Result<Arc<dyn Embedder>, ArchiveError> {
@@ -115,10 +137,47 @@ impl KnowledgeBaseTool {
 /// A passage as the model reads it.
 fn result(passage: KnowledgePassage) -> Value {
     let KnowledgePassage { content, score, metadata, .. } = passage;
-    json!({"content": content, "score": f64::from((score * 1_000.0).round()) / 1_000.0, "metadata": metadata})
+    json!({"content": content, "score": rounded(score), "metadata": metadata})
+}
+
+/// A score with three digits.
+fn rounded(score: f32) -> f64 {
+    f64::from((score * 1_000.0).round()) / 1_000.0
+}
+
+/// Whether the vectors of a knowledge base show only which words a text has.
+fn is_lexical(known: &Collection) -> bool {
+    text_of(&known.settings, "embeddings") == Some(Embeddings::Hash.as_str())
 }
 
 impl Tool for KnowledgeBaseTool {
+    fn notices(&self) -> BoxFuture<'_, Vec<Diagnostic>> {
+        Box::pin(async move {
+            let name = &self.collection;
+            let notice = match self.base.find(name).await {
+                Ok(Some(known)) if is_lexical(&known) && self.query.mode != Some(SearchMode::Lexical) => {
+                    let help = phrases::embeddings_lexical_help(name);
+                    Diagnostic::new(
+                        DiagnosticCode::EmbeddingsLexical,
+                        phrases::embeddings_lexical(name),
+                        help,
+                    )
+                }
+                Ok(None) => {
+                    let help = phrases::collection_unknown_help(name);
+                    Diagnostic::new(
+                        DiagnosticCode::CollectionUnknown,
+                        phrases::collection_unknown(name),
+                        help,
+                    )
+                }
+                // A call says what is wrong with the name or the archive.
+                Ok(Some(_)) | Err(_) => return Vec::new(),
+            };
+            vec![Diagnostic { pointer: Some("/collection".to_owned()), ..notice }]
+        })
+    }
+
     fn effect(&self, _input: &Message) -> EffectClass {
         EffectClass::Read
     }
@@ -126,7 +185,7 @@ impl Tool for KnowledgeBaseTool {
     fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             ToolOutcome::Returned(match self.search(&call.input).await {
-                Ok(output) => ToolResult::ok(output),
+                Ok(result) => result,
                 Err(problem) => ToolResult::failed(format!("Knowledge base search failed: {problem}")),
             })
         })

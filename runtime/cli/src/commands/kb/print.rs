@@ -1,10 +1,11 @@
 //! What the commands print.
 
-use crate::terminal::print_part;
+use crate::terminal::{print_part, print_warning};
 use crate::text::{count, format_size, printable, printable_line};
 use crate::times::format_time;
-use redflow_contract::archive::{Collection, Document, Entry, KnowledgePassage, PassageMetadata};
-use redflow_knowledge::{AddResult, Progress};
+use redflow_contract::archive::{Collection, Document, KnowledgePassage, PassageMetadata};
+use redflow_contract::knowledge_api::{DocumentAnswer, StoredPassage};
+use redflow_ports::Progress;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -39,24 +40,40 @@ impl ProgressLine {
     }
 }
 
-pub(super) fn format_use(added: &AddResult) -> String {
+pub(super) fn format_use(added: &DocumentAnswer) -> String {
     let mut text = count(usize::try_from(added.passages).unwrap_or(usize::MAX), "passage");
-    if added.used.tokens > 0 {
-        let _ = write!(text, ", {} embedded, {} tokens", added.used.texts, added.used.tokens);
+    if added.tokens > 0 {
+        let _ = write!(text, ", {} embedded, {} tokens", added.embedded, added.tokens);
     }
-    if let Some(cost) = added.used.cost {
+    if let Some(cost) = added.cost {
         let _ = write!(text, ", cost {cost:.6}");
+    }
+    if let Some(masked) = added.masked {
+        let _ = write!(text, ", {} masked", count(usize::try_from(masked).unwrap_or(usize::MAX), "secret"));
     }
     text
 }
 
-pub(super) fn use_json(document: &str, added: &AddResult) -> Value {
-    let mut value = json!({"document": document, "status": "added", "passages": added.passages,
-        "embedded": added.used.texts, "tokens": added.used.tokens});
-    if let Some(cost) = added.used.cost {
+pub(super) fn use_json(added: &DocumentAnswer) -> Value {
+    let mut value = json!({"document": added.document, "status": "added", "passages": added.passages,
+        "embedded": added.embedded, "tokens": added.tokens});
+    if let Some(cost) = added.cost {
         value["cost"] = json!(cost);
     }
+    if let Some(masked) = added.masked {
+        value["masked"] = json!(masked);
+    }
     value
+}
+
+/// Says that an embedder finds words only.
+pub(super) fn warn_if_lexical(answer: &DocumentAnswer) {
+    if !answer.finds_meaning {
+        print_warning(
+            "EMBEDDINGS_LEXICAL: without an embedding model the search finds words, not meaning; set OPENAI_API_KEY, \
+             or name a model with --embeddings",
+        );
+    }
 }
 
 pub(super) fn format_collections(all: &[Collection]) -> String {
@@ -76,8 +93,11 @@ pub(super) fn format_documents(all: &[Document]) -> String {
     let mut out = String::new();
     for one in all {
         let passages = count(usize::try_from(one.chunks).unwrap_or(usize::MAX), "passage");
-        let tags =
+        let mut more =
             if one.tags.is_empty() { String::new() } else { format!(", tags {}", one.tags.join(", ")) };
+        if let Some(expires_at) = one.expires_at {
+            let _ = write!(more, ", removed {}", format_time(expires_at));
+        }
         let _ = writeln!(
             out,
             "{}\n  {} ({}, {passages}, added {}{})",
@@ -85,19 +105,17 @@ pub(super) fn format_documents(all: &[Document]) -> String {
             printable_line(&one.title, 200),
             format_size(one.bytes),
             format_time(one.added_at),
-            printable_line(&tags, 200),
+            printable_line(&more, 200),
         );
     }
     out
 }
 
-pub(super) fn format_passages(all: &[Entry]) -> String {
+pub(super) fn format_passages(all: &[StoredPassage]) -> String {
     let mut out = String::new();
-    for (number, entry) in (1..).zip(all) {
-        let metadata: PassageMetadata =
-            serde_json::from_value(Value::Object(entry.meta.clone())).unwrap_or_default();
-        let _ = writeln!(out, "{number}. {}", place(&metadata));
-        write_text(&mut out, &entry.text);
+    for (number, passage) in (1..).zip(all) {
+        let _ = writeln!(out, "{number}. {}", place(&passage.metadata));
+        write_text(&mut out, &passage.content);
     }
     out
 }

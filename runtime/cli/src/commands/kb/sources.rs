@@ -4,12 +4,17 @@ use crate::text::{describe_io_error, format_size, printable_line};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use redflow_contract::code::ArchiveCode;
+use redflow_contract::document_kind::{DOCUMENT_ENDINGS, DocumentKind};
+use redflow_contract::knowledge_api::MAX_DOCUMENT_BYTES;
 use redflow_contract::secret::is_secret_parameter;
 use redflow_egress::{Egress, EgressError, EgressRequest};
-use redflow_knowledge::{DocumentKind, MAX_DOCUMENT_BYTES};
+use redflow_knowledge::clean_name;
 use redflow_ports::ArchiveError;
+#[cfg(unix)]
+use rustix::fs::{Mode, OFlags};
 use std::borrow::Cow;
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -26,7 +31,9 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// The redirects of a document.
 const MAX_REDIRECTS: u32 = 5;
 
-const KINDS: &str = "md, txt, html, pdf, csv, tsv, json, jsonl";
+/// How a document is opened.
+#[cfg(unix)]
+const FILE_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// A document to read.
 #[derive(Debug, PartialEq)]
@@ -39,19 +46,22 @@ pub(super) struct Source {
 /// Where a document is.
 #[derive(Debug, PartialEq)]
 pub(super) enum SourcePlace {
+    /// A file that the user names. It may be a link.
     File(PathBuf, DocumentKind),
+    /// A file that was found below a folder, by the folder and its path below it.
+    Below(PathBuf, PathBuf, DocumentKind),
     Address(String),
 }
 
 impl Source {
     /// The place for people: an absolute path or an address.
     pub(super) fn origin(&self) -> String {
-        match &self.place {
-            SourcePlace::File(path, _) => {
-                std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
-            }
-            SourcePlace::Address(url) => url.clone(),
-        }
+        let path = match &self.place {
+            SourcePlace::File(path, _) => path.clone(),
+            SourcePlace::Below(folder, path, _) => folder.join(path),
+            SourcePlace::Address(url) => return url.clone(),
+        };
+        std::path::absolute(&path).unwrap_or(path).display().to_string()
     }
 }
 
@@ -65,6 +75,8 @@ pub(super) struct Fetched {
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     pub(super) documents: Vec<Source>,
+    /// Files and folders that cannot be read, by their names.
+    pub(super) failed: Vec<(String, ArchiveError)>,
     /// Files of other kinds.
     pub(super) skipped: usize,
     /// Links, which are not followed.
@@ -78,21 +90,24 @@ pub(super) fn find(paths: &[String]) -> Result<Sources, String> {
     for path in paths {
         if path.starts_with("http://") || path.starts_with("https://") {
             check_address(path)?;
-            add(&mut found, Source { name: path.clone(), place: SourcePlace::Address(path.clone()) })?;
+            add(&mut found, path, SourcePlace::Address(path.clone()))?;
             continue;
         }
         let path = Path::new(path);
         let metadata =
             std::fs::metadata(path).map_err(|error| unreadable(path, &describe_io_error(&error)))?;
         if metadata.is_dir() {
-            find_below(path, "", 0, &mut found)?;
+            let entries =
+                std::fs::read_dir(path).map_err(|error| unreadable(path, &describe_io_error(&error)))?;
+            find_below(path, Path::new(""), entries, 0, &mut found)?;
         } else if !metadata.is_file() {
             return Err(unreadable(path, "it is neither a file nor a folder"));
         } else {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let kind = DocumentKind::of_name(&name)
-                .ok_or_else(|| unreadable(path, &format!("it has no ending of a known kind: {KINDS}")))?;
-            add(&mut found, Source { name, place: SourcePlace::File(path.to_owned(), kind) })?;
+            let kind = DocumentKind::of_name(&name).ok_or_else(|| {
+                unreadable(path, &format!("it has no ending of a known kind: {DOCUMENT_ENDINGS}"))
+            })?;
+            add(&mut found, &name, SourcePlace::File(path.to_owned(), kind))?;
         }
     }
     found.documents.sort_by(|left, right| left.name.cmp(&right.name));
@@ -101,8 +116,8 @@ pub(super) fn find(paths: &[String]) -> Result<Sources, String> {
         let name = printable_line(&pair[0].name, 200);
         return Err(format!("two of the documents have the name `{name}`: add them to two knowledge bases"));
     }
-    if found.documents.is_empty() {
-        return Err(format!("there is no document of a known kind: {KINDS}"));
+    if found.documents.is_empty() && found.failed.is_empty() {
+        return Err(format!("there is no document of a known kind: {DOCUMENT_ENDINGS}"));
     }
     Ok(found)
 }
@@ -126,29 +141,49 @@ fn check_address(address: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn find_below(folder: &Path, prefix: &str, depth: usize, found: &mut Sources) -> Result<(), String> {
-    if depth > MAX_DEPTH {
-        return Err(unreadable(folder, "its folders are nested too deeply"));
-    }
-    let entries =
-        std::fs::read_dir(folder).map_err(|error| unreadable(folder, &describe_io_error(&error)))?;
+/// Finds the documents of a folder, and of the folders below it. `below` is its path below `root`.
+fn find_below(
+    root: &Path,
+    below: &Path,
+    entries: std::fs::ReadDir,
+    depth: usize,
+    found: &mut Sources,
+) -> Result<(), String> {
     for entry in entries {
-        let entry = entry.map_err(|error| unreadable(folder, &describe_io_error(&error)))?;
-        let file_name = entry.file_name().to_string_lossy().into_owned();
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                found.fail(below, &describe_io_error(&error));
+                continue;
+            }
+        };
+        let file_name = entry.file_name();
+        let file_name = file_name.to_string_lossy();
         // Hidden files are settings, histories and caches.
         if file_name.starts_with('.') {
             continue;
         }
-        let file_type =
-            entry.file_type().map_err(|error| unreadable(&entry.path(), &describe_io_error(&error)))?;
-        let name = if prefix.is_empty() { file_name.clone() } else { format!("{prefix}/{file_name}") };
+        let path = below.join(entry.file_name());
+        let file_type = match entry.file_type() {
+            Ok(file_type) => file_type,
+            Err(error) => {
+                found.fail(&path, &describe_io_error(&error));
+                continue;
+            }
+        };
         if file_type.is_symlink() {
             // A link can lead out of the folder.
             found.links += 1;
+        } else if file_type.is_dir() && depth == MAX_DEPTH {
+            found.fail(&path, "its folders are nested too deeply");
         } else if file_type.is_dir() {
-            find_below(&entry.path(), &name, depth + 1, found)?;
+            match std::fs::read_dir(entry.path()) {
+                Ok(entries) => find_below(root, &path, entries, depth + 1, found)?,
+                Err(error) => found.fail(&path, &describe_io_error(&error)),
+            }
         } else if let Some(kind) = DocumentKind::of_name(&file_name).filter(|_| file_type.is_file()) {
-            add(found, Source { name, place: SourcePlace::File(entry.path(), kind) })?;
+            let name = name_of(&path);
+            add(found, &name, SourcePlace::Below(root.to_owned(), path, kind))?;
         } else {
             found.skipped += 1;
         }
@@ -156,11 +191,25 @@ fn find_below(folder: &Path, prefix: &str, depth: usize, found: &mut Sources) ->
     Ok(())
 }
 
-fn add(found: &mut Sources, source: Source) -> Result<(), String> {
+/// A path below a folder, as the name of a document.
+fn name_of(path: &Path) -> String {
+    let parts: Vec<Cow<'_, str>> = path.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join("/")
+}
+
+impl Sources {
+    fn fail(&mut self, path: &Path, why: &str) {
+        let name = name_of(path);
+        let error = problem(&name, &format!("it cannot be read: {why}"));
+        self.failed.push((name, error));
+    }
+}
+
+fn add(found: &mut Sources, name: &str, place: SourcePlace) -> Result<(), String> {
     if found.documents.len() == MAX_DOCUMENTS {
         return Err(format!("there are more than {MAX_DOCUMENTS} documents: add them folder by folder"));
     }
-    found.documents.push(source);
+    found.documents.push(Source { name: clean_name(name), place });
     Ok(())
 }
 
@@ -170,26 +219,59 @@ fn unreadable(path: &Path, why: &str) -> String {
 
 /// Reads a document, unless it is too large.
 pub(super) async fn fetch(source: &Source, egress: &Egress) -> Result<Fetched, ArchiveError> {
-    match &source.place {
-        SourcePlace::File(path, kind) => Ok(Fetched { kind: *kind, bytes: read_file(&source.name, path)? }),
-        SourcePlace::Address(url) => fetch_address(url, egress).await,
-    }
+    let (file, kind) = match &source.place {
+        SourcePlace::File(path, kind) => (open_file(path), *kind),
+        SourcePlace::Below(folder, path, kind) => (open_below(folder, path), *kind),
+        SourcePlace::Address(url) => return fetch_address(url, egress).await,
+    };
+    Ok(Fetched { kind, bytes: read_file(&source.name, file)? })
 }
 
-fn read_file(name: &str, path: &Path) -> Result<Vec<u8>, ArchiveError> {
+/// Opens a file, and does not wait if it is a pipe by now.
+#[cfg(unix)]
+fn open_file(path: &Path) -> io::Result<File> {
+    Ok(rustix::fs::open(path, FILE_FLAGS, Mode::empty())?.into())
+}
+
+/// Opens a file below a folder, and follows no link on the way: somebody may have put one there since the folder was
+/// read.
+#[cfg(unix)]
+fn open_below(folder: &Path, path: &Path) -> io::Result<File> {
+    let folder_flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut opened = rustix::fs::open(folder, folder_flags, Mode::empty())?;
+    let mut parts = path.iter().peekable();
+    while let Some(part) = parts.next() {
+        let flags = if parts.peek().is_some() { folder_flags } else { FILE_FLAGS };
+        opened = rustix::fs::openat(&opened, part, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Ok(opened.into())
+}
+
+#[cfg(not(unix))]
+fn open_file(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(not(unix))]
+fn open_below(folder: &Path, path: &Path) -> io::Result<File> {
+    File::open(folder.join(path))
+}
+
+fn read_file(name: &str, file: io::Result<File>) -> Result<Vec<u8>, ArchiveError> {
     let failed =
-        |error: &std::io::Error| problem(name, &format!("it cannot be read: {}", describe_io_error(error)));
-    if !std::fs::metadata(path).map_err(|error| failed(&error))?.is_file() {
+        |error: io::Error| problem(name, &format!("it cannot be read: {}", describe_io_error(&error)));
+    let file = file.map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
         return Err(problem(name, "it is not a file any more"));
     }
-    let file = std::fs::File::open(path).map_err(|error| failed(&error))?;
-    let length = file.metadata().map_err(|error| failed(&error))?.len();
+    let length = metadata.len();
     if length > MAX_DOCUMENT_BYTES as u64 {
         return Err(too_large(name, Some(length)));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     // The file can grow while it is read.
-    file.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    file.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > MAX_DOCUMENT_BYTES { Err(too_large(name, None)) } else { Ok(bytes) }
 }
 
@@ -220,7 +302,7 @@ async fn fetch_address(url: &str, egress: &Egress) -> Result<Fetched, ArchiveErr
     let content_type = answer.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let kind = content_type.and_then(DocumentKind::of_content_type).or_else(|| DocumentKind::of_name(path));
-    let kind = kind.ok_or_else(|| problem(url, &format!("it is of no known kind: {KINDS}")))?;
+    let kind = kind.ok_or_else(|| problem(url, &format!("it is of no known kind: {DOCUMENT_ENDINGS}")))?;
     let mut bytes = Vec::new();
     while let Some(part) = answer.body.chunk().await.map_err(failed)? {
         bytes.extend_from_slice(&part);
@@ -239,3 +321,7 @@ fn too_large(name: &str, bytes: Option<u64>) -> ArchiveError {
     let text = format!("`{name}` {size}, and a document may have {most}: divide it.");
     ArchiveError::new(ArchiveCode::DocumentTooLarge, text)
 }
+
+#[cfg(test)]
+#[path = "sources_tests.rs"]
+mod tests;

@@ -123,7 +123,7 @@ fn format_events(detail: &RunDetail) -> String {
     for event in &detail.events {
         let calls = format_calls(&detail.calls, event);
         for line in formatter.format(event) {
-            // The second line is the preview of an agent with `debug`, which the call repeats.
+            // Further lines are the preview of an agent with `debug` and the sources, which the call repeats.
             let line = if calls.is_empty() { &line } else { line.lines().next().unwrap_or_default() };
             let _ = writeln!(text, "{line}");
         }

@@ -1,0 +1,45 @@
+//! Reads the passages of a document. HTML and PDF are read in a process of their own.
+
+use super::blocking::run_blocking;
+use redflow_contract::api::ApiError;
+use redflow_contract::code::ArchiveCode;
+use redflow_contract::document_kind::DocumentKind;
+use redflow_knowledge::{ReadDocument, read_markdown, read_pages, read_text};
+use redflow_ports::ArchiveError;
+use redflow_worker::{Worker, WorkerError};
+
+/// The passages of a document.
+pub(super) async fn read_content(
+    worker: &Worker,
+    kind: DocumentKind,
+    name: String,
+    bytes: Vec<u8>,
+) -> Result<ReadDocument, ApiError> {
+    match kind {
+        DocumentKind::Html => {
+            let html = worker.read_html(bytes).await.map_err(|error| unreadable(&name, &error))?;
+            let read = move || {
+                let mut document = read_markdown(&name, &html.markdown)?;
+                if let Some(title) = html.title {
+                    document.title = title;
+                }
+                Ok(document)
+            };
+            run_blocking(read).await
+        }
+        DocumentKind::Pdf => {
+            let pdf = worker.read_pdf(bytes).await.map_err(|error| unreadable(&name, &error))?;
+            run_blocking(move || read_pages(&name, pdf.title.as_deref(), &pdf.pages)).await
+        }
+        _ => run_blocking(move || read_text(kind, &name, &bytes)).await,
+    }
+}
+
+fn unreadable(name: &str, error: &WorkerError) -> ArchiveError {
+    let code = match error {
+        WorkerError::TooLarge => ArchiveCode::DocumentTooLarge,
+        _ => ArchiveCode::DocumentUnreadable,
+    };
+    let name: String = name.chars().take(80).collect();
+    ArchiveError::new(code, format!("`{name}`: {error}."))
+}
