@@ -155,6 +155,8 @@ export interface AddDocumentOptions extends CallOptions, EmbedderChoice {
   origin?: string | undefined;
   /** The tags of the document. */
   tags?: readonly string[] | undefined;
+  /** Remove the document after so many days; never if left out. */
+  retentionDays?: number | undefined;
   /** With `true`, nothing is stored: the answer says what it would cost. */
   dryRun?: boolean | undefined;
 }
@@ -478,7 +480,7 @@ export class RedflowClient {
 
   /** Removes a knowledge base with all its documents. */
   async removeKnowledgeBase(name: string, options?: CallOptions): Promise<void> {
-    await this.#transport.execute({ ...options, method: "DELETE", path: `/api/kb/${pathSegment(name)}` });
+    await this.#transport.execute({ timeoutMs: 0, ...options, method: "DELETE", path: `/api/kb/${pathSegment(name)}` });
   }
 
   /** The documents of a knowledge base, sorted by name. */
@@ -507,7 +509,7 @@ export class RedflowClient {
   /** Removes a document of a knowledge base. */
   async removeDocument(name: string, document: string, options?: CallOptions): Promise<void> {
     const path = `/api/kb/${pathSegment(name)}/documents`;
-    await this.#transport.execute({ ...options, method: "DELETE", path, query: { document } });
+    await this.#transport.execute({ timeoutMs: 0, ...options, method: "DELETE", path, query: { document } });
   }
 
   /** The passages of a document, in their order. */

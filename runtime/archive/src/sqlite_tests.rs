@@ -411,11 +411,13 @@ async fn a_collection_takes_the_place_of_another(place: Place) {
     let entry =
         NewEntry { vector: Some(vec![1.0, 0.0]), ..NewEntry::new("new", EntryKind::Chunk, "new words") };
     archive.put("kb-new/test", vec![entry]).await.unwrap();
-    archive.put_document(KB, document("a", b"1", 0), Vec::new()).await.unwrap();
+    let same = Document { added_at: 77, ..document("a", b"1", 0) };
+    archive.put_document(KB, same.clone(), Vec::new()).await.unwrap();
     assert!(!archive.rename_collection("kb-new/test", KB).await.unwrap(), "a document is missing");
     archive.put_document("kb-new/test", document("a", b"2", 0), Vec::new()).await.unwrap();
     assert!(!archive.rename_collection("kb-new/test", KB).await.unwrap(), "a document is older");
-    let same = Document { added_at: 77, ..document("a", b"1", 0) };
+    archive.put_document("kb-new/test", document("a", b"1", 0), Vec::new()).await.unwrap();
+    assert!(!archive.rename_collection("kb-new/test", KB).await.unwrap(), "it was added at another time");
     archive.put_document("kb-new/test", same, Vec::new()).await.unwrap();
     archive.put_document("kb-new/test", document("b", b"1", 0), Vec::new()).await.unwrap();
     assert!(!archive.rename_collection("kb-new/test", KB).await.unwrap(), "a document was removed");

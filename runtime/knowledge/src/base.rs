@@ -17,6 +17,7 @@ use redflow_ports::{
     Archive, ArchiveError, EmbedPurpose, Embedder, Measurement, Meter, NewCollection, NewEntry, NoMeter,
     OnProgress, Progress, SearchQuery,
 };
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -232,12 +233,8 @@ impl KnowledgeBase {
             added_at: 0,
             expires_at,
         };
-        let new = NewCollection {
-            name: collection,
-            embedder: embedder.info().id.clone(),
-            dimensions: dimensions_of(&vectors),
-            settings: settings.clone(),
-        };
+        let new = new_collection(collection.clone(), embedder, settings, dimensions_of(&vectors));
+        let former = self.former_texts(&collection, &document_name).await?;
         let entry = |(number, (passage, vector)): (u32, (Passage, Vec<f32>))| NewEntry {
             vector: Some(vector),
             meta: metadata(&document_name, &content.title, &passage, number),
@@ -249,6 +246,12 @@ impl KnowledgeBase {
         };
         let passages = (1..).zip(content.passages.into_iter().zip(vectors)).map(entry).collect();
         self.archive.add_document(new, stored, passages).await?;
+        let kept: HashSet<&String> = texts.iter().collect();
+        let gone: Vec<String> = former.into_iter().filter(|text| !kept.contains(text)).collect();
+        if !gone.is_empty() {
+            let digests = digests(&gone, EmbedPurpose::Document);
+            self.archive.drop_cached_vectors(&embedder.info().id, Some(digests)).await?;
+        }
         Ok(AddResult { passages: chunks, used, masked })
     }
 
@@ -260,8 +263,7 @@ impl KnowledgeBase {
         settings: &Message,
         dimensions: u32,
     ) -> Result<(), ArchiveError> {
-        let (embedder, settings) = (embedder.info().id.clone(), settings.clone());
-        let new = NewCollection { name, embedder, dimensions, settings };
+        let new = new_collection(name, embedder, settings, dimensions);
         self.archive.create_collection(new).await.map(drop)
     }
 
@@ -322,9 +324,8 @@ impl KnowledgeBase {
     /// When there is no such one, or the archive cannot be written.
     pub async fn remove(&self, name: &str) -> Result<(), ArchiveError> {
         self.get(name).await?;
-        for document in self.archive.documents(&full_name(name)).await? {
-            self.drop_cached(name, &document.name).await?;
-        }
+        let embedders = self.embedders_of(name).await?;
+        self.drop_cached(name, embedders).await?;
         self.archive.remove_collection(&new_name(name)).await?;
         let removed = self.archive.remove_collection(&full_name(name)).await?;
         if removed { Ok(()) } else { Err(unknown(name)) }
@@ -335,7 +336,11 @@ impl KnowledgeBase {
     /// # Errors
     /// When there is no such one, or the archive cannot be written.
     pub async fn remove_document(&self, name: &str, document: &str) -> Result<(), ArchiveError> {
-        self.drop_cached(name, document).await?;
+        let embedders = self.embedders_of(name).await?;
+        let cached = digests(&self.former_texts(&full_name(name), document).await?, EmbedPurpose::Document);
+        for embedder in embedders {
+            self.archive.drop_cached_vectors(&embedder, Some(cached.clone())).await?;
+        }
         // Vectors that are being made again have its text, too.
         if self.archive.collection(&new_name(name)).await?.is_some() {
             self.archive.remove_document(&new_name(name), document).await?;
@@ -344,17 +349,43 @@ impl KnowledgeBase {
         if removed { Ok(()) } else { Err(unknown_document(name, document)) }
     }
 
-    /// Drops the cached vectors of a document. They tell much about its text.
-    async fn drop_cached(&self, name: &str, document: &str) -> Result<(), ArchiveError> {
+    /// The embedders of a knowledge base: its own, and the one that makes its vectors again.
+    async fn embedders_of(&self, name: &str) -> Result<Vec<String>, ArchiveError> {
         let known = [Some(self.get(name).await?), self.archive.collection(&new_name(name)).await?];
-        let passages = self.archive.passages(&full_name(name), document).await?;
-        let texts: Vec<String> = passages.iter().map(entry_text).collect();
-        for Collection { embedder, .. } in known.into_iter().flatten() {
-            let digests = digests(&texts, EmbedPurpose::Document);
-            self.archive.drop_cached_vectors(&embedder, Some(digests)).await?;
+        Ok(known.into_iter().flatten().map(|collection| collection.embedder).collect())
+    }
+
+    /// The texts of which the vectors of a stored document were made; none if it is not stored.
+    async fn former_texts(&self, collection: &str, document: &str) -> Result<Vec<String>, ArchiveError> {
+        match self.archive.passages(collection, document).await {
+            Ok(passages) => Ok(passages.iter().map(entry_text).collect()),
+            Err(error) if error.code == ArchiveCode::CollectionUnknown => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Drops the cached vectors of all documents. They tell much about a text.
+    pub(crate) async fn drop_cached(&self, name: &str, embedders: Vec<String>) -> Result<(), ArchiveError> {
+        let mut cached = Vec::new();
+        for document in self.archive.documents(&full_name(name)).await? {
+            let texts = self.former_texts(&full_name(name), &document.name).await?;
+            cached.extend(digests(&texts, EmbedPurpose::Document));
+        }
+        for embedder in embedders {
+            self.archive.drop_cached_vectors(&embedder, Some(cached.clone())).await?;
         }
         Ok(())
     }
+}
+
+/// A collection for vectors of this length.
+pub(crate) fn new_collection(
+    name: String,
+    embedder: &dyn Embedder,
+    settings: &Message,
+    dimensions: u32,
+) -> NewCollection {
+    NewCollection { name, embedder: embedder.info().id.clone(), dimensions, settings: settings.clone() }
 }
 
 pub(crate) fn dimensions_of(vectors: &[Vec<f32>]) -> u32 {

@@ -1,6 +1,6 @@
 //! Makes all vectors of a knowledge base again.
 
-use crate::base::{AddResult, KnowledgeBase, dimensions_of, full_name, new_name};
+use crate::base::{AddResult, KnowledgeBase, dimensions_of, full_name, new_collection, new_name};
 use crate::embedding::EmbeddingUse;
 use crate::passage_entries::{again, entry_text};
 use crate::problems::{shortened, unknown};
@@ -29,11 +29,12 @@ impl KnowledgeBase {
         let known = self.get(name).await?;
         let (from, to) = (full_name(name), new_name(name));
         let is_other = |collection: &Collection| collection.embedder != embedder.info().id;
-        let unfinished = self.archive.collection(&to).await?;
-        if unfinished.as_ref().is_some_and(is_other) {
+        let mut unfinished = self.archive.collection(&to).await?;
+        if unfinished.as_ref().is_some_and(|made| is_other(made) || made.settings != *settings) {
             self.archive.remove_collection(&to).await?;
+            unfinished = None;
         }
-        if !is_other(&known) && unfinished.as_ref().is_none_or(is_other) {
+        if !is_other(&known) && unfinished.is_none() {
             self.archive.drop_cached_vectors(&embedder.info().id, None).await?;
             // Made before the first vector: if this is cut off, the next one knows that the cache has new vectors.
             self.create(to.clone(), embedder, settings, known.dimensions).await?;
@@ -48,6 +49,10 @@ impl KnowledgeBase {
             }
             result.used.add(copied?);
             if self.archive.rename_collection(&to, &from).await? {
+                if is_other(&known) {
+                    // Nobody uses the earlier vectors any more.
+                    self.drop_cached(name, vec![known.embedder]).await?;
+                }
                 result.passages = u32::try_from(self.get(name).await?.entries).unwrap_or(u32::MAX);
                 return Ok(result);
             }
@@ -71,6 +76,13 @@ impl KnowledgeBase {
         dimensions: u32,
     ) -> Result<(), ArchiveError> {
         match self.archive.collection(name).await? {
+            Some(known) if known.embedder != embedder.info().id => {
+                let text = format!(
+                    "Another command makes these vectors with {}: try again when it has ended.",
+                    known.embedder
+                );
+                return Err(ArchiveError::new(ArchiveCode::MemoryConflict, text));
+            }
             Some(known) if known.dimensions == dimensions => return Ok(()),
             Some(_) => drop(self.archive.remove_collection(name).await?),
             None => {}
@@ -106,7 +118,10 @@ impl KnowledgeBase {
         };
         let (mut finished, known) = (by_name(copied), by_name(wanted.clone()));
         let is_same = |one: &Document, two: Option<&Document>| {
-            two.is_some_and(|two| one.digest == two.digest && one.tags == two.tags)
+            two.is_some_and(|two| {
+                (one.digest, &one.tags, one.added_at, one.expires_at)
+                    == (two.digest, &two.tags, two.added_at, two.expires_at)
+            })
         };
         for (name, document) in &finished {
             if !is_same(document, known.get(name)) {
@@ -129,8 +144,10 @@ impl KnowledgeBase {
                 used.add(document_use);
                 dimensions = Some(dimensions_of(&vectors));
                 self.make_new(&to, embedder, settings, dimensions_of(&vectors)).await?;
+                // It checks the embedder once more: another command may have made its own collection meanwhile.
+                let new = new_collection(to.clone(), embedder, settings, dimensions_of(&vectors));
                 let entries = passages.into_iter().zip(vectors).map(|(entry, vector)| again(entry, vector));
-                self.archive.put_document(&to, document, entries.collect()).await?;
+                self.archive.add_document(new, document, entries.collect()).await?;
             }
             done += chunks;
             on_progress(Progress { done, all });

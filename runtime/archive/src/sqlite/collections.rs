@@ -4,7 +4,7 @@ use super::database_error::DbError;
 use super::entries::{CollectionRow, json, json_text, millis};
 use super::seal::{Db, Place};
 use super::{documents, text_index};
-use redflow_contract::archive::{Collection, MAX_COLLECTION_NAME, MAX_DIMENSIONS};
+use redflow_contract::archive::{Collection, Document, MAX_COLLECTION_NAME, MAX_DIMENSIONS};
 use redflow_contract::code::ArchiveCode;
 use redflow_ports::{ArchiveError, NewCollection};
 use rusqlite::{OptionalExtension as _, Row, params};
@@ -161,7 +161,11 @@ pub(super) fn rename(db: &Db<'_>, name: &str, to: &str) -> Result<bool, DbError>
     let (from_id, to_id) = (find(db, name)?.id, find(db, to)?.id);
     let documents = |id: i64| -> rusqlite::Result<Vec<_>> {
         let all = documents::list(db, id, "", usize::MAX)?.into_iter();
-        Ok(all.map(|document| (document.name, document.digest, document.tags)).collect())
+        let same = |document: Document| {
+            let Document { name, digest, tags, added_at, expires_at, .. } = document;
+            (name, digest, tags, added_at, expires_at)
+        };
+        Ok(all.map(same).collect())
     };
     if documents(from_id)? != documents(to_id)? {
         return Ok(false);

@@ -3,18 +3,15 @@
 use super::database_error::DbError;
 use super::entries::{self, CollectionRow, json, json_text, millis, stored};
 use super::seal::{Db, Place};
+use redflow_contract::Millis;
 use redflow_contract::archive::{Document, Entry};
 use redflow_contract::digest::Digest;
 use redflow_ports::NewEntry;
 use rusqlite::{OptionalExtension as _, Row, params};
 
 fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Document> {
-    // The entries have it: a document goes with its passages.
-    let expires_at = row.get::<_, Option<i64>>(10)?.map(millis);
     if db.is_sealed() {
-        let document: Document =
-            db.open_json(row, 1, place(row.get(9)?, row.get(8)?, row.get_ref(0)?.as_blob()?))?;
-        return Ok(Document { expires_at, ..document });
+        return db.open_json(row, 1, place(row.get(9)?, row.get(8)?, row.get_ref(0)?.as_blob()?));
     }
     let digest: String = row.get(3)?;
     Ok(Document {
@@ -26,7 +23,7 @@ fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Document> {
         chunks: row.get(5)?,
         tags: json(row, 6)?,
         added_at: millis(row.get(7)?),
-        expires_at,
+        expires_at: None,
     })
 }
 
@@ -35,8 +32,19 @@ fn place(collection: i64, id: i64, name: &[u8]) -> Place<'_> {
     Place { table: "document", numbers: [collection, id, 0, 0], name }
 }
 
-const COLUMNS: &str = "name, title, origin, digest, bytes, chunks, tags, added_at, id, collection,
-     (SELECT max(expires_at) FROM entry WHERE entry.document = document.id)";
+const COLUMNS: &str = "name, title, origin, digest, bytes, chunks, tags, added_at, id, collection";
+
+/// When a document is removed. Its passages have that: all of them the same.
+fn expires_at(db: &Db<'_>, id: i64) -> rusqlite::Result<Option<Millis>> {
+    let sql = "SELECT expires_at FROM entry WHERE document = ?1 LIMIT 1";
+    let found: Option<Option<i64>> = db.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?;
+    Ok(found.flatten().map(millis))
+}
+
+/// Reads a document from [`COLUMNS`], with its id.
+fn read_with_id(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<(i64, Document)> {
+    Ok((row.get(8)?, read(db, row)?))
+}
 
 /// The documents of a collection after a name, sorted by name.
 pub(super) fn list(
@@ -51,23 +59,31 @@ pub(super) fn list(
         );
         let mut statement = db.prepare_cached(&sql)?;
         let values = params![collection, after, limit_of(limit)];
-        return statement.query_map(values, |row| read(db, row))?.collect();
+        let found: Vec<_> =
+            statement.query_map(values, |row| read_with_id(db, row))?.collect::<Result<_, _>>()?;
+        return with_expiry(db, found);
     }
     // Their names have no order in the file.
     let sql = format!("SELECT {COLUMNS} FROM document WHERE collection = ?1");
     let mut statement = db.prepare_cached(&sql)?;
-    let documents = statement.query_map([collection], |row| read(db, row))?;
-    let mut documents: Vec<Document> = documents.collect::<Result<_, _>>()?;
-    documents.retain(|document| document.name.as_str() > after);
-    documents.sort_by(|left, right| left.name.cmp(&right.name));
-    documents.truncate(limit);
-    Ok(documents)
+    let found = statement.query_map([collection], |row| read_with_id(db, row))?;
+    let mut found: Vec<_> = found.collect::<Result<_, _>>()?;
+    found.retain(|(_, document)| document.name.as_str() > after);
+    found.sort_by(|(_, left), (_, right)| left.name.cmp(&right.name));
+    found.truncate(limit);
+    with_expiry(db, found)
+}
+
+fn with_expiry(db: &Db<'_>, documents: Vec<(i64, Document)>) -> rusqlite::Result<Vec<Document>> {
+    let with = |(id, document)| Ok(Document { expires_at: expires_at(db, id)?, ..document });
+    documents.into_iter().map(with).collect()
 }
 
 pub(super) fn get(db: &Db<'_>, collection: i64, name: &str) -> rusqlite::Result<Option<Document>> {
     let sql = format!("SELECT {COLUMNS} FROM document WHERE collection = ?1 AND name = ?2");
     let values = params![collection, db.name("document", collection, name)];
-    db.prepare_cached(&sql)?.query_row(values, |row| read(db, row)).optional()
+    let found = db.prepare_cached(&sql)?.query_row(values, |row| read_with_id(db, row)).optional()?;
+    Ok(with_expiry(db, found.into_iter().collect())?.pop())
 }
 
 fn limit_of(limit: usize) -> i64 {

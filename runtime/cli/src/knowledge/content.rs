@@ -19,7 +19,7 @@ pub(super) async fn read_content(
         DocumentKind::Html => {
             let html = worker.read_html(bytes).await.map_err(|error| unreadable(&name, &error))?;
             let read = move || {
-                let mut document = read_markdown(&name, &html.markdown)?;
+                let mut document = read_markdown(&name, &without_escapes(&html.markdown))?;
                 if let Some(title) = html.title {
                     document.title = title;
                 }
@@ -33,6 +33,19 @@ pub(super) async fn read_content(
         }
         _ => run_blocking(move || read_text(kind, &name, &bytes)).await,
     }
+}
+
+/// Markdown as people read it. Names such as `max_tokens` and keys would else be written `max\\_tokens`, which neither a search
+/// nor the masking of secrets knows.
+fn without_escapes(markdown: &str) -> String {
+    let mut text = String::with_capacity(markdown.len());
+    let mut rest = markdown.chars().peekable();
+    while let Some(char) = rest.next() {
+        if char != '\\' || !rest.peek().is_some_and(|next| matches!(next, '_' | '*' | '[' | ']')) {
+            text.push(char);
+        }
+    }
+    text
 }
 
 fn unreadable(name: &str, error: &WorkerError) -> ArchiveError {

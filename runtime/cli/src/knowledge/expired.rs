@@ -21,7 +21,8 @@ pub(crate) async fn remove_expired_entries(
             }
         }
         if let Ok(collections) = archive.collections().await {
-            let entries = collections.iter().map(|collection| collection.entries).sum();
+            let passages = collections.iter().filter(|collection| collection.name.starts_with("kb/"));
+            let entries = passages.map(|collection| collection.entries).sum();
             meter.record(Measurement::ArchiveEntries { kind: EntryKind::Chunk, entries });
         }
     }

@@ -10,7 +10,7 @@ use redflow_contract::knowledge_api::{
     DocumentAnswer, DocumentStatus, EmbedderChoice, KnowledgeDocumentList, KnowledgePassageList,
     KnowledgeSearch, KnowledgeSearchResult,
 };
-use redflow_knowledge::{AddResult, DocumentToAdd, KnowledgeBase, KnowledgeQuery, check_tags};
+use redflow_knowledge::{AddResult, DocumentToAdd, KnowledgeBase, KnowledgeQuery, check_tags, clean_name};
 use redflow_models::embed::EmbedderFactory;
 use redflow_ports::{
     Archive, Clock, Embedder, KnowledgeAnswer, KnowledgeBases, Meter, NewDocument, OnProgress, SearchFilter,
@@ -76,6 +76,8 @@ impl LocalKnowledge {
     ) -> Result<DocumentAnswer, ApiError> {
         let NewDocument { name: document, kind, origin, tags, retention_days, bytes, embedder, is_dry_run } =
             document;
+        // As it is stored.
+        let document = clean_name(&document);
         check_tags(&tags)?;
         if !is_dry_run {
             // Without a sidecar nobody else does it.
@@ -202,7 +204,7 @@ impl KnowledgeBases for LocalKnowledge {
         after: u32,
         limit: usize,
     ) -> KnowledgeAnswer<'a, KnowledgePassageList> {
-        Box::pin(async move { Ok(self.base.passages(name, document, after, limit).await?) })
+        Box::pin(async move { Ok(self.base.passages(name, &clean_name(document), after, limit).await?) })
     }
 
     fn search<'a>(
@@ -227,7 +229,7 @@ impl KnowledgeBases for LocalKnowledge {
     }
 
     fn remove_document<'a>(&'a self, name: &'a str, document: &'a str) -> KnowledgeAnswer<'a, ()> {
-        Box::pin(async move { Ok(self.base.remove_document(name, document).await?) })
+        Box::pin(async move { Ok(self.base.remove_document(name, &clean_name(document)).await?) })
     }
 
     fn reindex<'a>(

@@ -93,9 +93,9 @@ impl Sidecar {
         self.send_long(request.header(CONTENT_TYPE, "application/octet-stream").body(bytes)).await
     }
 
-    /// Deletes something. The answer has no body.
+    /// Deletes something. The answer has no body, and may take any time.
     pub(crate) async fn delete(&self, path: &[&str], query: &[(&str, String)]) -> Result<(), ApiError> {
-        let response = self.execute(self.request(Method::DELETE, path, query)).await?;
+        let response = self.check(self.request(Method::DELETE, path, query).send().await).await?;
         self.read_body(response).await.map(drop)
     }
 

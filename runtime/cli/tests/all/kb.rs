@@ -322,14 +322,16 @@ fn secrets_of_documents_are_not_stored() {
     let folder = Folder::new();
     let key = "sk-ant-api03-AbC_dEf-0123456789";
     folder.write("key.md", format!("# Setup\n\nSet KEY={key} and postgres://app:hunter22@db/app.\n"));
-    folder.write("page.html", format!("<title>{key}</title><p>Text.</p>"));
+    let page = format!("<title>{key}</title><p>Text_of {key}, ghp_0123456789abcdefghijABCDEFGHIJ012345.</p>");
+    folder.write("page.html", page);
     folder.write("plain.md", "Nothing to hide.");
     let added = kb(&folder, ["add", "m", "key.md", "page.html", "plain.md"]);
     let stdout =
-        "key.md: 1 passage, 2 secrets masked\npage.html: 1 passage, 1 secret masked\nplain.md: 1 passage\n";
+        "key.md: 1 passage, 2 secrets masked\npage.html: 1 passage, 3 secrets masked\nplain.md: 1 passage\n";
     assert_eq!((added.code, added.stdout.as_str()), (0, stdout), "{added:#?}");
     let stored = archive_text(&folder);
-    assert!(!stored.contains("sk-ant") && !stored.contains("hunter22"));
+    assert!(!stored.contains("sk-ant") && !stored.contains("hunter22") && !stored.contains("ghp"));
+    assert!(folder.run_ok(["kb", "show", "m", "page.html"]).contains("Text_of [redacted], [redacted]."));
     let shown = folder.run_ok(["kb", "show", "m", "key.md"]);
     assert!(shown.contains("Set KEY=[redacted] and postgres://app:[redacted]@db/app."), "{shown}");
     let json = lines(&kb(&folder, ["add", "other", "key.md", "plain.md", "--json"]));

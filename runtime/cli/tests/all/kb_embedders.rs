@@ -299,11 +299,16 @@ fn a_text_that_the_provider_refuses_keeps_no_other_out() {
     }
     // The second, the fourth and the fifth document: never three in a row.
     let server =
-        Server::start(|number| if [2, 4, 5].contains(&number) { Act::RefuseText } else { Act::Answer });
+        Server::start(
+            |number| if [2, 4, 5, 8, 9, 10].contains(&number) { Act::RefuseText } else { Act::Answer },
+        );
     let some = kb(&folder, ["add", "d", "docs"].into_iter().chain(model(&server)));
     assert_eq!((some.code, some.errors()), (1, vec!["TEXT_REFUSED"; 3]), "{some:#?}");
     assert!(some.stderr.contains("b.md cannot be added:\n"), "{some:#?}");
     assert!(some.stderr.ends_with("d: 4 documents added, 4 passages, 40 tokens, 3 failed\n"), "{some:#?}");
+    // Between them are documents that are stored, so they are not in a row.
+    let again = kb(&folder, ["add", "d", "docs"]);
+    assert_eq!((again.code, again.errors()), (1, vec!["TEXT_REFUSED"; 3]), "{again:#?}");
     let again = kb(&folder, ["add", "d", "docs", "--json"]);
     assert!(again.code == 0 && again.stdout.contains(r#"{"document":"b.md","status":"added""#), "{again:#?}");
 

@@ -1,5 +1,6 @@
 //! CSV: every row is written as lines of `name: value`.
 
+use super::clean::clean;
 use super::names::{one_line, unreadable};
 use super::packer::Packer;
 use super::{
@@ -11,7 +12,7 @@ use redflow_ports::ArchiveError;
 /// Reads CSV. The first row has the names of the columns.
 pub(super) fn read_rows(name: &str, text: &str) -> Result<ReadDocument, ArchiveError> {
     let mut passages = Passages::new(name);
-    let text = passages.prepare(text);
+    let text = clean(text);
     let text = text.trim_start_matches('\n');
     if text.trim_start().is_empty() {
         return passages.finish(None);
@@ -29,6 +30,7 @@ pub(super) fn read_rows(name: &str, text: &str) -> Result<ReadDocument, ArchiveE
         })
     };
     read(&mut record)?;
+    mask_fields(&mut record, &mut passages);
     let columns = Columns::new(&record);
     let names: Vec<_> = record.iter().map(str::trim).filter(|name| !name.is_empty()).collect();
     let header = names.join(", ");
@@ -36,6 +38,7 @@ pub(super) fn read_rows(name: &str, text: &str) -> Result<ReadDocument, ArchiveE
     let mut row = 0;
     while read(&mut record)? {
         row += 1;
+        mask_fields(&mut record, &mut passages);
         group.add(&columns.write(&record), row, &mut passages)?;
     }
     group.close(&mut passages)?;
@@ -43,6 +46,15 @@ pub(super) fn read_rows(name: &str, text: &str) -> Result<ReadDocument, ArchiveE
         Packer::new(&header, Place::Whole, &mut passages).pack_paragraphs()?;
     }
     passages.finish(None)
+}
+
+/// Replaces secrets, each field for itself: what looks like one may go across two fields.
+fn mask_fields(record: &mut StringRecord, passages: &mut Passages<'_>) {
+    let masked: Vec<Option<String>> = record.iter().map(|field| passages.mask(field)).collect();
+    if masked.iter().any(Option::is_some) {
+        let field = |(field, masked): (&str, Option<String>)| masked.unwrap_or_else(|| field.to_owned());
+        *record = record.iter().zip(masked).map(field).collect();
+    }
 }
 
 /// The sign between fields: a tab in `.tsv`, else the more frequent one of the first line, outside quotes.

@@ -24,6 +24,8 @@ fn no_kind_of_document_keeps_a_secret() {
         let shown = format!("{document:?}");
         assert!(!shown.contains("sk-ant") && shown.contains("[redacted]"), "{shown}");
     }
+    let table = read(DocumentKind::Csv, "name,address,mail\nsrv,http://db:5432,admin@example.com\n");
+    assert_eq!(table.masked, 0, "two fields are no password");
     let pages = [KEY.to_owned(), "page".to_owned()];
     assert_eq!(read_pages("a.pdf", None, &pages).unwrap().masked, 1);
 }

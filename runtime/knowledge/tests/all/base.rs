@@ -1,11 +1,14 @@
 use crate::kit::{Place, Words, document};
 use pretty_assertions::assert_eq;
 use redflow_contract::Message;
-use redflow_contract::archive::{SearchMode, Trust};
+use redflow_contract::archive::{EntryKind, SearchMode, Trust};
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::knowledge_api::KnowledgeDocumentList;
 use redflow_knowledge::{DocumentToAdd, KnowledgeQuery};
-use redflow_ports::{Embedder as _, Measurement, Meter, SearchFilter};
+use redflow_ports::{
+    Archive, ArchiveError, BoxFuture, EmbedPurpose, Embedded, Embedder, EmbedderInfo, Measurement, Meter,
+    NewCollection, NewEntry, SearchFilter,
+};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -357,6 +360,85 @@ async fn what_is_removed_leaves_the_cache() {
     place.base.remove("shop").await.unwrap();
     add(&place, &words, document("c.md", "A refund of c.md.")).await;
     assert_eq!(words.count(), 5);
+    // What a document no longer says.
+    add(&place, &words, document("c.md", "A pump.")).await;
+    add(&place, &words, document("c.md", "A refund of c.md.")).await;
+    assert_eq!(words.count(), 7);
+    // What another embedder made.
+    let other = Words::new("other");
+    place.base.reindex("shop", &other, &Message::new(), &mut |_| ()).await.unwrap();
+    place.base.reindex("shop", &words, &Message::new(), &mut |_| ()).await.unwrap();
+    assert_eq!((other.count(), words.count()), (1, 8));
+}
+
+#[tokio::test]
+async fn a_copy_with_another_end_is_made_again() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    let ends = |expires_at| DocumentToAdd { expires_at, ..document("a.md", "A refund.") };
+    for (first, second) in [(Some(2_000_000), None), (None, Some(2_000_000))] {
+        add(&place, &words, ends(first)).await;
+        // A reindex that was cut off has copied the document.
+        let stored = place.archive.documents("kb/shop").await.unwrap().remove(0);
+        let (embedder, settings) = ("other".to_owned(), Message::new());
+        let new = NewCollection { name: "kb-new/shop".to_owned(), embedder, dimensions: 3, settings };
+        let passage = NewEntry {
+            vector: Some(vec![1.0, 0.0, 0.0]),
+            expires_at: first,
+            ..NewEntry::new("a.md#1", EntryKind::Chunk, "A refund.")
+        };
+        place.archive.add_document(new, stored, vec![passage]).await.unwrap();
+        add(&place, &words, ends(second)).await;
+        place.base.reindex("shop", &Words::new("other"), &Message::new(), &mut |_| ()).await.unwrap();
+        let kept = place.base.documents("shop", None, 9).await.unwrap().documents;
+        assert_eq!(kept.iter().map(|document| document.expires_at).collect::<Vec<_>>(), [second]);
+        place.base.remove("shop").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn two_commands_never_mix_the_vectors_of_two_embedders() {
+    let (place, words) = (Place::new(), Words::new("words"));
+    for name in ["a.md", "b.md"] {
+        add(&place, &words, document(name, "A refund.")).await;
+    }
+    // Another command takes the place while the vectors are made.
+    let archive = Arc::clone(&place.archive);
+    let other = NewCollection {
+        name: "kb-new/shop".to_owned(),
+        embedder: "third".to_owned(),
+        dimensions: 3,
+        settings: Message::new(),
+    };
+    let takes = Taking { words: Words::new("other"), archive, other };
+    let error = place.base.reindex("shop", &takes, &Message::new(), &mut |_| ()).await.unwrap_err();
+    assert_eq!(error.code, ArchiveCode::MemoryConflict);
+    assert_eq!(place.archive.documents("kb-new/shop").await.unwrap(), []);
+    assert_eq!(place.base.get("shop").await.unwrap().embedder, "words");
+}
+
+/// An embedder during whose work another command makes a collection.
+struct Taking {
+    words: Words,
+    archive: Arc<dyn Archive>,
+    other: NewCollection,
+}
+
+impl Embedder for Taking {
+    fn info(&self) -> &EmbedderInfo {
+        self.words.info()
+    }
+
+    fn embed<'a>(
+        &'a self,
+        texts: &'a [String],
+        purpose: EmbedPurpose,
+    ) -> BoxFuture<'a, Result<Embedded, ArchiveError>> {
+        Box::pin(async move {
+            self.archive.remove_collection("kb-new/shop").await?;
+            self.archive.create_collection(self.other.clone()).await?;
+            self.words.embed(texts, purpose).await
+        })
+    }
 }
 
 #[derive(Default)]

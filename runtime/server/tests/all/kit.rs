@@ -3,7 +3,7 @@
 use crate::client::{Reply, Request, Socket};
 use redflow_access::Tokens;
 use redflow_contract::archive::Collection;
-use redflow_contract::code::{ArchiveCode, DiagnosticCode};
+use redflow_contract::code::{ArchiveCode, DiagnosticCode, StoreCode};
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
@@ -75,7 +75,15 @@ impl Setup {
         let listener = redflow_access::listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = listener.local_addr().unwrap();
         settings.access.listen = addr;
-        let store = Arc::new(Store::open_with_log(dir.path(), log).unwrap());
+        // The last tasks of an earlier sidecar may still hold it.
+        let store = eventually("the data directory is free", || {
+            let opened = match Store::open_with_log(dir.path(), log) {
+                Err(error) if error.code == StoreCode::DataLocked => None,
+                opened => Some(Arc::new(opened.unwrap())),
+            };
+            std::future::ready(opened)
+        })
+        .await;
         let tokens = Tokens::open(dir.path(), Some(TOKEN.to_owned().into())).unwrap();
         let closed_sockets = Arc::new(ClosedSockets::default());
         let parts = Parts {

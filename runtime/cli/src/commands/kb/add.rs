@@ -70,13 +70,11 @@ pub(super) async fn add(kb: &Kb, options: &AddOptions) -> CommandResult {
                 if let Some(answer) = outcome.as_ref().filter(|_| std::mem::take(&mut is_new)) {
                     warn_if_lexical(answer);
                 }
-                if outcome.is_some() {
-                    refused = 0;
-                }
+                refused = 0;
                 exit = exit.max(report(options, &source.name, outcome.as_ref(), &mut sum));
             }
             Err(error) => {
-                refused += usize::from(is_refused(&error));
+                refused = if is_refused(&error) { refused + 1 } else { 0 };
                 // A wrong document does not keep the others out. What would fail for all of them ends the command.
                 if !concerns_document(&error) || refused == MAX_REFUSED {
                     return Err(print_api_error(error));
