@@ -28,6 +28,7 @@ test("the package exports its tables, its client and the timeline", () => {
     "MAX_CALLS",
     "MAX_REMARKS",
     "MAX_ROW_CHARS",
+    "MAX_SOURCES",
     "MAX_STEPS",
     "MAX_TEXT_CHARS",
     "RedflowClient",

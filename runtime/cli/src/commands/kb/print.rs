@@ -96,7 +96,7 @@ pub(super) fn format_documents(all: &[Document]) -> String {
         let mut more =
             if one.tags.is_empty() { String::new() } else { format!(", tags {}", one.tags.join(", ")) };
         if let Some(expires_at) = one.expires_at {
-            let _ = write!(more, ", removed {}", format_time(expires_at));
+            let _ = write!(more, ", expires {}", format_time(expires_at));
         }
         let _ = writeln!(
             out,
