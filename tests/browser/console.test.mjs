@@ -45,7 +45,7 @@ const SCENARIOS = {
   "each scope may do what its buttons say": scopes.scopes,
   "an ended session: the sign-in, then the page where it was": sessions.ended,
   "two tabs see what the other one does": sessions.twoTabs,
-  "whoever leaves while a question is sent stays there": sessions.leaves,
+  "a user who leaves while a question is sent stays there": sessions.leaves,
   "a hidden tab is disconnected, and resumed where it was": sessions.hidden,
   "a page whose console was updated says so": sessions.updated,
   "forced colours and less motion": displays.forcedColours,

@@ -44,7 +44,7 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
     try {
       const { runs } = await api.start({ node, payload: payload !== undefined && text === given ? payload : readPayload(text) });
       const [first] = runs;
-      // Whoever went elsewhere in the meantime stays there.
+      // A user who went to another page in the meantime stays there.
       if (first !== undefined && window.location.hash === from) {
         go(["runs", first.runId]);
       }

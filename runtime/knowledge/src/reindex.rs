@@ -50,7 +50,7 @@ impl KnowledgeBase {
             result.used.add(copied?);
             if self.archive.rename_collection(&to, &from).await? {
                 if is_other(&known) {
-                    // Nobody uses the earlier vectors any more.
+                    // No search uses the earlier vectors any more.
                     self.drop_cached(name, vec![known.embedder]).await?;
                 }
                 result.passages = u32::try_from(self.get(name).await?.entries).unwrap_or(u32::MAX);

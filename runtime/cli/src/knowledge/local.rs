@@ -80,7 +80,7 @@ impl LocalKnowledge {
         let document = clean_name(&document);
         check_tags(&tags)?;
         if !is_dry_run {
-            // Without a sidecar nobody else does it.
+            // A sidecar does it once a minute. Without one, this command does it.
             self.archive.remove_expired().await?;
         }
         let known = self.base.find(name).await?;

@@ -2,6 +2,34 @@
 
 use super::{Answer, Query, Route, RouteId, get};
 
+pub(super) const LIST_QUERY: &[Query] = &[
+    Query { name: "status", about: "Only runs with this status. Separate several by commas." },
+    Query { name: "agent", about: "Only runs of the agent with this node id, in any Node-RED." },
+    Query {
+        name: "instance",
+        about: "Only runs of agents of this Node-RED; `local` is the sidecar's own flow.",
+    },
+    Query {
+        name: "since",
+        about: "Only runs that started at this time or later, in milliseconds since 1970.",
+    },
+    Query { name: "until", about: "Only runs that started before this time, in milliseconds since 1970." },
+    Query { name: "code", about: "Only runs that failed with this code." },
+    Query { name: "prefix", about: "Only runs whose id begins with this; listed by their ids." },
+    Query { name: "roots", about: "With `true`, only runs that no other run started." },
+    Query { name: "limit", about: "The most runs on a page, from 1 to 1000; 50 if absent." },
+    Query { name: "before", about: "Only runs that started before this one: `next` of the previous page." },
+];
+
+pub(super) const STATS_QUERY: &[Query] = &[
+    Query { name: "by", about: "What the sums are grouped by: `agent`, `model`, `tool` or `code`." },
+    Query {
+        name: "from",
+        about: "The first day, such as 2026-11-16; 14 days in all if absent. 400 days at most.",
+    },
+    Query { name: "to", about: "The last day; today if absent." },
+];
+
 pub(super) const RUN: Route = Route {
     query: &[Query {
         name: "only",

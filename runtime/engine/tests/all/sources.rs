@@ -1,4 +1,4 @@
-//! Sources of tool results are bounded and hold no secret, whoever gives them.
+//! Sources of tool results are bounded and hold no secret, also if a person gives them.
 
 use crate::kit::{
     EngineTest, agent_with_tool, debug, ends, final_answer, inject, model_double, only_message, tool_call,

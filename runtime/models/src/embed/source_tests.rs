@@ -81,7 +81,7 @@ fn sent_key(node: &Value, kept: &Value) -> Option<String> {
     recording.requests()[0].header("authorization").map(str::to_owned)
 }
 
-/// Whoever fills a collection chooses the address that it keeps.
+/// The user who fills a collection chooses the address that it keeps.
 #[test]
 fn the_key_of_a_node_goes_only_where_the_node_says() {
     let own = json!({"credentials": {"apiKey": "sk-of-the-node"}});
