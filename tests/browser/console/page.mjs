@@ -10,8 +10,12 @@ const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 /** Opens a page of a console. `options` are those of the browser context. */
 export async function openPage(t, browser, console, { token, path = "", ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  t.after(() => context.close());
   const page = await context.newPage();
+  t.after(async () => {
+    // A request that the page sends while it closes is no failure of the test.
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await context.close();
+  });
   const [problems, foreign] = [[], []];
   page.on("pageerror", (error) => problems.push(error.stack ?? error.message));
   page.on("console", (message) => {

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
+
+/// The sidecar answers five wrong tokens per second with their reason.
+const FAILURE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A sidecar process, its folder and its address.
 pub(crate) struct SidecarProcess {
@@ -379,6 +383,7 @@ fn a_token_allows_only_its_scopes() {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while ask(&read, &["runs"]).code != 0 {
         assert!(std::time::Instant::now() < deadline, "{:#?}", ask(&read, &["runs"]));
+        std::thread::sleep(FAILURE_INTERVAL);
     }
     ask(&read, &["run"]).assert_refused("error[FORBIDDEN]");
     ask(&read, &["token", "--browser"]).assert_refused("error[FORBIDDEN]");
