@@ -1,5 +1,7 @@
 //! Vectors, and their codes: a byte for each dimension, and the scale that they share.
 
+use fearless_simd::{Level, dispatch};
+
 /// The code of a vector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Code {
@@ -53,15 +55,26 @@ impl Query {
     }
 }
 
-/// The sum of the products. The compiler makes 32 at once, which is the fastest of the forms that were measured.
-pub(super) fn dot(left: &[i8], right: &[i8]) -> i32 {
-    let product = |(left, right): (&i8, &i8)| i32::from(*left) * i32::from(*right);
-    let ((left, left_rest), (right, right_rest)) = (left.as_chunks::<32>(), right.as_chunks::<32>());
-    let mut sum: i32 = left_rest.iter().zip(right_rest).map(product).sum();
-    for (left, right) in left.iter().zip(right) {
-        sum += left.iter().zip(right).map(product).sum::<i32>();
-    }
-    sum
+/// Gives the sum of the products of a code and each wanted one of many codes, with its place. It is compiled for
+/// several kinds of processors, and the best one is chosen when it runs.
+pub(super) fn scan(
+    code: &[i8],
+    codes: &[i8],
+    is_wanted: impl Fn(usize) -> bool,
+    mut found: impl FnMut(usize, i32),
+) {
+    dispatch!(Level::new(), _simd => for (at, other) in codes.chunks_exact(code.len()).enumerate() {
+        if is_wanted(at) {
+            found(at, dot(code, other));
+        }
+    });
+}
+
+/// The sum of the products. The compiler makes many at once; of the forms that were measured, the plain one is the
+/// fastest.
+#[inline(always)]
+fn dot(left: &[i8], right: &[i8]) -> i32 {
+    left.iter().zip(right).map(|(left, right)| i32::from(*left) * i32::from(*right)).sum()
 }
 
 /// The cosine of the angle between two vectors of length 1.

@@ -96,12 +96,10 @@ impl CollectionIndex {
         }
         let mut best: BinaryHeap<Reverse<(Score, Reverse<usize>)>> = BinaryHeap::with_capacity(limit + 1);
         let mut least = f32::NEG_INFINITY;
-        for (at, (code, &scale)) in self.codes.chunks_exact(self.dimensions).zip(&self.scales).enumerate() {
-            // A scale of 0 is a row without a vector.
-            if scale == 0.0 || !allowed.has(at) {
-                continue;
-            }
-            let score = codes::dot(&query.code.data, code) as f32 * scale;
+        // A scale of 0 is a row without a vector.
+        let is_wanted = |at: usize| self.scales[at] != 0.0 && allowed.has(at);
+        codes::scan(&query.code.data, &self.codes, is_wanted, |at, product| {
+            let score = product as f32 * self.scales[at];
             if score > least || best.len() < limit {
                 best.push(Reverse((Score(score), Reverse(at))));
                 if best.len() > limit {
@@ -111,7 +109,7 @@ impl CollectionIndex {
                     least = best.peek().map_or(f32::NEG_INFINITY, |Reverse((score, _))| score.0);
                 }
             }
-        }
+        });
         let best = best.into_sorted_vec();
         best.into_iter().map(|Reverse((_, Reverse(at)))| self.columns.id(at)).collect()
     }
