@@ -95,6 +95,9 @@ export class FakeSocket {
   }
 }
 Object.assign(globalThis, { WebSocket: FakeSocket });
+// A connection is tried again after a random time. A very short one would pass before a test has seen that the sidecar
+// is away.
+Math.random = () => 0.5;
 
 /** Draws in a new place of the page, until the test ends. */
 export function draw(t: { after: (act: () => void) => void }, content: ComponentChild): HTMLElement {
