@@ -1,4 +1,4 @@
-use super::{Code, CollectionIndex, Query, Row, combine, cosine, normalise};
+use super::{Code, CollectionIndex, Query, Row, codes, combine, cosine, normalise};
 use crate::index::Candidate;
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
@@ -48,6 +48,25 @@ fn index_of(vectors: &[Vec<f32>]) -> CollectionIndex {
 fn found(index: &CollectionIndex, filter: &SearchFilter) -> Vec<i64> {
     let allowed = index.allowed(filter, NOW);
     (1..=9).filter(|&id| index.is_allowed(&allowed, id)).collect()
+}
+
+/// Lengths that fill the registers of a processor and lengths that do not, with the largest products.
+#[test]
+fn a_scan_gives_the_sum_of_the_products_of_each_wanted_code() {
+    for dimensions in [1, 3, 31, 32, 33, 100, 384, 4_096] {
+        let code: Vec<i8> = (0..dimensions).map(|at| if at % 3 == 0 { -127 } else { 127 }).collect();
+        let codes: Vec<i8> = (0..5 * dimensions).map(|at| (at * 7 % 255) as u8 as i8).collect();
+        let sum = |row: usize| -> i32 {
+            let other = &codes[row * dimensions..][..dimensions];
+            code.iter().zip(other).map(|(left, right)| i32::from(*left) * i32::from(*right)).sum()
+        };
+        let mut found = Vec::new();
+        codes::scan(&code, &codes, |row| row != 1, |row, product| found.push((row, product)));
+        assert_eq!(found, [0, 2, 3, 4].map(|row| (row, sum(row))), "{dimensions}");
+    }
+    let (most, mut found) = (vec![127; 4_096], 0);
+    codes::scan(&most, &most, |_| true, |_, product| found = product);
+    assert_eq!(found, 127 * 127 * 4_096);
 }
 
 #[test]
