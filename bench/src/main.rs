@@ -13,6 +13,7 @@ mod flows;
 mod folder;
 mod instructions;
 mod live;
+mod memory;
 mod node_red;
 mod open_files;
 mod probe;
@@ -37,7 +38,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [archive] [egress] [store] [recovery] [live] [serve] [console] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [archive] [memory] [egress] [store] [recovery] [live] [serve] [console] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,13 +54,14 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 13] = [
+const SECTIONS: [(&str, Section); 14] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
     ("agents", agents::measure),
     ("tools", tools::measure),
     ("archive", archive::measure),
+    ("memory", memory::measure),
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),

@@ -84,6 +84,7 @@ impl Script {
             message,
             spec: Arc::clone(self.agent.spec()),
             by: None,
+            input: None,
         }
     }
 

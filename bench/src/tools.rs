@@ -102,7 +102,7 @@ fn calculator(adapters: &Adapters) -> Result<redflow_ports::ManifestToolBuilder,
     let build = adapters.tools.get("calculator-tool").ok_or("there is no calculator")?;
     let node = NodeSummary { id: "c".into(), type_name: "calculator-tool".to_owned(), name: String::new() };
     let props = Map::new();
-    let tool = build(NodeConfig { node: &node, props: &props, env: &|_| None, on_secret: &|_| () })?;
+    let tool = build(NodeConfig::new(&node, &props, &|_| None, &|_| ()))?;
     Ok(Arc::new(move |_| Ok(Arc::clone(&tool))))
 }
 

@@ -23,8 +23,11 @@ import type {
   DocumentAnswer,
   EdgeRule,
   EmbedderChoice,
+  Entry,
   FlowGraph,
   FlowList,
+  ForgetAnswer,
+  ForgetRequest,
   Health,
   InstanceId,
   InstanceList,
@@ -37,6 +40,16 @@ import type {
   KnowledgeSearch,
   KnowledgeSearchResult,
   ManifestTool,
+  MemoryEntryDetail,
+  MemoryEntryList,
+  MemoryExportLine,
+  MemoryFilter,
+  MemoryList,
+  MemoryPut,
+  MemoryReview,
+  MemoryReviewed,
+  MemorySearch,
+  MemorySearchResult,
   ModelList,
   ModelTest,
   ModelTestRequest,
@@ -53,6 +66,7 @@ import type {
   RunList,
   RunStatus,
   RunSummary,
+  RunTrace,
   RunTree,
   Session,
   SignInCode,
@@ -68,6 +82,14 @@ import type {
   ToolInvocation,
   ToolList,
 } from "./types.js";
+
+/** How long an export may wait for its next byte, in milliseconds. */
+const EXPORT_IDLE_MS = 60_000;
+
+/** The path of an entry of a long memory. */
+function entryPath(memory: string, key: string): string {
+  return `/api/memory/${pathSegment(memory)}/entries/${pathSegment(key)}`;
+}
 
 /** The address of the sidecar and how to send requests to it. */
 export interface ClientOptions {
@@ -383,6 +405,12 @@ export class RedflowClient {
     return this.#transport.json({ ...options, path, query: { full: full === true ? "true" : undefined } });
   }
 
+  /** The decision trace of a run so far: what it recalled, decided and called, and what all of it comes from. */
+  async runTrace(id: RunId, request: CallOptions & { after?: number | undefined } = {}): Promise<RunTrace> {
+    const { after, ...options } = request;
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/trace`, query: { after } });
+  }
+
   /** The events of a run so far: all, or at most `limit` of them, those after or the last ones before a `seq`. */
   async runEvents(id: RunId, request: CallOptions & EventPage = {}): Promise<RunEvent[]> {
     const { after, before, limit, ...options } = request;
@@ -530,6 +558,85 @@ export class RedflowClient {
   /** Makes all vectors of a knowledge base again. There is no timeout unless you pass `timeoutMs`. */
   async reindexKnowledge(name: string, embedder: EmbedderChoice = {}, options: CallOptions = {}): Promise<DocumentAnswer> {
     return this.#post(`/api/kb/${pathSegment(name)}/reindex`, embedder, { timeoutMs: 0, ...options });
+  }
+
+  /** The long memories. */
+  memories(options?: CallOptions): Promise<MemoryList> {
+    return this.#get("/api/memory", options);
+  }
+
+  /** The entries of a long memory, sorted by key. Its name is `FLOW/NODE`. */
+  async memoryEntries(
+    memory: string,
+    request: CallOptions & MemoryFilter & { limit?: number | undefined; after?: string | undefined } = {},
+  ): Promise<MemoryEntryList> {
+    const { user, session, state, kind, limit, after, ...options } = request;
+    const query = { user, session, state, kind, limit, after };
+    return this.#transport.json({ ...options, path: `/api/memory/${pathSegment(memory)}/entries`, query });
+  }
+
+  /** An entry of a long memory, with its former versions. */
+  async memoryEntry(memory: string, key: string, options?: CallOptions): Promise<MemoryEntryDetail> {
+    return this.#get(entryPath(memory, key), options);
+  }
+
+  /** Searches a long memory, the best entry first. Each says why it was found. */
+  async searchMemory(memory: string, search: MemorySearch, options?: CallOptions): Promise<MemorySearchResult> {
+    return this.#post(`/api/memory/${pathSegment(memory)}/search`, search, options);
+  }
+
+  /**
+   * Stores an entry with the trust of the operator. What `entry` leaves out stays as it is. With `version`, only that
+   * version is replaced, and 0 stores a new entry only; else it fails with `MEMORY_CONFLICT`. There is no timeout unless you
+   * pass `timeoutMs`.
+   */
+  async putMemoryEntry(
+    memory: string,
+    key: string,
+    entry: MemoryPut,
+    request: CallOptions & { version?: number | undefined } = {},
+  ): Promise<Entry> {
+    const { version, ...options } = request;
+    const headers: Record<string, string> =
+      version === undefined ? {} : version === 0 ? { "if-none-match": "*" } : { "if-match": `"${version}"` };
+    const path = entryPath(memory, key);
+    return this.#transport.json({ timeoutMs: 0, ...options, method: "PUT", path, headers, body: entry });
+  }
+
+  /** Removes an entry of a long memory with its former versions. */
+  async removeMemoryEntry(memory: string, key: string, options?: CallOptions): Promise<void> {
+    await this.#transport.execute({ timeoutMs: 0, ...options, method: "DELETE", path: entryPath(memory, key) });
+  }
+
+  /** Removes a long memory with all its entries. */
+  async removeMemory(memory: string, options?: CallOptions): Promise<void> {
+    const path = `/api/memory/${pathSegment(memory)}`;
+    await this.#transport.execute({ timeoutMs: 0, ...options, method: "DELETE", path });
+  }
+
+  /** Decides about entries that wait for a review. */
+  async reviewMemory(review: MemoryReview, options: CallOptions = {}): Promise<MemoryReviewed> {
+    return this.#post("/api/memory/review", review, { timeoutMs: 0, ...options });
+  }
+
+  /**
+   * Removes the data of a user, a session or a source, so that no byte is left. What could not be removed is in `problems`.
+   * There is no timeout unless you pass `timeoutMs`.
+   */
+  async forget(request: ForgetRequest, options: CallOptions = {}): Promise<ForgetAnswer> {
+    return this.#post("/api/memory/forget", request, { timeoutMs: 0, ...options });
+  }
+
+  /** All entries of one long memory, or of all of them, as they arrive. */
+  async *exportMemory(
+    request: CallOptions & { memory?: string | undefined; user?: string | undefined; session?: string | undefined } = {},
+  ): AsyncGenerator<MemoryExportLine, void, undefined> {
+    const { memory, user, session, ...options } = request;
+    const path = memory === undefined ? "/api/memory/export" : `/api/memory/${pathSegment(memory)}/export`;
+    const sent = { ...options, path, query: { user, session } };
+    for await (const line of this.#transport.lines(sent, "application/x-ndjson", EXPORT_IDLE_MS)) {
+      yield JSON.parse(line) as MemoryExportLine;
+    }
   }
 
   /** One agent with its tools and its memory, and what it has done since the sidecar started. */

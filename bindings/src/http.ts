@@ -36,7 +36,7 @@ export interface TransportOptions {
 export type Query = Record<string, string | number | readonly string[] | undefined>;
 
 export interface Request extends CallOptions {
-  method?: "GET" | "POST" | "DELETE";
+  method?: "GET" | "POST" | "PUT" | "DELETE";
   /** The path below the sidecar's base address. */
   path: string;
   query?: Query;
@@ -116,12 +116,37 @@ export class Transport {
 
   /** Server-sent events as they arrive. Ends the connection if a read waits longer than `idleMs` for a byte. */
   async *stream(request: Request, idleMs: number): AsyncGenerator<SseEvent, void, undefined> {
+    const parser = new SseParser();
+    for await (const piece of this.#pieces(request, "text/event-stream", idleMs)) {
+      yield* parser.push(piece);
+    }
+  }
+
+  /** The lines of a response as they arrive, without empty ones. Ends the connection as `stream` does. */
+  async *lines(request: Request, kind: string, idleMs: number): AsyncGenerator<string, void, undefined> {
+    let rest = "";
+    for await (const piece of this.#pieces(request, kind, idleMs)) {
+      const lines = (rest + piece).split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines.filter((line) => line !== "");
+      if (rest.length > MAX_RESPONSE_BYTES) {
+        throw clientError("A line of the response is too long.", "SIDECAR_UNREACHABLE");
+      }
+    }
+    if (rest !== "") {
+      yield rest;
+    }
+  }
+
+  /** A response of this media type in pieces of text, as they arrive. */
+  async *#pieces(request: Request, kind: string, idleMs: number): AsyncGenerator<string, void, undefined> {
     const deadline = new Deadline(request.signal);
     let reader: BodyReader | undefined;
     try {
       deadline.start(request.timeoutMs ?? this.#timeoutMs);
-      const response = await this.#send({ ...request, accept: "text/event-stream" }, deadline);
-      if (!/^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "")) {
+      const response = await this.#send({ ...request, accept: kind }, deadline);
+      const sent = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
+      if (sent.trim().toLowerCase() !== kind) {
         await discard(response);
         throw notASidecar(response);
       }
@@ -130,7 +155,6 @@ export class Transport {
         return;
       }
       const decoder = new platform.TextDecoder();
-      const parser = new SseParser();
       for (;;) {
         deadline.start(idleMs);
         const { done, value } = await reader.read();
@@ -138,7 +162,7 @@ export class Transport {
         if (done) {
           return;
         }
-        yield* parser.push(decoder.decode(value, { stream: true }));
+        yield decoder.decode(value, { stream: true });
       }
     } catch (error) {
       throw this.#failure(error, deadline);

@@ -11,7 +11,7 @@ export interface AbortSignalLike {
 
 /** The options that the client passes to `fetch`. */
 export interface FetchInit {
-  method: "GET" | "POST" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "DELETE";
   headers: Record<string, string>;
   /** A text, or bytes: every platform has its own types for them. */
   body?: any;

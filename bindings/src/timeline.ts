@@ -18,7 +18,7 @@ export const MAX_REMARKS = 50;
 /** How many calls and failed models of one iteration are kept, the first. */
 export const MAX_CALLS = 128;
 
-/** How many sources of one call are kept, the first. */
+/** How many sources of one call, or of a memory, are kept, the first. */
 export const MAX_SOURCES = 16;
 
 /** How many events may follow a missing one before it is given up. */
@@ -82,7 +82,7 @@ export interface IterationStep {
 
 /** An event that belongs to no iteration. */
 export type RunRemark = { seq: number; at: number } & (
-  | { is: "memory_recalled"; messages: number }
+  | { is: "memory_recalled"; messages: number; sources?: Source[] }
   | { is: "memory_cleared" }
   | { is: "memory_failed"; error: Failure }
   | { is: "budget_low" | "budget_reached"; budget: BudgetKind; limit: number; spent: number }
@@ -292,7 +292,7 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
       run.maxIterations = event.maxIterations;
       return;
     case "memory_recalled":
-      run.remarks.push({ seq, at, is: event.type, messages: event.messages });
+      run.remarks.push({ seq, at, is: event.type, messages: event.messages, ...(event.sources && { sources: firstSources(event.sources) }) });
       return;
     case "memory_cleared":
       run.remarks.push({ seq, at, is: event.type });
@@ -382,6 +382,11 @@ function applyAnswer(model: ModelStep, at: number, event: Extract<StepEvent, { t
   setIfDefined(model, "usage", event.usage);
 }
 
+/** The first sources, with the beginnings of their names. */
+function firstSources(sources: Source[]): Source[] {
+  return sources.slice(0, MAX_SOURCES).map((source) => ({ ...source, ref: cutText(source.ref, MAX_ROW_CHARS) }));
+}
+
 function applyCallEvent(step: StepState, seq: number, at: number, event: Extract<StepEvent, { callId: string }>): void {
   const call = callOf(step, event);
   if (call === undefined) {
@@ -397,7 +402,7 @@ function applyCallEvent(step: StepState, seq: number, at: number, event: Extract
     shown.success = event.success;
     shown.durationMs = event.durationMs;
     setIfDefined(shown, "code", event.code);
-    setIfDefined(shown, "sources", event.sources?.slice(0, MAX_SOURCES).map((source) => ({ ...source, ref: cutText(source.ref, MAX_ROW_CHARS) })));
+    setIfDefined(shown, "sources", event.sources && firstSources(event.sources));
     setIfDefined(shown, "error", event.error === undefined ? undefined : cutText(event.error));
   } else if (seq > call.waitingSeq) {
     call.waitingSeq = seq;

@@ -72,7 +72,7 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "MEMORY_CYCLE" | "MEMORY_MODEL_MISSING" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
@@ -868,6 +868,16 @@ export type ApiKeyPlace = "header" | "query";
 export type Embeddings = "auto" | "openai" | "azure" | "ollama" | "minilm" | "hash";
 
 /**
+ * Whether a turn needs one of the tags or all of them.
+ */
+export type TagMatch = "any" | "all";
+
+/**
+ * Whose entries a long memory recalls.
+ */
+export type MemoryScope = "user" | "session" | "agent" | "flow";
+
+/**
  * How a search compares texts.
  */
 export type SearchMode = "semantic" | "lexical" | "hybrid";
@@ -1071,7 +1081,11 @@ memory: PlanNode | null,
 /**
  * The tools that it binds, in the order of their wires.
  */
-tools: Array<PlanNode>, };
+tools: Array<PlanNode>, 
+/**
+ * The models and memories that its memory and its tools name.
+ */
+services?: Array<PlanNode>, };
 
 /**
  * A node of a plan.
@@ -1540,7 +1554,11 @@ recalls: number,
 /**
  * How many of these reads found messages.
  */
-hits: number, };
+hits: number, 
+/**
+ * How full it is; absent if it does not answer in time.
+ */
+stats?: MemoryStats, };
 
 /**
  * How often an agent called a tool since the sidecar started.
@@ -1874,6 +1892,407 @@ masked?: number,
 findsMeaning: boolean, };
 
 /**
+ * What an entry is.
+ */
+export type EntryKind = "episode" | "fact" | "preference" | "decision" | "summary" | "span" | "chunk" | "log";
+
+/**
+ * Whether an entry is found.
+ */
+export type EntryState = "live" | "pinned" | "archived" | "superseded" | "quarantined";
+
+/**
+ * Where an entry comes from.
+ */
+export type EntrySource = { 
+/**
+ * The kind of source.
+ */
+kind: SourceKind, 
+/**
+ * Its name: a path, an address, a run.
+ */
+ref: string, 
+/**
+ * The digest of its content; absent if it is not known.
+ */
+digest?: Digest, };
+
+/**
+ * An entry as it is stored.
+ */
+export type Entry = { 
+/**
+ * Its name in the collection.
+ */
+key: string, 
+/**
+ * Counts its versions from 1.
+ */
+version: number, 
+/**
+ * What it is.
+ */
+kind: EntryKind, 
+/**
+ * The text.
+ */
+text: string, 
+/**
+ * Anything else that is known about it.
+ */
+meta: { [key: string]: JsonValue }, 
+/**
+ * Its tags.
+ */
+tags: Array<string>, 
+/**
+ * The user it belongs to; absent if there is none.
+ */
+user?: string, 
+/**
+ * The session it was made in; absent if there was none.
+ */
+session?: string, 
+/**
+ * Whether it is found.
+ */
+state: EntryState, 
+/**
+ * From when it is true.
+ */
+validFrom: number, 
+/**
+ * Until when it was true; absent if it still is.
+ */
+validTo?: number, 
+/**
+ * When this version was stored.
+ */
+createdAt: number, 
+/**
+ * When it is removed; absent if never.
+ */
+expiresAt?: number, 
+/**
+ * Who vouches for it.
+ */
+trust: Trust, 
+/**
+ * From 0 to 1.
+ */
+importance: number, 
+/**
+ * Where it comes from; absent if that is not known.
+ */
+source?: EntrySource, 
+/**
+ * The digest of its text.
+ */
+contentHash: Digest, 
+/**
+ * The key of the entry that it has replaced; absent if none.
+ */
+supersedes?: string, };
+
+/**
+ * An entry that a search has found, and why.
+ */
+export type SearchHit = { 
+/**
+ * The entry.
+ */
+entry: Entry, 
+/**
+ * From 0 to 1: `(1 + cosine) / 2`. Without a cosine, how well the words fit.
+ */
+score: number, 
+/**
+ * Why it was found.
+ */
+reason: HitReason, };
+
+/**
+ * Whose data is forgotten.
+ */
+export type DataOwner = { "user": string } | { "session": string } | { "source": string };
+
+/**
+ * How full a memory is.
+ */
+export type MemoryStats = { 
+/**
+ * The conversations that it keeps; absent if it cannot count them.
+ */
+conversations?: number, 
+/**
+ * The entries that it can recall; absent for a short memory.
+ */
+entries?: number, 
+/**
+ * The entries that wait for a review; absent for a short memory.
+ */
+quarantined?: number, };
+
+/**
+ * All long memories.
+ */
+export type MemoryList = { 
+/**
+ * The memories, sorted by name.
+ */
+memories: Array<MemoryCollection>, };
+
+/**
+ * A long memory.
+ */
+export type MemoryCollection = { 
+/**
+ * Its name, such as `tab1/n7`: the flow and the node.
+ */
+name: string, 
+/**
+ * The embedder of its vectors.
+ */
+embedder: string, 
+/**
+ * The number of its entries.
+ */
+entries: number, 
+/**
+ * How many of them wait for a review.
+ */
+quarantined: number, 
+/**
+ * When it was made.
+ */
+createdAt: number, };
+
+/**
+ * Which entries to show.
+ */
+export type MemoryFilter = { 
+/**
+ * Only entries of this user.
+ */
+user?: string, 
+/**
+ * Only entries of this session.
+ */
+session?: string, 
+/**
+ * Only entries in this state.
+ */
+state?: EntryState, 
+/**
+ * Only entries of this kind.
+ */
+kind?: EntryKind, };
+
+/**
+ * A page of the entries of a memory.
+ */
+export type MemoryEntryList = { 
+/**
+ * The entries, sorted by key.
+ */
+entries: Array<Entry>, 
+/**
+ * `after` of the next page; absent on the last one.
+ */
+next?: string, };
+
+/**
+ * An entry with its former versions.
+ */
+export type MemoryEntryDetail = { 
+/**
+ * The entry.
+ */
+entry: Entry, 
+/**
+ * Its former versions, newest first.
+ */
+history: Array<Entry>, };
+
+/**
+ * A line of an export.
+ */
+export type MemoryExportLine = { 
+/**
+ * The name of the memory.
+ */
+memory: string, 
+/**
+ * An entry of it.
+ */
+entry: Entry, };
+
+/**
+ * A search in a memory.
+ */
+export type MemorySearch = { 
+/**
+ * What to search for.
+ */
+text: string, 
+/**
+ * How texts are compared; by both if absent.
+ */
+mode?: SearchMode, 
+/**
+ * The most entries, from 1 to 200; 8 if absent.
+ */
+limit?: number, 
+/**
+ * The least score, from 0 to 1; 0 if absent.
+ */
+minScore?: number, 
+/**
+ * Only entries of this user.
+ */
+user?: string, 
+/**
+ * Only entries of this session.
+ */
+session?: string, 
+/**
+ * Only entries with one of these tags.
+ */
+tags?: Array<string>, 
+/**
+ * Only entries of these kinds.
+ */
+kinds?: Array<EntryKind>, 
+/**
+ * Only entries that were true at or after this time.
+ */
+since?: number, 
+/**
+ * Only entries that were true at or before this time.
+ */
+until?: number, 
+/**
+ * What was true at this time; now if absent.
+ */
+asOf?: number, 
+/**
+ * Only entries with at least this trust.
+ */
+minTrust?: Trust, };
+
+/**
+ * What a search has found.
+ */
+export type MemorySearchResult = { 
+/**
+ * The entries, the best first, and why each was found.
+ */
+results: Array<SearchHit>, };
+
+/**
+ * An entry to store. What is absent stays as it is, or has its default in a new entry.
+ */
+export type MemoryPut = { 
+/**
+ * The text.
+ */
+text: string, 
+/**
+ * What it is; a fact if absent.
+ */
+kind?: EntryKind, 
+/**
+ * Its tags.
+ */
+tags?: Array<string>, 
+/**
+ * The user it belongs to.
+ */
+user?: string, 
+/**
+ * The session it belongs to.
+ */
+session?: string, 
+/**
+ * Whether it is found.
+ */
+state?: EntryState, 
+/**
+ * From when it is true.
+ */
+validFrom?: number, 
+/**
+ * When it is removed.
+ */
+expiresAt?: number, 
+/**
+ * From 0 to 1.
+ */
+importance?: number, 
+/**
+ * Anything else that is known about it.
+ */
+meta?: { [key: string]: JsonValue }, };
+
+/**
+ * What a person decides about an entry that waits for a review.
+ */
+export type Decision = "approve" | "reject";
+
+/**
+ * A decision about entries that wait for a review.
+ */
+export type MemoryReview = { 
+/**
+ * The name of the memory.
+ */
+memory: string, 
+/**
+ * The keys of the entries.
+ */
+keys: Array<string>, 
+/**
+ * What to do with them.
+ */
+decision: Decision, };
+
+/**
+ * How many entries a review has changed.
+ */
+export type MemoryReviewed = { 
+/**
+ * The entries that were decided. Others did not wait for a review.
+ */
+decided: number, };
+
+/**
+ * Whose data to forget.
+ */
+export type ForgetRequest = { 
+/**
+ * Whose data.
+ */
+owner: DataOwner, 
+/**
+ * Whether the runs of the owner are removed too, with their journals, events and chats.
+ */
+runs: boolean, };
+
+/**
+ * What was forgotten.
+ */
+export type ForgetAnswer = { 
+/**
+ * What was removed.
+ */
+forgotten: Forgotten, 
+/**
+ * What could not be removed, and why. The same request again goes on.
+ */
+problems: Array<string>, };
+
+/**
  * The whole manifest.
  */
 export type Manifest = { 
@@ -2183,6 +2602,23 @@ wire: string,
 parts: Array<JsonValue>, };
 
 /**
+ * What is known about the message that starts a run, besides its payload.
+ */
+export type InputDetails = { 
+/**
+ * Whose message it is; absent if that is not known.
+ */
+user?: string, 
+/**
+ * When it was made; absent if it was made when the run started.
+ */
+time?: number, 
+/**
+ * Its tags.
+ */
+tags?: Array<string>, };
+
+/**
  * One recorded input.
  */
 export type Fact = { "type": "run_started", 
@@ -2209,7 +2645,11 @@ spec: AgentSpec,
 /**
  * Who started the run; absent if it is unknown.
  */
-by?: Principal, } | { "type": "memory_recalled", 
+by?: Principal, 
+/**
+ * Whose message it is, when it was made, and its tags; absent if nothing is known.
+ */
+input?: InputDetails, } | { "type": "memory_recalled", 
 /**
  * When the fact became known.
  */
@@ -2221,7 +2661,11 @@ effect: EffectId,
 /**
  * The messages, oldest first.
  */
-turns: Array<ChatMessage>, } | { "type": "memory_failed", 
+turns: Array<ChatMessage>, 
+/**
+ * What the messages come from, apart from the conversation; the best first.
+ */
+sources?: Array<Source>, } | { "type": "memory_failed", 
 /**
  * When the fact became known.
  */
@@ -2503,6 +2947,52 @@ score?: number,
  * Who vouches for it.
  */
 trust: Trust, };
+
+/**
+ * What a consolidation did.
+ */
+export type Consolidated = { 
+/**
+ * Entries that are new.
+ */
+added: number, 
+/**
+ * Entries that were there already.
+ */
+confirmed: number, 
+/**
+ * Entries that a new one has replaced.
+ */
+superseded: number, 
+/**
+ * Proposals that were not stored: without a quote, without need, or over a limit.
+ */
+dropped: number, 
+/**
+ * Entries among `added` that wait for a review.
+ */
+quarantined: number, 
+/**
+ * The tokens that the model used; absent if none was asked.
+ */
+usage?: Usage, };
+
+/**
+ * What was forgotten.
+ */
+export type Forgotten = { 
+/**
+ * Entries of long memories.
+ */
+entries: number, 
+/**
+ * Conversations of short memories.
+ */
+conversations: number, 
+/**
+ * Runs, with their journals, events and chats.
+ */
+runs: number, };
 
 /**
  * The content of a journal line.
@@ -3093,7 +3583,11 @@ by?: Principal, } | { "type": "memory_recalled",
 /**
  * The number of messages it returned.
  */
-messages: number, } | { "type": "memory_cleared", } | { "type": "memory_failed", 
+messages: number, 
+/**
+ * What they come from, apart from the conversation; the best first.
+ */
+sources?: Array<Source>, } | { "type": "memory_cleared", } | { "type": "memory_failed", 
 /**
  * Why it failed.
  */
@@ -3359,7 +3853,23 @@ node: NodeSummary, } | { "type": "memory_cleared",
 /**
  * The agent that deleted it.
  */
-node: NodeSummary, } | { "type": "uncaught", 
+node: NodeSummary, } | { "type": "memory_consolidated", 
+/**
+ * The memory.
+ */
+node: NodeSummary, 
+/**
+ * What it did.
+ */
+consolidated: Consolidated, 
+/**
+ * Why it failed; absent if it succeeded. What it did before is kept.
+ */
+error?: Failure, } | { "type": "memory_forgotten", 
+/**
+ * What was removed.
+ */
+forgotten: Forgotten, } | { "type": "erased", } | { "type": "uncaught", 
 /**
  * The node that failed.
  */
@@ -4358,7 +4868,7 @@ expiresAt: number, };
 /**
  * A page of the console that this sidecar serves. A page without a word here does not exist.
  */
-export type Feature = "home" | "runs" | "inbox" | "flow" | "check" | "usage" | "models" | "tools" | "knowledge" | "settings";
+export type Feature = "home" | "runs" | "inbox" | "flow" | "check" | "usage" | "models" | "tools" | "knowledge" | "memory" | "settings";
 
 /**
  * Who is signed in, and what this sidecar offers.
@@ -4530,6 +5040,145 @@ next?: number,
  * Why the journal is not complete; absent if it is.
  */
 problem?: StoreProblem, };
+
+/**
+ * One step of a run.
+ */
+export type TraceStep = { 
+/**
+ * The number of the step, from 1.
+ */
+number: number, 
+/**
+ * When it ended.
+ */
+at: number, 
+/**
+ * The iteration of the run; 0 before the first model call.
+ */
+iteration: number, 
+/**
+ * What happened.
+ */
+step: TraceStepKind, };
+
+/**
+ * What happened in a step.
+ */
+export type TraceStepKind = { "type": "recall", 
+/**
+ * The messages it gave.
+ */
+messages: number, 
+/**
+ * What they come from, apart from the conversation.
+ */
+sources?: Array<Source>, 
+/**
+ * The code of the failure; absent if it succeeded.
+ */
+code?: RunErrorCode, 
+/**
+ * The duration, in milliseconds.
+ */
+durationMs: number, } | { "type": "decide", 
+/**
+ * The kind of the action; absent if the answer was no valid action.
+ */
+action?: ActionKind, 
+/**
+ * The tools that it wants to call.
+ */
+tools?: Array<string>, 
+/**
+ * How sure it is, from 0 to 1; absent if it did not say.
+ */
+confidence?: number, 
+/**
+ * The model that answered; absent if the provider does not say.
+ */
+model?: string, 
+/**
+ * The tokens used; absent if they are not known.
+ */
+usage?: Usage, 
+/**
+ * The code of the failure; absent if the model answered.
+ */
+code?: RunErrorCode, 
+/**
+ * The start of the answer; only with `debug: true`.
+ */
+preview?: string, 
+/**
+ * The duration, in milliseconds.
+ */
+durationMs: number, } | { "type": "call", 
+/**
+ * The name of the tool.
+ */
+tool: string, 
+/**
+ * The id of the call.
+ */
+callId: CallId, } | { "type": "return", 
+/**
+ * The name of the tool.
+ */
+tool: string, 
+/**
+ * The id of the call.
+ */
+callId: CallId, 
+/**
+ * Whether it succeeded; absent if that is not known.
+ */
+success?: boolean, 
+/**
+ * The code of the failure; absent if it has none.
+ */
+code?: ToolCode, 
+/**
+ * What the result comes from.
+ */
+sources?: Array<Source>, 
+/**
+ * The duration, in milliseconds.
+ */
+durationMs: number, } | { "type": "append", 
+/**
+ * The code of the failure; absent if it succeeded.
+ */
+code?: RunErrorCode, 
+/**
+ * The duration, in milliseconds.
+ */
+durationMs: number, } | { "type": "end", 
+/**
+ * How it ended.
+ */
+ending: Ending, };
+
+/**
+ * The decision trace of a run.
+ */
+export type RunTrace = { 
+/**
+ * The run.
+ */
+runId: RunId, 
+/**
+ * The steps, in their order.
+ */
+steps: Array<TraceStep>, 
+/**
+ * What the run used, each source once.
+ */
+provenance: Array<Source>, 
+/**
+ * Whether the run is over. If not, more steps follow.
+ */
+ended: boolean, };
 
 /**
  * A run below another one.
@@ -5493,6 +6142,18 @@ tools?: Array<string>,
  */
 sessionId?: string, 
 /**
+ * Whose messages they are. `{{msg.x}}` is a property of the message. Empty for `msg.userId`, else the memory's own.
+ */
+userId?: string, 
+/**
+ * When a message was made: milliseconds since 1970, or a text such as 2026-11-18T09:00:00Z. Empty for `{{msg.timestamp}}`. Without a time, the start of the run.
+ */
+inputTime?: string, 
+/**
+ * Tags of the messages, in addition to `msg.tags`. `{{msg.x}}` is a property of the message.
+ */
+inputTags?: TextList, 
+/**
  * The longest time of one run in milliseconds, without the time it waits for a person.
  */
 timeout?: number, 
@@ -5970,6 +6631,26 @@ maxMessages?: number,
  */
 maxBytes?: number, 
 /**
+ * The most turns of one conversation. A turn is a message with its answer and the tool calls between them.
+ */
+maxTurns?: number, 
+/**
+ * The most tokens of one conversation. They are estimated: three bytes are a token.
+ */
+maxTokens?: number, 
+/**
+ * Whose conversation it is, if neither the agent nor the message says it. `{{msg.x}}` is a property of the message.
+ */
+userId?: string, 
+/**
+ * Only turns with these tags are recalled. `msg.tags` are the tags of a turn.
+ */
+recallTags?: TextList, 
+/**
+ * Whether a turn needs one of the tags or all of them.
+ */
+tagMatch?: TagMatch, 
+/**
  * Seconds after which an unused conversation is deleted; 0 for never.
  */
 idle?: number, 
@@ -5994,6 +6675,26 @@ maxMessages?: number,
  * The most bytes of one conversation, up to 4194304.
  */
 maxBytes?: number, 
+/**
+ * The most turns of one conversation. A turn is a message with its answer and the tool calls between them.
+ */
+maxTurns?: number, 
+/**
+ * The most tokens of one conversation. They are estimated: three bytes are a token.
+ */
+maxTokens?: number, 
+/**
+ * Whose conversation it is, if neither the agent nor the message says it. `{{msg.x}}` is a property of the message.
+ */
+userId?: string, 
+/**
+ * Only turns with these tags are recalled. `msg.tags` are the tags of a turn.
+ */
+recallTags?: TextList, 
+/**
+ * Whether a turn needs one of the tags or all of them.
+ */
+tagMatch?: TagMatch, 
 /**
  * Seconds after which an unused conversation is deleted; 0 for never.
  */
@@ -6060,6 +6761,26 @@ maxMessages?: number,
  */
 maxBytes?: number, 
 /**
+ * The most turns of one conversation. A turn is a message with its answer and the tool calls between them.
+ */
+maxTurns?: number, 
+/**
+ * The most tokens of one conversation. They are estimated: three bytes are a token.
+ */
+maxTokens?: number, 
+/**
+ * Whose conversation it is, if neither the agent nor the message says it. `{{msg.x}}` is a property of the message.
+ */
+userId?: string, 
+/**
+ * Only turns with these tags are recalled. `msg.tags` are the tags of a turn.
+ */
+recallTags?: TextList, 
+/**
+ * Whether a turn needs one of the tags or all of them.
+ */
+tagMatch?: TagMatch, 
+/**
  * The longest time of one command, in milliseconds.
  */
 timeout?: number, 
@@ -6073,13 +6794,155 @@ credentials: { [key: string]: JsonValue },
 options?: RedisMemoryConfig, };
 
 /**
+ * The properties of `summary-memory`.
+ */
+export type SummaryMemoryConfig = { 
+/**
+ * The conversation if neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * The memory that keeps the last turns of each conversation.
+ */
+shortMemory?: string, 
+/**
+ * The model that writes the summary.
+ */
+model?: string, 
+/**
+ * When the turns without a summary have more tokens than this, the model sums them up.
+ */
+maxTokens?: number, 
+/**
+ * How many of the last turns stay as they are.
+ */
+keepTurns?: number, 
+/**
+ * The most tokens of the summary.
+ */
+summaryTokens?: number, 
+/**
+ * Whose conversation it is, if neither the agent nor the message says it. `{{msg.x}}` is a property of the message.
+ */
+userId?: string, 
+/**
+ * The same properties again.
+ */
+options?: SummaryMemoryConfig, };
+
+/**
+ * The properties of `long-memory`.
+ */
+export type LongMemoryConfig = { 
+/**
+ * The conversation if neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * The memory that keeps the last turns of each conversation. Empty if the agent needs none.
+ */
+shortMemory?: string, 
+/**
+ * Whose entries are recalled. Without a user, `user` means the session.
+ */
+scope?: MemoryScope, 
+/**
+ * Whose conversation it is, if neither the agent nor the message says it. `{{msg.x}}` is a property of the message.
+ */
+userId?: string, 
+/**
+ * The model that reads finished turns and writes down facts, preferences and decisions. Empty to keep whole turns, which a search finds.
+ */
+model?: string, 
+/**
+ * How many entries are recalled at most.
+ */
+topK?: number, 
+/**
+ * 0 to 1: entries that fit worse are left out. Empty for 0.65, or for 0 if the vectors find words only.
+ */
+minScore?: number, 
+/**
+ * The most tokens of the recalled entries.
+ */
+recallTokens?: number, 
+/**
+ * Entries with less trust are not recalled.
+ */
+minTrust?: Trust, 
+/**
+ * After so many new turns of a conversation the memory consolidates; 0 for never.
+ */
+afterTurns?: number, 
+/**
+ * Seconds without a turn after which the memory consolidates a conversation; 0 for never.
+ */
+idleSeconds?: number, 
+/**
+ * A crontab such as `0 3 * * *`: the memory consolidates all conversations then. Empty for never.
+ */
+schedule?: string, 
+/**
+ * Days after which an entry is removed; 0 to keep it. A pinned entry stays.
+ */
+retentionDays?: number, 
+/**
+ * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `OPENAI_API_KEY`.
+ */
+apiKey?: string, 
+/**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
+ * Who makes the vectors of the entries. A memory keeps the one that it was made with.
+ */
+embeddings?: Embeddings, 
+/**
+ * The model that makes the vectors.
+ */
+embeddingModel?: string, 
+/**
+ * The length of the vectors, if the model can shorten them.
+ */
+dimensions?: number, 
+/**
+ * For other servers with a compatible API, and for Ollama.
+ */
+baseURL?: string, 
+/**
+ * The deployment, for Azure.
+ */
+deployment?: string, 
+/**
+ * The version of the API, for Azure.
+ */
+apiVersion?: string, 
+/**
+ * The longest time to make a vector, in milliseconds. Without one the memory searches by words.
+ */
+timeout?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: LongMemoryConfig, };
+
+/**
  * The properties that every memory node may have.
  */
 export type MemoryConfig = { 
 /**
  * The conversation if neither the agent nor the message names one.
  */
-sessionId?: string, };
+sessionId?: string, 
+/**
+ * Whose conversation it is, if neither the agent nor the message says it. `{{msg.x}}` is a property of the message.
+ */
+userId?: string, };
 
 /**
  * The properties that every tool node may have, and every data node that is used as a tool.
@@ -6255,6 +7118,23 @@ credentials: { [key: string]: JsonValue },
  * The same properties again.
  */
 options?: KnowledgeBaseConfig, };
+
+/**
+ * The properties of `memory-tool`.
+ */
+export type MemoryToolConfig = { 
+/**
+ * The long memory that the agent may search and add to.
+ */
+memory?: string, 
+/**
+ * What the names of the tools begin with, if an agent has several memory tools. Empty for `memory`.
+ */
+toolName?: string, 
+/**
+ * The same properties again.
+ */
+options?: MemoryToolConfig, };
 
 /**
  * The properties of `registry-tool`.
@@ -6711,6 +7591,32 @@ export const CATALOGUE = [
     "transparent": false
   },
   {
+    "type": "summary-memory",
+    "role": "memory",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.summary-memory"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "long-memory",
+    "role": "memory",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.long-memory"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
     "type": "memory.*",
     "role": "memory",
     "inputs": 1,
@@ -6774,6 +7680,19 @@ export const CATALOGUE = [
       "description": "Searches the knowledge base for passages close in meaning to the query.",
       "inputSchema": "{\"type\":\"object\",\"properties\":{\"query\":{\"type\":\"string\"},\"limit\":{\"type\":\"integer\",\"minimum\":1}},\"required\":[\"query\"]}"
     },
+    "transparent": false
+  },
+  {
+    "type": "memory-tool",
+    "role": "tool",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.memory-tool"
+    ],
+    "tool": null,
     "transparent": false
   },
   {

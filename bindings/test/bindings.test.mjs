@@ -7,6 +7,7 @@ import test from "node:test";
 import { fileURLToPath } from "node:url";
 
 import * as bindings from "@redflow/bindings";
+import * as switches from "../dist-test/switches.test.js";
 import * as samples from "../dist-test/types.test.js";
 
 const read = (path) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
@@ -67,29 +68,29 @@ test("the samples survive a round trip through JSON", () => {
 });
 
 test("the switches of the samples handle known values and throw for unknown ones", () => {
-  assert.deepEqual(samples.runs.map(samples.describeRun), ["running", "mail", "JOURNAL_FAILED after 333 ms"]);
+  assert.deepEqual(samples.runs.map(switches.describeRun), ["running", "mail", "JOURNAL_FAILED after 333 ms"]);
   const requests = ["by hand", "call-2 happened", "call-2 It did not happen."];
-  assert.deepEqual(samples.requests.map(samples.describeRunRequest), requests);
-  assert.equal(samples.sourceOf("JOURNAL_FAILED"), "machine");
-  assert.equal(samples.subjectOf("RUN_BLOCKED"), "run");
-  assert.equal(samples.isRepeatable("at_most_once"), false);
-  assert.equal(samples.responsibleFor("REVISION_CONFLICT"), "flow");
-  assert.deepEqual(samples.eventsRequests.map(samples.describeRequest), ["after now", "after 0", "1"]);
-  assert.deepEqual(samples.eventsMessages.slice(2).map(samples.describeMessage), [
+  assert.deepEqual(samples.requests.map(switches.describeRunRequest), requests);
+  assert.equal(switches.sourceOf("JOURNAL_FAILED"), "machine");
+  assert.equal(switches.subjectOf("RUN_BLOCKED"), "run");
+  assert.equal(switches.isRepeatable("at_most_once"), false);
+  assert.equal(switches.responsibleFor("REVISION_CONFLICT"), "flow");
+  assert.deepEqual(samples.eventsRequests.map(switches.describeRequest), ["after now", "after 0", "1"]);
+  assert.deepEqual(samples.eventsMessages.slice(2).map(switches.describeMessage), [
     "r2 with 1 agents",
     "all until log.2",
     "4",
     "1",
     "STOPPING: Come back.",
   ]);
-  assert.equal(samples.codeOf(new bindings.RedflowError(samples.apiErrors[2])), "RUN_OVER");
-  assert.equal(samples.codeOf(new Error("RUN_OVER")), null);
+  assert.equal(switches.codeOf(new bindings.RedflowError(samples.apiErrors[2])), "RUN_OVER");
+  assert.equal(switches.codeOf(new Error("RUN_OVER")), null);
   // A newer runtime may send values that no type knows: each switch throws instead of ignoring them.
-  const { sourceOf, subjectOf, isRepeatable, locationOf, responsibleFor, canWrite, nameOfSet } = samples;
+  const { sourceOf, subjectOf, isRepeatable, locationOf, responsibleFor, canWrite, nameOfSet } = switches;
   for (const unexpected of [sourceOf, subjectOf, isRepeatable, locationOf, responsibleFor, canWrite, nameOfSet]) {
     assert.throws(() => unexpected("OOPS"), /unexpected: OOPS/);
   }
-  for (const unexpected of [samples.describeMessage, samples.describeRequest, samples.cursorOf, samples.describeState]) {
+  for (const unexpected of [switches.describeMessage, switches.describeRequest, switches.cursorOf, switches.describeState]) {
     assert.throws(() => unexpected({ type: "oops", state: "oops" }), /unexpected/);
   }
 });

@@ -114,6 +114,9 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(await client.runSummary(runId), detail.summary);
   assert.deepEqual(await client.runEvents(runId, { before: 3, limit: 1 }), [detail.events[1]]);
   assert.ok((await client.runReport(runId)).startsWith("# Report of a run"));
+  const trace = await client.runTrace(runId);
+  assert.deepEqual([trace.runId, trace.ended, trace.steps.at(-1).step.type], [runId, true, "end"]);
+  assert.deepEqual((await client.runTrace(runId, { after: 1 })).steps, trace.steps.slice(1));
   const page = await client.journalPage(runId, { from: 2, lines: 1 });
   assert.deepEqual([page.lines.length, page.from, page.next], [1, 2, 3]);
   const events = await client.runEvents(runId);
@@ -161,6 +164,25 @@ test("every route has a method that works", LIMIT, async (t) => {
   expect(await rejection(client.removeDocument("manuals", "pump.md")), "DOCUMENT_UNKNOWN", { status: 404 });
   await client.removeKnowledgeBase("manuals");
   expect(await rejection(client.documents("manuals")), "COLLECTION_UNKNOWN", { status: 404 });
+
+  assert.deepEqual(await client.memories(), { memories: [] });
+  const unknown = [
+    () => client.memoryEntries("tab1/n7", { user: "ada", state: "live", limit: 1 }),
+    () => client.memoryEntry("tab1/n7", "tea"),
+    () => client.searchMemory("tab1/n7", { text: "tea" }),
+    () => client.putMemoryEntry("tab1/n7", "tea", { text: "Ada drinks tea." }, { version: 1 }),
+    () => client.removeMemoryEntry("tab1/n7", "tea"),
+    () => client.removeMemory("tab1/n7"),
+    () => client.reviewMemory({ memory: "tab1/n7", keys: ["tea"], decision: "approve" }),
+    () => client.exportMemory({ memory: "tab1/n7" }).next(),
+  ];
+  for (const ask of unknown) {
+    expect(await rejection(ask()), "COLLECTION_UNKNOWN", { status: 404 });
+  }
+  assert.deepEqual(await client.exportMemory({ user: "ada" }).next(), { done: true, value: undefined });
+  const nothing = { entries: 0, conversations: 0, runs: 0 };
+  assert.deepEqual(await client.forget({ owner: { user: "ada" }, runs: true }), { forgotten: nothing, problems: [] });
+  expect(await rejection(client.forget({ owner: { user: " " }, runs: false })), "REQUEST_INVALID", { status: 400 });
 
   assert.deepEqual(await client.instances(), { instances: [] });
   expect(await rejection(client.attached()), "NOT_FOUND", { status: 404 });

@@ -70,6 +70,50 @@ test("sends bytes as they are, and a list as a parameter that is repeated", asyn
   ]);
 });
 
+test("says which version of an entry it replaces", async (t) => {
+  const requests = [];
+  const answer = (request, response) => {
+    const { "if-match": match, "if-none-match": none } = request.headers;
+    requests.push([request.method, request.url, match, none]);
+    json(response, 200, {});
+  };
+  const client = new RedflowClient({ url: await fakeSidecar(t, { answer }), token: TOKEN });
+  for (const version of [undefined, 0, 3]) {
+    await client.putMemoryEntry("tab1/n7", "a/b", { text: "x" }, { version });
+  }
+  const path = "/api/memory/tab1%2Fn7/entries/a%2Fb";
+  assert.deepEqual(requests, [
+    ["PUT", path, undefined, undefined],
+    ["PUT", path, undefined, "*"],
+    ["PUT", path, '"3"', undefined],
+  ]);
+  expect(await rejection(client.memoryEntry("tab1/n7", "..")), "REQUEST_INVALID", {});
+});
+
+test("reads an export line by line, and reports one that breaks off", async (t) => {
+  const line = (key) => `{"memory":"tab1/n7","entry":{"key":"${key}"}}\n`;
+  const kind = { "content-type": "application/x-ndjson" };
+  const answer = (request, response) => {
+    response.writeHead(200, kind);
+    if (request.url === "/api/memory/tab1%2Fn7/export?user=ada") {
+      // A line and a character can be cut anywhere.
+      const bytes = Buffer.from(line("é") + line("b"));
+      response.write(bytes.subarray(0, 37), () => response.end(bytes.subarray(37)));
+    } else {
+      response.write(line("a"), () => response.destroy());
+    }
+  };
+  const client = new RedflowClient({ url: await fakeSidecar(t, { answer }), token: TOKEN });
+  const keys = [];
+  for await (const { entry } of client.exportMemory({ memory: "tab1/n7", user: "ada" })) {
+    keys.push(entry.key);
+  }
+  assert.deepEqual(keys, ["é", "b"]);
+  const broken = client.exportMemory();
+  assert.equal((await broken.next()).value.entry.key, "a");
+  expect(await rejection(broken.next()), "SIDECAR_UNREACHABLE", { status: 0 });
+});
+
 test("reports a response that does not come from a sidecar", async (t) => {
   const answers = [
     [(response) => response.writeHead(404).end("<h1>404</h1>"), { status: 404, retryable: false }],
@@ -209,7 +253,7 @@ test("sends no request for invalid options, ids or bodies", async () => {
   const fetch = () => assert.fail("the client sent a request");
   const client = new RedflowClient({ url: "http://127.0.0.1", token: TOKEN, fetch });
   for (const id of ["", ".", "..", "\ud800"]) {
-    for (const method of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents", "runSummary", "runIteration", "journalPage", "runReport", "runTree"]) {
+    for (const method of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents", "runSummary", "runIteration", "runTrace", "journalPage", "runReport", "runTree"]) {
       expect(await rejection(client[method](id)), "REQUEST_INVALID");
     }
     expect(await rejection(collect(client.followRun(id))), "REQUEST_INVALID");

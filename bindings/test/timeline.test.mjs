@@ -48,12 +48,15 @@ test("builds the steps of a run", () => {
   assert.deepEqual(activeCalls(timeline), []);
 });
 
-test("a result keeps its first sources, with the beginnings of their names", () => {
+test("a result and a memory keep their first sources, with the beginnings of their names", () => {
   const sources = Array.from({ length: 40 }, (_, n) => ({ kind: "knowledge", ref: `${n}${"x".repeat(300)}`, score: 0.5, trust: "external" }));
   const event = { type: "tool_returned", iteration: 1, tool: "search", callId: "c1", success: true, durationMs: 3, sources };
   const [shown] = build(numbered([event])).steps[0].tools;
   assert.equal(shown.sources.length, MAX_SOURCES);
   assert.deepEqual(shown.sources[1], { kind: "knowledge", ref: `1${"x".repeat(MAX_ROW_CHARS - 1)}…`, score: 0.5, trust: "external" });
+  const [remark, without] = build(numbered([{ type: "memory_recalled", messages: 2, sources }, { type: "memory_recalled", messages: 1 }])).remarks;
+  assert.deepEqual(remark.sources, shown.sources);
+  assert.ok(!("sources" in without));
 });
 
 test("repetitions, batches and order do not change the timeline", () => {

@@ -7,6 +7,8 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build, transform } from "esbuild";
 
+import { looseParts } from "./dagre.mjs";
+
 /** The most bytes of all files together, after gzip. */
 const MAX_GZIP_BYTES = 130_000;
 
@@ -27,7 +29,8 @@ const scripts = {
   setup: ({ onLoad }) =>
     onLoad({ filter: /\.(m?js|tsx?)$/ }, async ({ path }) => {
       const options = path.includes("node_modules") ? { minify: true } : { minifyWhitespace: true, minifySyntax: true };
-      const { code } = await transform(readFileSync(path, "utf8"), { loader: path.endsWith("x") ? "tsx" : "ts", ...jsx, ...options });
+      const text = readFileSync(path, "utf8");
+      const { code } = await transform(path.endsWith("dagre.esm.js") ? looseParts(text) : text, { loader: path.endsWith("x") ? "tsx" : "ts", ...jsx, ...options });
       return { contents: code };
     }),
 };
@@ -68,11 +71,15 @@ const read = (...path) => JSON.parse(readFileSync(join(...path), "utf8"));
 const catalogues = join(folder, "..", "node-red-bridge", "src", "editor", "locales");
 // The English catalogue has the sidecar's phrases only.
 const phrases = Object.keys(read(catalogues, "en-US", "phrases.json"));
+// English is in the script. The other languages have their texts in its order, without keys: those are a quarter of a file.
+const english = await build({ entryPoints: [join(source, "words", "en.ts")], write: false, bundle: true, format: "esm" });
+const { EN } = await import(`data:text/javascript,${encodeURIComponent(english.outputFiles[0].text)}`);
 for (const language of ["es", "de"]) {
   const [own, timeline] = ["words", "timeline/words"].map((path) => read(source, path, `${language}.json`));
+  const words = { ...own, ...timeline };
   const translated = read(catalogues, language, "phrases.json");
-  const sentences = Object.fromEntries(phrases.map((key) => [`phrase.${key}`, translated[key]]));
-  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ ...own, ...timeline, ...sentences })}\n`);
+  const sentences = Object.fromEntries(phrases.map((key) => [key, translated[key]]));
+  writeFileSync(join(dist, `words.${language}.json`), `${JSON.stringify({ texts: Object.keys(EN).map((key) => words[key]), phrases: sentences })}\n`);
 }
 
 const sizes = readdirSync(dist).toSorted().map((name) => ({ name, bytes: gzipSync(readFileSync(join(dist, name)), { level: 9 }).length }));

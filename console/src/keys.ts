@@ -11,7 +11,7 @@ export const isHelpOpen = signal(false);
 const pageKeys = new Map<string, () => void>();
 
 /** The pages that a letter after `g` opens. */
-const PLACES: Readonly<Record<string, string>> = { h: "", r: "runs", f: "flow", i: "inbox", u: "usage", k: "knowledge" };
+const PLACES: Readonly<Record<string, string>> = { h: "", r: "runs", f: "flow", i: "inbox", u: "usage", k: "knowledge", m: "memory" };
 
 /** How long `g` waits for the second letter. */
 const SECOND_MS = 1_500;

@@ -178,7 +178,7 @@ function Away() {
   );
 }
 
-const HELP = ["?", "/", "j", "k", "Enter", "Esc", "[", "]", "h", "g h", "g r", "g f", "g i", "g u", "g k"] as const;
+const HELP = ["?", "/", "j", "k", "Enter", "Esc", "[", "]", "h", "g h", "g r", "g f", "g i", "g u", "g k", "g m"] as const;
 
 function Help() {
   return (

@@ -11,32 +11,46 @@ export type Values = Readonly<Record<string, string | number>>;
 
 export const LANGUAGES: readonly Language[] = ["en", "es", "de"];
 
-const catalogue = signal<Readonly<Record<string, string>>>(EN);
+/** The file of a language. */
+export interface WordFile {
+  /** The texts, in the order of the English ones; null if one is missing. */
+  texts: readonly (string | null)[];
+  /** The sidecar's phrases. */
+  phrases: Readonly<Record<string, string>>;
+}
+
+const KEYS = Object.keys(EN);
+const ENGLISH: Readonly<Record<string, string>> = EN;
+const catalogue = signal<Readonly<Record<string, string | null>>>(ENGLISH);
+const phrases = signal<WordFile["phrases"]>({});
 
 /** The language of the texts that are shown. */
 export const language = signal<Language>("en");
 
-/** The text of a key, with its values in their places. A missing text is English. */
-export function t(key: Key, values: Values = {}): string {
-  return fill(catalogue.value[key] ?? EN[key], values);
+/** The text of any key, with its values in their places; `fallback` if there is none. A missing text is English. */
+function find(key: string, values: Values, fallback: string): string {
+  const text = catalogue.value[key] ?? ENGLISH[key];
+  return text === undefined ? fallback : fill(text, values);
 }
 
-/** The text of a key in the chosen language; undefined if that has none. */
-export function findText(key: string): string | undefined {
-  return catalogue.value[key];
+/** The text of a key, with its values in their places. */
+export function t(key: Key, values: Values = {}): string {
+  return find(key, values, key);
+}
+
+/** The text of a phrase of the sidecar in the chosen language; undefined if that has none. */
+export function findPhrase(key: string): string | undefined {
+  return phrases.value[key];
 }
 
 /** The text of any key; the key itself if there is none. */
 export function tKey(key: string, values: Values = {}): string {
-  const text = catalogue.value[key] ?? (EN as Record<string, string>)[key];
-  return text === undefined ? key : fill(text, values);
+  return find(key, values, key);
 }
 
 /** The text of a key that the program puts together, such as `status.` and a status; the last part if there is none. */
 export function tOf(prefix: string, name: string, values: Values = {}): string {
-  const key = `${prefix}.${name}`;
-  const text = catalogue.value[key] ?? (EN as Record<string, string>)[key];
-  return text === undefined ? name : fill(text, values);
+  return find(`${prefix}.${name}`, values, name);
 }
 
 function fill(text: string, values: Values): string {
@@ -54,8 +68,9 @@ export function chooseLanguage(chosen: string | null, wanted: readonly string[])
 
 /** Shows another language. Stays with the current one if its file cannot be read. */
 export async function setLanguage(wanted: Language, read: (file: string) => Promise<unknown>): Promise<void> {
-  const texts = wanted === "en" ? EN : await read(`words.${wanted}.json`);
-  catalogue.value = texts as Record<string, string>;
+  const file = wanted === "en" ? undefined : ((await read(`words.${wanted}.json`)) as WordFile);
+  catalogue.value = file === undefined ? ENGLISH : Object.fromEntries(file.texts.map((text, index) => [KEYS[index] ?? "", text]));
+  phrases.value = file?.phrases ?? {};
   language.value = wanted;
   document.documentElement.lang = wanted;
 }

@@ -7,6 +7,8 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
+import type { WordFile } from "../src/words.js";
+import { EN } from "../src/words/en.js";
 
 const FOLDER = join(import.meta.dirname, "..");
 const FILES = ["console.css", "console.js", "icon.svg", "index.html", "words.de.json", "words.es.json"];
@@ -25,6 +27,15 @@ test("two builds are equal byte for byte, with names without hashes", (t) => {
   const page = readFileSync(join(first, "index.html"), "utf8");
   assert.doesNotMatch(page, /<script>|<style|style=|\son\w+=|https?:\/\/|="\//);
   assert.deepEqual([...page.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, address]) => address), ["console/{digest}/icon.svg", "console/{digest}/console.css", "console/{digest}/console.js"]);
+  // A file of words has no keys. Its texts stand in the order of the English ones in the script.
+  for (const language of ["de", "es"]) {
+    const { texts, phrases } = JSON.parse(readFileSync(join(first, `words.${language}.json`), "utf8")) as WordFile;
+    const own = JSON.parse(readFileSync(join(FOLDER, "src", "words", `${language}.json`), "utf8")) as Record<string, string>;
+    const keys = Object.keys(EN);
+    assert.deepEqual(Object.fromEntries(keys.map((key, index) => [key, texts[index]]).filter(([key]) => !String(key).startsWith("timeline."))), own);
+    assert.equal(texts.length, keys.length);
+    assert.ok(Object.keys(phrases).length > 100 && Object.values(phrases).every((phrase) => phrase !== ""));
+  }
   const script = readFileSync(join(first, "console.js"), "utf8");
   // Readable stack traces: our own functions keep their names, and lines are short.
   assert.match(script, /^function SignIn\(/m);

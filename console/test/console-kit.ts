@@ -16,7 +16,7 @@ Object.assign(globalThis, {
 Object.defineProperty(globalThis, "navigator", { value: window.navigator, configurable: true });
 
 /** What the sidecar answers to a request, at once or later. */
-export type Answers = (method: string, path: string, body: unknown) => unknown;
+export type Answers = (method: string, path: string, body: unknown, headers: Readonly<Record<string, string>>) => unknown;
 
 /** A refusal of the sidecar. */
 export class Refusal {
@@ -38,13 +38,13 @@ export function answerWith(next: Answers): void {
 }
 
 Object.assign(globalThis, {
-  fetch: async (url: string | URL, init: { method?: string; body?: unknown; signal?: AbortSignal } = {}) => {
+  fetch: async (url: string | URL, init: { method?: string; headers?: Record<string, string>; body?: unknown; signal?: AbortSignal } = {}) => {
     const { pathname, search } = new URL(String(url));
     const path = pathname.replace(/^\/mount/, "") + search;
     const method = init.method ?? "GET";
     requests.push(`${method} ${path}`);
     const body: unknown = typeof init.body === "string" ? JSON.parse(init.body) : init.body;
-    const answer = await answers(method, path, body);
+    const answer = await answers(method, path, body, init.headers ?? {});
     init.signal?.throwIfAborted();
     const found = answer ?? new Refusal(404, "NOT_FOUND", `no answer to ${path}`);
     return found instanceof Refusal ? Response.json({ code: found.code, message: found.message }, { status: found.status }) : Response.json(found);

@@ -4,7 +4,7 @@ import { Refusal, requests, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Collection, KnowledgePassage, StoredPassage } from "@redflow/bindings";
-import { HOSTILE, open, sidecar, text } from "./console-page-kit.js";
+import { HOSTILE, button, find, open, sidecar, submit, text, type } from "./console-page-kit.js";
 import { shade } from "../src/app.js";
 import { tagsOf } from "../src/pages/knowledge/add-files.js";
 import { parsePlace, place } from "../src/router.js";
@@ -20,22 +20,6 @@ const hit: KnowledgePassage = {
 };
 const BASES = { "GET /api/kb": { knowledgeBases: [base("manuals"), base(HOSTILE, "openai/text-embedding-3-small")] } };
 const ONE = { ...BASES, "GET /api/kb/manuals/documents": { documents: [document("pump.md", "The pump"), document("parts.csv")] } };
-
-function find<T extends HTMLElement>(root: HTMLElement, selector: string): T {
-  const found = root.querySelector<T>(selector);
-  assert.ok(found, selector);
-  return found;
-}
-const button = (root: HTMLElement, name: string): HTMLButtonElement => {
-  const found = [...root.querySelectorAll("button")].find(({ textContent }) => textContent === name);
-  assert.ok(found, name);
-  return found;
-};
-function type(field: HTMLInputElement | HTMLSelectElement, value: string): void {
-  field.value = value;
-  field.dispatchEvent(new window.Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
-}
-const submit = (form: HTMLElement): boolean => form.dispatchEvent(new window.Event("submit", { bubbles: true, cancelable: true }));
 
 test("the list says how large a knowledge base is and what a search finds", async (t) => {
   sidecar(BASES);

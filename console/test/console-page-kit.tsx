@@ -1,13 +1,14 @@
 // The console on a page of the test: its sidecar, a run, and an address that is opened.
 
 import { FakeSocket, answerWith } from "./console-kit.js";
+import assert from "node:assert/strict";
 import { render } from "preact";
 import type { Feature, RunEventKind, RunSummary, Scope } from "@redflow/bindings";
 import { isUpdated, readFailure, readSession, session, toasts, waiting } from "../src/app.js";
 import { parsePlace, place, startRouter } from "../src/router.js";
 import { Shell } from "../src/shell.js";
 
-export const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "knowledge", "settings"];
+export const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "knowledge", "memory", "settings"];
 export const HOSTILE = '<img src=x onerror="alert(1)">\u202Eevil';
 export const RUN = "019b76da-a800-7000-8000-000000000001";
 
@@ -32,14 +33,14 @@ export const STEPS: RunEventKind[] = [
 ];
 export const detail = { summary: summary(), events: events(STEPS), calls: [], result: { payload: HOSTILE }, refusedAnswer: undefined };
 
-/** An empty sidecar. `more` answers first, by a value or by a function of the body and the query. */
+/** An empty sidecar. `more` answers first, by a value or by a function of the body, the query and the headers. */
 export const sidecar = (more: Record<string, unknown> = {}) =>
-  answerWith((method, path, body) => {
+  answerWith((method, path, body, headers) => {
     const [route = "", query = ""] = path.split("?");
     const key = `${method} ${route}`;
     if (key in more) {
       const answer = more[key];
-      return typeof answer === "function" ? answer(body, new URLSearchParams(query)) : answer;
+      return typeof answer === "function" ? answer(body, new URLSearchParams(query), headers) : answer;
     }
     const empty: Record<string, unknown> = {
       "GET /api/session": offer(),
@@ -51,6 +52,7 @@ export const sidecar = (more: Record<string, unknown> = {}) =>
       "GET /api/models": { models: [], omitted: 0 },
       "GET /api/tools": { tools: [], generation: 1 },
       "GET /api/kb": { knowledgeBases: [] },
+      "GET /api/memory": { memories: [] },
       "GET /api/tokens": { tokens: [{ name: "main", scopes: ["admin"], isOwn: true }] },
       "GET /api/config": { settings: [{ key: "listen", value: HOSTILE, isSet: true }] },
     };
@@ -91,3 +93,28 @@ export async function open(t: { after: (act: () => void) => void }, fragment: st
 }
 
 export const text = (root: HTMLElement): string => root.textContent ?? "";
+
+/** The first element of a selector. */
+export function find<T extends HTMLElement>(root: HTMLElement, selector: string): T {
+  const found = root.querySelector<T>(selector);
+  assert.ok(found, selector);
+  return found;
+}
+
+/** The button with a text. */
+export function button(root: HTMLElement, name: string): HTMLButtonElement {
+  const found = [...root.querySelectorAll("button")].find(({ textContent }) => textContent === name);
+  assert.ok(found, name);
+  return found;
+}
+
+/** Types into a field, or chooses a value. */
+export function type(field: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement, value: string): void {
+  field.value = value;
+  field.dispatchEvent(new window.Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+}
+
+export const submit = (form: HTMLElement): boolean => form.dispatchEvent(new window.Event("submit", { bubbles: true, cancelable: true }));
+
+/** Waits until a change is drawn. */
+export const drawn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));

@@ -29,6 +29,7 @@ test("each step is a sentence", (t) => {
     ["an unknown outcome", [[1, called("c")], [2, { type: "waiting_for_outcome", iteration: 1, tool: "look", callId: "c", reason: "a crash" }]], "The outcome of look is unknown: a crash"],
     ["a failed model", [[1, asked(1)], [2, { type: "model_fell_over", iteration: 1, model: "big", code: "RATE_LIMIT" }]], "Model big failed (RATE_LIMIT): the next model was called"],
     ["recalled messages", [[1, { type: "memory_recalled", messages: 2 }]], "Memory: messages recalled: 2"],
+    ["recalled entries", [[1, { type: "memory_recalled", messages: 2, sources: [source("ltm/a#1"), source("ltm/b#2")] }]], "Memory: messages recalled: 2 From: ltm/a#1, ltm/b#2"],
     ["a budget", [[1, { type: "budget_low", budget: "tokens", limit: 100, spent: 81 }]], "Budget: 80 % used: tokens 81 of 100"],
     ["a budget of a cost", [[1, { type: "budget_reached", budget: "cost", limit: 0.002, spent: 0.00213 }]], "Budget used up: cost 0.00213 of 0.002"],
     ["an end", [[1, asked(1)], [2, { type: "run_finished", completed: false, stopReason: "error", iterations: 1, durationMs: 900, error: { code: "TIMEOUT", message: "late", iteration: 1 } }]], "Failed · iterations: 1 · 900 ms TIMEOUT late"],
@@ -145,13 +146,14 @@ test("hostile texts stay text, cut and isolated", (t) => {
       [3, called("c", text)],
       [4, returned("c", { tool: text, success: false, error: text, sources: [source(text)] })],
       [5, { type: "memory_failed", error: { code: text as never, message: text } }],
+      [5, { type: "memory_recalled", messages: 1, sources: [source(text)] }],
       [6, { type: "run_finished", completed: false, stopReason: "error", iterations: 1, durationMs: 1, error: { code: text as never, message: text, iteration: 1, pointer: text, rule: text } }],
     );
     show(<Timeline environment={environment} timeline={timeline} now={10} live={{ iteration: 1, text, isCut: false }} layout={narrow} />);
     assert.equal(root.querySelectorAll("img, script, a").length, 0);
     assert.equal((globalThis as { hit?: number }).hit, undefined);
     const shown = [...root.querySelectorAll(".redflow-foreign")];
-    assert.ok(shown.length >= 8, `${shown.length} texts`);
+    assert.ok(shown.length >= 9, `${shown.length} texts`);
     for (const element of shown) {
       assert.equal(element.getAttribute("dir"), "auto");
       assert.equal(element.childElementCount, 0);
@@ -172,6 +174,7 @@ test("what was said is hidden on a shared screen, and the steps are not", async 
     [1, called("c")],
     [2, returned("c", { success: false, error: SECRET, sources: [source(SECRET)] })],
     [3, { type: "memory_failed", error: { code: "MEMORY_FAILED" as never, message: SECRET } }],
+    [3, { type: "memory_recalled", messages: 1, sources: [source(SECRET)] }],
     [4, asked(2)],
     [5, { type: "run_finished", completed: false, stopReason: "error", iterations: 2, durationMs: 1, error: { code: "TIMEOUT", message: SECRET, iteration: 2 } }],
   );

@@ -20,23 +20,25 @@ const escapeHtml = (value) => String(value).replaceAll("&", "&amp;").replaceAll(
 /** A value in a script of a page. An end tag inside it would end the script. */
 const toScript = (value) => JSON.stringify(value).replaceAll("<", "\\u003c");
 
-/** The key of a choice's text. A dot would be a level of the catalogue, and a colon a namespace. */
-const choiceKey = (name, value) => `${name}.${value.replaceAll(/[.:]/g, "-") || "unset"}`;
+/** The key of a choice's text, below the key of its property's label. A dot would be a level of the catalogue, and a colon a namespace. */
+const choiceKey = ({ label }, value) => `${label.key}.${value.replaceAll(/[.:]/g, "-") || "unset"}`;
 
 const indent = (source, by) => source.replace(/^(?=.)/gm, " ".repeat(by));
 
 const i18n = (key, attribute = "") => `data-i18n="${attribute}${NAMESPACE}:${key}"`;
 
+/** The place of a property's row in a form that is written by hand. Texts of declarations may have braces too. */
+const ROW = /^( *)\{\{(\w+)\}\}$/gm;
+
 /** The html file of a node. */
 export function pageOf(node, { form, help, definition }) {
-  const rows = form ?? dialogOf(node);
-  const body = node.role === "agent" ? agentDialog(node, rows) : rows;
-  const filled = body.replace(/^( *)\{\{(\w+)\}\}$/gm, (_, space, name) => indent(rowOf(node, propertyOf(node, name)), space.length));
-  if (filled.includes("{{")) {
+  if (form?.replace(ROW, "").includes("{{")) {
     throw new Error(`the form of ${node.type} has a row that is not alone on its line`);
   }
+  const rows = form?.replace(ROW, (_, space, name) => indent(rowOf(node, propertyOf(node, name)), space.length)) ?? dialogOf(node);
+  const body = node.role === "agent" ? agentDialog(node, rows) : rows;
   return [
-    `<script type="text/html" data-template-name="${node.type}">\n${indent(filled.trimEnd(), 4)}\n</script>\n`,
+    `<script type="text/html" data-template-name="${node.type}">\n${indent(body.trimEnd(), 4)}\n</script>\n`,
     help.replace("{{summary}}", () => `<p>${markup(node.summary)}</p>`).replace("{{properties}}", () => indent(propertyList(node), 4).trimStart()),
     `<script type="text/javascript">\n${indent(registration(node, definition), 4)}\n</script>\n`,
   ].join("\n");
@@ -108,7 +110,7 @@ function rowOf(node, property) {
 }
 
 function fieldOf(node, property, id) {
-  const { name, kind } = property;
+  const { kind } = property;
   switch (kind) {
     case "flag":
       return `<input type="checkbox" id="${id}">`;
@@ -122,7 +124,7 @@ function fieldOf(node, property, id) {
     case "services":
       return `<div class="redflow-services" id="${id}"></div>`;
     case "choice":
-      return selectOf(id, property.choices.map(({ value }) => [value, choiceKey(name, value)]));
+      return selectOf(id, property.choices.map(({ value }) => [value, choiceKey(property, value)]));
     case "optional_flag":
       return selectOf(id, [["", property.unset.key], ["true", "yes"], ["false", "no"]]);
     case "json": {
@@ -302,10 +304,12 @@ function prepare(node) {
     throw new Error(`${node.type} is a config node: its dialog cannot have a flag without a default or a JSON field yet`);
   }
   const choices = namesOf(node, "optional_flag");
+  const services = namesOf(node, "service").map((name) => [name, propertyOf(node, name).role]);
   const secret = node.properties.find(({ variable }) => variable);
   const key = secret && [secret.variable.name, ...(secret.variable.unless ? [secret.variable.unless] : [])];
   return [
     ...(node.role === "agent" ? ["RedflowEditor.openAgent(this);"] : []),
+    ...(node.role !== "agent" && services.length > 0 ? [`RedflowEditor.prepareServices(this, ${toScript(Object.fromEntries(services))});`] : []),
     ...(choices.length > 0 ? [`RedflowEditor.prepareChoices(this, ${JSON.stringify(choices)});`] : []),
     ...namesOf(node, "json").map((name) => `RedflowEditor.prepareJson(this, "${name}");`),
     ...namesOf(node, "json").filter((name) => propertyOf(node, name).shape === "parameters").map((name) => `RedflowEditor.prepareParameters("${name}");`),
@@ -356,11 +360,12 @@ export function englishTexts(nodes) {
   for (const node of nodes) {
     add(paletteKey(node).replace(/^nodes\./, ""), node.label);
     [node.input, ...node.outputs].filter(Boolean).forEach(({ key, text }) => add(`port.${key}`, text));
-    for (const { name, label, note, placeholder, unset, choices = [] } of node.properties) {
+    for (const property of node.properties) {
+      const { label, note, placeholder, unset, choices = [] } = property;
       [label].filter(({ text }) => text !== "").forEach(({ key, text }) => add(`field.${key}`, text));
       [note, placeholder.hint].filter(Boolean).forEach(({ key, text }) => add(`hint.${key}`, text));
       [unset].filter(Boolean).forEach(({ key, text }) => add(`option.${key}`, text));
-      choices.forEach(({ value, text }) => add(`option.${choiceKey(name, value)}`, text));
+      choices.forEach(({ value, text }) => add(`option.${choiceKey(property, value)}`, text));
     }
   }
   return texts;

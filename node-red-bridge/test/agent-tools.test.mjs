@@ -55,10 +55,13 @@ test("finds allowed tools without a connection, and connected tools that are not
 
 const OPERATIONS = { ledger: [{ name: "create", effect: "at_most_once" }, { name: "list", effect: "read" }, { name: "odd", effect: "often" }] };
 
-test("a registry-tool and a node with operations are several tools", () => {
+test("a registry-tool, a memory-tool and a node with operations are several tools", () => {
   const names = (node) => describeTools(node, OPERATIONS).map(({ name, nameVerdict, effect }) => [name, nameVerdict === true, effect]);
   assert.deepEqual(names({ type: "registry-tool", ids: ["weather.*", "a b", 5] }), [["weather.*", true, undefined], ["a b", false, undefined]]);
   assert.deepEqual(names({ type: "registry-tool", ids: "weather.*" }), []);
+  const memory = [["memory_search", true, "read"], ["memory_get", true, "read"], ["memory_list", true, "read"], ["memory_put", true, "idempotent"]];
+  assert.deepEqual(names({ type: "memory-tool", name: "Tickets", toolName: " ", memory: "long" }), memory);
+  assert.equal(names({ type: "memory-tool", toolName: "tickets" })[3][0], "tickets_put");
   const ledger = [["ledger.*", true, undefined], ["ledger.create", true, "at_most_once"], ["ledger.list", true, "read"], ["ledger.odd", true, "at_most_once"]];
   assert.deepEqual(names({ type: "ledger", name: "Books" }), ledger);
   assert.deepEqual(names({ type: "ledger", toolName: "books" }), ledger, "the name of the tools changes, not their ids");

@@ -1,9 +1,11 @@
 // The nodes at an agent's wires in the editor, followed as the sidecar's checker does.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
+import { namedByService } from "../editor-build/editor/agent-ports.mjs";
 import { catalogueEntry, reachableNodes, roleOf, agentInstances, toolsOf, wiredServices, withServices } from "../editor-build/editor/agent-wiring.mjs";
-import { candidates, moveUp, withLabels } from "../editor-build/editor/agent-services.mjs";
+import { candidates, moveUp, namedCandidates, withLabels } from "../editor-build/editor/agent-services.mjs";
 
 /** The editor's model of a flow, from exported nodes. */
 function flow(...exported) {
@@ -136,6 +138,23 @@ test("an agent without outputs for services binds those with a wire to its input
   assert.deepEqual(ids(withServices(node("ai"), wiring)), ["ai", "m1", "t2", "mem", "t1", "t3", "m2"]);
 });
 
+test("an agent also has the services that its memory and its tools name", () => {
+  const { node, wiring, ids } = flow(
+    { id: "ai", type: "ai-agent", z: "tab", wires: [[], []], model: "own", memory: "long", tools: ["search"] },
+    { id: "own", type: "openai-model", model: "cheap", wires: [[]] },
+    { id: "long", type: "long-memory", shortMemory: "sums", model: "cheap", wires: [[]] },
+    { id: "sums", type: "summary-memory", shortMemory: "turns", model: "gone", wires: [[]] },
+    { id: "turns", type: "buffer-memory", model: "off", wires: [[]] },
+    { id: "cheap", type: "scripted-model", wires: [[]] },
+    { id: "search", type: "memory-tool", memory: "other", wires: [[]] },
+    // Two memories that name each other.
+    { id: "other", type: "long-memory", shortMemory: "circle", model: "off", wires: [[]] },
+    { id: "circle", type: "summary-memory", shortMemory: "other", wires: [[]] },
+    { id: "off", type: "scripted-model", d: true, wires: [[]] },
+  );
+  assert.deepEqual(ids(withServices(node("ai"), wiring)), ["ai", "own", "long", "search", "sums", "cheap", "other", "turns", "circle"]);
+});
+
 test("offers the nodes of a role in the agent's own subflow, or on tabs", () => {
   const nodes = [
     { id: "m1", type: "scripted-model", z: "tab" },
@@ -145,6 +164,43 @@ test("offers the nodes of a role in the agent's own subflow, or on tabs", () => 
   ];
   const ids = (z, role) => candidates({ id: "a", type: "ai-agent", z }, role, nodes, (id) => id === "sub").map(({ id }) => id);
   assert.deepEqual([ids("tab", "model"), ids("sub", "model"), ids("tab", "tool")], [["m1", "m2"], ["m3"], ["t"]]);
+});
+
+test("a service offers the nodes that it may name, and no circle of memories", () => {
+  const nodes = [
+    { id: "turns", type: "buffer-memory", z: "tab" },
+    { id: "other", type: "redis-memory", z: "elsewhere" },
+    { id: "inner", type: "buffer-memory", z: "sub" },
+    { id: "sums", type: "summary-memory", z: "tab", shortMemory: "turns" },
+    { id: "long", type: "long-memory", z: "tab", shortMemory: "sums" },
+    { id: "outer", type: "long-memory", z: "tab" },
+    { id: "back", type: "long-memory", z: "tab", shortMemory: "long" },
+    { id: "model", type: "scripted-model", z: "tab" },
+    { id: "tool", type: "memory-tool", z: "tab" },
+  ];
+  const node = (id) => nodes.find((one) => one.id === id);
+  const ids = (id, role) => namedCandidates(node(id), role, nodes, (z) => z === "sub").map((one) => one.id);
+  assert.deepEqual(ids("outer", "memory"), ["turns", "other", "sums", "long", "back"]);
+  // The memory `back` names it already.
+  assert.deepEqual(ids("long", "memory"), ["turns", "other", "sums", "outer"]);
+  // Only short memories keep summaries.
+  assert.deepEqual(ids("sums", "memory"), ["turns", "other"]);
+  assert.deepEqual(ids("sums", "model"), ["model"]);
+  assert.deepEqual(ids("tool", "memory"), ["long", "outer", "back"]);
+});
+
+test("knows every property of a service that names another service", () => {
+  const declared = JSON.parse(readFileSync(new URL("../../schemas/nodes.json", import.meta.url), "utf8"));
+  const naming = declared.filter(({ role }) => role !== "agent").flatMap(({ type, properties }) => {
+    const names = properties.filter(({ kind }) => kind === "service").map(({ name }) => name);
+    return names.length > 0 ? [[type, names]] : [];
+  });
+  assert.ok(naming.length >= 3);
+  for (const [type, names] of naming) {
+    const node = Object.fromEntries([["type", type], ...names.map((name) => [name, `id of ${name}`])]);
+    assert.deepEqual(namedByService(node), names.map((name) => `id of ${name}`), type);
+  }
+  assert.deepEqual(namedByService({ type: "openai-model", model: "gpt-5" }), []);
 });
 
 test("tells equal labels apart, and moves an entry up", () => {

@@ -73,6 +73,17 @@ test("finds the services of an agent through junctions, links and loops", () => 
   assert.deepEqual([...map.boundTo("a")].sort(), ["in", "j1", "j2", "m", "out", "tool"]);
 });
 
+test("finds the services that the memory of an agent names", () => {
+  const map = createFlowMap([
+    agent("a", [["m"], [], ["long"], [], []]),
+    { id: "m", type: "openai-model", model: "cheap" },
+    { id: "long", type: "long-memory", shortMemory: "turns", model: "gone" },
+    { id: "turns", type: "buffer-memory" },
+    { id: "cheap", type: "scripted-model" },
+  ]);
+  assert.deepEqual([...map.boundTo("a")].sort(), ["long", "m", "turns"]);
+});
+
 test("finds agents in a subflow without an instance", () => {
   const nodes = [
     { id: "used", type: "subflow" },

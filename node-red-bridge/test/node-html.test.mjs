@@ -31,6 +31,27 @@ test("a choice with a dot has a key of one level", () => {
   assert.deepEqual(englishTexts([made]).option, { mode: { "2024-1": "2024.1", unset: "none" } });
 });
 
+test("choices of two properties with one name have texts of their own, by the keys of their labels", () => {
+  const made = (key, text) => node({ properties: [property({ kind: "choice", label: { key, text: key }, choices: [{ value: "auto", text }] })] });
+  assert.match(page(made("other", "One")), /nodes\.option\.other\.auto"/);
+  assert.deepEqual(englishTexts([made("mode", "One"), made("other", "Two")]).option, { mode: { auto: "One" }, other: { auto: "Two" } });
+});
+
+test("a field that names a service is a select of the nodes that fit, and an agent fills its own", () => {
+  const properties = [property({ name: "memory", kind: "service", role: "memory" })];
+  const made = page(node({ role: "tool", properties }));
+  assert.match(made, /<select id="node-input-memory"><\/select>/);
+  assert.match(made, /RedflowEditor\.prepareServices\(this, \{"memory":"memory"\}\);\n\s*RedflowEditor\.prepareFields\(this\);/);
+  assert.doesNotMatch(page(node({ role: "agent", properties })), /prepareServices/);
+});
+
+test("an example may have braces", () => {
+  const placeholder = { example: "{{msg.timestamp}}" };
+  const made = node({ properties: [property({ placeholder })] });
+  assert.match(page(made), /placeholder="\{\{msg\.timestamp\}\}"/);
+  assert.match(page(made, { form: "{{mode}}" }), /placeholder="\{\{msg\.timestamp\}\}"/);
+});
+
 test("refuses what it would get wrong", () => {
   const rows = [
     [() => page(node({ input: null })), /has no input/],

@@ -140,10 +140,12 @@ test("a new node is valid and has the types of its schema", () => {
       const found = validate ? validate.call(node, node[name], {}) : true;
       return found === true ? [] : [found];
     });
-    // Properties that only the user knows: the address of the model, the knowledge base, and the allowed tools.
+    // Properties that only the user knows: the address of the model, the knowledge base, the memories, and the allowed tools.
     const missing = {
       "model.azure.openai": ["Endpoint is missing.", "Deployment is missing."],
       "knowledge-base-tool": ["Knowledge base is missing."],
+      "summary-memory": ["Short memory is missing."],
+      "memory-tool": ["Long memory is missing."],
       "agent-core": ["Allow at least one tool in the tab Tools."],
     };
     assert.deepEqual(problems, missing[type] ?? [], type);
@@ -168,8 +170,14 @@ test("a new node is valid and has the types of its schema", () => {
 });
 
 test("a missing optional property is valid", () => {
-  // A model needs one of these, and a tool its knowledge base, which may also be in `options`; the sidecar reports it.
-  const NEEDED = { "model.azure.openai": ["endpoint", "deployment", "baseURL"], "knowledge-base-tool": ["collection"] };
+  // A model needs one of these, a tool its knowledge base or memory, and a summary its turns. All may also be in `options`; the
+  // sidecar reports it.
+  const NEEDED = {
+    "model.azure.openai": ["endpoint", "deployment", "baseURL"],
+    "knowledge-base-tool": ["collection"],
+    "summary-memory": ["shortMemory"],
+    "memory-tool": ["memory"],
+  };
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults } = definitions.get(type);
     const required = new Set([...names.flatMap((name) => schema(name).required ?? []), ...(NEEDED[type] ?? [])]);

@@ -14,6 +14,7 @@ import * as knowledge from "./console/knowledge.mjs";
 import { startLarge } from "./console/large.mjs";
 import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
+import * as memory from "./console/memory.mjs";
 import * as privacy from "./console/privacy.mjs";
 import * as runs from "./console/runs.mjs";
 import * as scopes from "./console/scopes.mjs";
@@ -76,14 +77,25 @@ const LARGE_SCENARIOS = {
   "a report has no words and no secrets": privacy.report,
 };
 
-let [browser, console, large] = [];
+/** With an agent that has a long memory. */
+const MEMORY_SCENARIOS = {
+  "a memory is searched, each entry says why; an entry is changed by two users": memory.entries,
+  "entries that wait are reviewed, and the data of a user is forgotten": memory.review,
+  "untrusted entries stay text": memory.hostile,
+  "memories by keyboard": memory.byKeyboard,
+  "each scope may change of a memory what its buttons say": memory.scopes,
+};
+
+let [browser, console, large, remembering] = [];
 before(async () => {
-  [browser, console, large] = await Promise.all([launch(), startConsole(), startLarge()]);
+  const starting = [launch(), startConsole(), startLarge(), memory.startMemory()];
+  [browser, console, large, remembering] = await Promise.all(starting);
 });
 after(async () => {
   await browser?.close();
   await console?.stop();
   await large?.stop();
+  await remembering?.stop();
 });
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
@@ -91,4 +103,7 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
 }
 for (const [name, scenario] of Object.entries(LARGE_SCENARIOS)) {
   test(name, (t) => scenario(t, browser, large));
+}
+for (const [name, scenario] of Object.entries(MEMORY_SCENARIOS)) {
+  test(name, (t) => scenario(t, browser, remembering));
 }

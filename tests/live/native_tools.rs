@@ -18,8 +18,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) fn model(props: &Value) -> Arc<dyn ChatModel> {
     let type_name = props["type"].as_str().unwrap();
     let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
-    let config =
-        NodeConfig { node: &node, props: props.as_object().unwrap(), env: &process_env, on_secret: &|_| () };
+    let config = NodeConfig::new(&node, props.as_object().unwrap(), &process_env, &|_| ());
     adapters().models[type_name](config).unwrap()
 }
 

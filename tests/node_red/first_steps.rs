@@ -18,7 +18,7 @@ on_both_lines! {
 }
 
 /// The package's types.
-const TYPES: [&str; 21] = [
+const TYPES: [&str; 24] = [
     "redflow-runtime",
     "openai-key",
     "anthropic-key",
@@ -33,10 +33,13 @@ const TYPES: [&str; 21] = [
     "buffer-memory",
     "window-memory",
     "redis-memory",
+    "summary-memory",
+    "long-memory",
     "calculator-tool",
     "registry-tool",
     "http-request-tool",
     "knowledge-base-tool",
+    "memory-tool",
     "flow-tool",
     "flow-tool-return",
     "chat-node",

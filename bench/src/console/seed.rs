@@ -114,6 +114,8 @@ fn run(number: u64, started_at: Millis, cause: Option<String>, plan: &EncodedPla
         cause,
         source: None,
         by: None,
+        user: None,
+        session: None,
         plan: plan.clone(),
     }
 }
@@ -139,6 +141,7 @@ fn plan() -> Result<EncodedPlan, serde_json::Error> {
         agent: node("agent"),
         model: node("model"),
         fallback_models: Vec::new(),
+        services: Vec::new(),
         memory: None,
         tools: Vec::new(),
     })

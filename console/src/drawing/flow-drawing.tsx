@@ -3,6 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { FlowGraph, GraphNode, RunStatus } from "@redflow/bindings";
 import { messageOf } from "../parts/phrases.js";
+import { Table } from "../parts/table.js";
 import { Name, showText } from "../parts/text.js";
 import { t, tOf } from "../words.js";
 import { MAX_DRAWN, labelOf, layFlow, outputsOf } from "./flow-layout.js";
@@ -159,19 +160,20 @@ function FlowList({ graph, statuses, chosen, onChoose }: FlowDrawingProps) {
   // The chosen node is always among the rows.
   const last = Math.max(shown, at + 1);
   return (
-    <div class="table-box" tabIndex={0} role="group" aria-label={t("flow.list")}>
-      <table>
-        <caption class="unseen">{t("flow.list")}</caption>
-        <thead>
-          <tr>
-            <th scope="col">{t("flow.node")}</th>
-            <th scope="col">{t("flow.type")}</th>
-            <th scope="col">{t("flow.role")}</th>
-            <th scope="col">{t("flow.wires")}</th>
-            <th scope="col">{t("flow.problems")}</th>
-          </tr>
-        </thead>
-        <tbody>
+    <Table
+      label={t("flow.list")}
+      heads={[t("flow.node"), t("flow.type"), t("flow.role"), t("flow.wires"), t("flow.problems")]}
+      foot={
+        graph.nodes.length > last ? (
+          <p>
+            {t("flow.shown", { n: last, all: graph.nodes.length })}{" "}
+            <button type="button" data-entry="" onClick={() => setShown(last + LIST_ROWS)}>
+              {t("flow.more")}
+            </button>
+          </p>
+        ) : null
+      }
+    >
           {graph.nodes.slice(0, last).map((node) => {
             const wires = graph.wires.filter(({ from }) => from === node.id);
             const problems = graph.diagnostics.filter((one) => one.node?.id === node.id);
@@ -208,16 +210,6 @@ function FlowList({ graph, statuses, chosen, onChoose }: FlowDrawingProps) {
               </tr>
             );
           })}
-        </tbody>
-      </table>
-      {graph.nodes.length > last ? (
-        <p>
-          {t("flow.shown", { n: last, all: graph.nodes.length })}{" "}
-          <button type="button" data-entry="" onClick={() => setShown(last + LIST_ROWS)}>
-            {t("flow.more")}
-          </button>
-        </p>
-      ) : null}
-    </div>
+    </Table>
   );
 }

@@ -1,6 +1,7 @@
 // Stacked columns by day. The same numbers stand in a table, which a reader hears and a test reads.
 
 import { useState } from "preact/hooks";
+import { Table } from "../parts/table.js";
 import { Name, showName } from "../parts/text.js";
 import { t } from "../words.js";
 import type { Series } from "../pages/usage/sums.js";
@@ -121,20 +122,7 @@ export function Plot({ label, days, series, format, formatExactly, isSmall }: Pl
 function PlotTable({ label, days, series, format }: Pick<PlotProps, "label" | "days" | "series" | "format">) {
   const filled = days.filter((day) => series.some(({ values }) => (values.get(day) ?? 0) > 0));
   return (
-    <div class="table-box" tabIndex={0} role="group" aria-label={label}>
-      <table>
-        <caption class="unseen">{label}</caption>
-        <thead>
-          <tr>
-            <th scope="col">{t("usage.day")}</th>
-            {series.map(({ name }, index) => (
-              <th key={index} scope="col" class="number">
-                <Name text={name} fallback={t("usage.other")} />
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
+    <Table label={label} heads={[t("usage.day"), ...series.map(({ name }) => <Name text={name} fallback={t("usage.other")} />)]} numbers={series.map((_, index) => index + 1)}>
           {filled.map((day) => (
             <tr key={day}>
               <th scope="row">{day}</th>
@@ -145,8 +133,6 @@ function PlotTable({ label, days, series, format }: Pick<PlotProps, "label" | "d
               ))}
             </tr>
           ))}
-        </tbody>
-      </table>
-    </div>
+    </Table>
   );
 }

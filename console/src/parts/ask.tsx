@@ -6,6 +6,7 @@ import { api, shade } from "../app.js";
 import { go } from "../router.js";
 import { t } from "../words.js";
 import { Act } from "./controls.js";
+import { valueOf } from "./fields.js";
 import { Problem } from "./problem.js";
 import { showName, writeValue } from "./text.js";
 
@@ -66,7 +67,7 @@ export function AskBox({ node, name, payload }: AskBoxProps) {
       ) : (
         <>
           <label for={id}>{t("ask.label", { name: showName(name) })}</label>
-          <textarea id={id} rows={2} dir="auto" value={text} onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)} />
+          <textarea id={id} rows={2} dir="auto" value={text} onInput={(event: Event) => setText(valueOf(event))} />
         </>
       )}
       <Act scope="run" kind="primary" type="submit" isBusy={isBusy} isOff={text.trim() === ""}>

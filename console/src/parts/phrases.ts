@@ -2,11 +2,11 @@
 
 import type { Diagnostic, Phrase } from "@redflow/bindings";
 import { renderPhrase } from "../../../node-red-bridge/src/phrase-text.js";
-import { findText } from "../words.js";
+import { findPhrase } from "../words.js";
 
 /** A text of the sidecar in the user's language; the English one if the catalogue does not have the phrase. */
 function phraseText(phrase: Phrase | undefined, english: string): string {
-  return (phrase === undefined ? undefined : renderPhrase(phrase, (key) => findText(`phrase.${key}`))) ?? english;
+  return (phrase === undefined ? undefined : renderPhrase(phrase, findPhrase)) ?? english;
 }
 
 /** The sentence about a problem. */

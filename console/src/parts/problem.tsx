@@ -1,9 +1,12 @@
 // A problem: its code, its sentence, and how to mend it.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { RedflowError } from "@redflow/bindings";
 import { api, isAway } from "../app.js";
 import { t } from "../words.js";
+import { Reading } from "./controls.js";
+import type { LoadState } from "./load.js";
 import { Advice, Words } from "./text.js";
 
 /** The pages of codes that were read. There are about a hundred codes. */
@@ -68,6 +71,17 @@ export function Problem({ error, onRetry }: ProblemProps) {
         </button>
       )}
     </div>
+  );
+}
+
+/** What is read: the wait, then the value. A failure is shown above an older value. */
+export function Loaded<T>({ load, children }: { load: LoadState<T>; children: (value: T) => ComponentChildren }) {
+  const { value, error, again } = load;
+  return (
+    <>
+      <Problem error={error} onRetry={again} />
+      {value === undefined ? error === undefined ? <Reading /> : null : children(value)}
+    </>
   );
 }
 

@@ -8,6 +8,7 @@ import {
   type RunEnd,
   type RunRemark,
   type RunTimeline,
+  type Source,
   type ToolStep,
   type Unanswered,
   type Used,
@@ -92,6 +93,11 @@ export function FailedModelSentence({ failed }: { failed: FailedModelStep }): VN
   return <Sentence of="timeline.model.fellOver" values={{ model, code: <Code code={failed.code} /> }} />;
 }
 
+/** What a result or a memory comes from. */
+export function Sources({ sources }: { sources: Source[] | undefined }): VNode | null {
+  return sources ? <Sentence of="timeline.tool.sources" values={{ sources: <ContentText as="span" text={sources.map(({ ref }) => ref).join(", ")} /> }} /> : null;
+}
+
 export function RemarkSentence({ remark }: { remark: RunRemark }): VNode {
   const { words, formats } = useEnvironment();
   switch (remark.is) {
@@ -100,7 +106,11 @@ export function RemarkSentence({ remark }: { remark: RunRemark }): VNode {
       return <Sentence of="timeline.memory.failed" values={{ code: <Code code={remark.error.code} />, message }} />;
     }
     case "memory_recalled":
-      return <>{words("timeline.memory.recalled", { n: remark.messages })}</>;
+      return (
+        <>
+          {words("timeline.memory.recalled", { n: remark.messages })} <Sources sources={remark.sources} />
+        </>
+      );
     case "memory_cleared":
       return <>{words("timeline.memory.cleared")}</>;
     case "budget_low":

@@ -6,8 +6,8 @@ import type { ComponentChildren, VNode } from "preact";
 import { useRef } from "preact/hooks";
 import { Clock } from "./clock.js";
 import { useEnvironment } from "./environment.js";
-import { ContentText, Sentence } from "./foreign.js";
-import { FailedModelSentence, ModelNumbers, type ModelProps, ModelSentence, RemarkSentence, ToolNumbers, type ToolProps, ToolSentence } from "./sentences.js";
+import { ContentText } from "./foreign.js";
+import { FailedModelSentence, ModelNumbers, type ModelProps, ModelSentence, RemarkSentence, Sources, ToolNumbers, type ToolProps, ToolSentence } from "./sentences.js";
 import { type IterationTexts, type ReadTexts, TextDetails } from "./texts.js";
 
 /** The most characters of a text that a model writes now. */
@@ -163,7 +163,7 @@ function ToolRow({ tool, unanswered, clock, since, read }: ToolProps & RowProps)
     <Row kind="tool" isActive={isActive} clock={clock} since={since} line={[<ToolSentence tool={tool} unanswered={unanswered} />, <ToolNumbers tool={tool} />]}>
       {tool.sources && (
         <div class="redflow-hint">
-          <Sentence of="timeline.tool.sources" values={{ sources: <ContentText as="span" text={tool.sources.map(({ ref }) => ref).join(", ")} /> }} />
+          <Sources sources={tool.sources} />
         </div>
       )}
       <TextDetails name="input" version={version} read={() => textOf("input")} />

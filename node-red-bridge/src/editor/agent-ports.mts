@@ -29,6 +29,32 @@ export function bindsByInput(type: string): boolean {
   return AGENT_PORTS[type] !== undefined && servicePorts(type).length === 0;
 }
 
+/** The services that name other services, with the properties that do. The property `model` of a model is no id. */
+const NAMING: Readonly<Record<string, readonly string[]>> = {
+  "summary-memory": ["shortMemory", "model"],
+  "long-memory": ["shortMemory", "model"],
+  "memory-tool": ["memory"],
+};
+
+/** The ids in the properties of a service that name other services. */
+export function namedByService(service: Record<string, unknown>): string[] {
+  const names = NAMING[String(service["type"])] ?? [];
+  return names.map((name) => service[name]).filter((id) => typeof id === "string" && id !== "") as string[];
+}
+
+/** These nodes, and those that they name as services, each once. */
+export function withNamed<Node extends object>(nodes: Iterable<Node>, find: (id: string) => Node | undefined): Set<Node> {
+  const found = new Set<Node>();
+  const queue = [...nodes].reverse();
+  for (let node = queue.pop(); node !== undefined; node = queue.pop()) {
+    if (!found.has(node)) {
+      found.add(node);
+      queue.unshift(...namedByService(node as Record<string, unknown>).flatMap((id) => find(id) ?? []).reverse());
+    }
+  }
+  return found;
+}
+
 /** The ids in the properties of an agent that name services. */
 export function namedServices({ model, memory, tools, fallbackModels }: Record<string, unknown>): string[] {
   const lists = [tools, fallbackModels].map((ids): unknown[] => (Array.isArray(ids) ? ids : []));

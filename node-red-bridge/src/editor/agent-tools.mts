@@ -30,7 +30,15 @@ export interface Tool {
 
 const EFFECTS: readonly unknown[] = ["read", "idempotent", "at_most_once"] satisfies Effect[];
 
-/** The tools of a node: several for a registry-tool, and for a node with operations. */
+/** The ends of the names of a memory-tool's tools. */
+const MEMORY_TOOLS: readonly (readonly [string, Effect])[] = [
+  ["search", "read"],
+  ["get", "read"],
+  ["list", "read"],
+  ["put", "idempotent"],
+];
+
+/** The tools of a node: several for a registry-tool, for a memory-tool, and for a node with operations. */
 export function describeTools(node: EditorNode, operations: Operations): Tool[] {
   const provided = (name: string, effect?: Effect): Tool => {
     const nameVerdict = isToolPattern(name) || text("agent.tools.badId");
@@ -38,6 +46,10 @@ export function describeTools(node: EditorNode, operations: Operations): Tool[] 
   };
   if (node.type === "registry-tool") {
     return namesOf(node["ids"]).map((id) => provided(id));
+  }
+  if (node.type === "memory-tool") {
+    const start = typeof node["toolName"] === "string" && node["toolName"].trim() !== "" ? node["toolName"].trim() : "memory";
+    return MEMORY_TOOLS.map(([name, effect]) => provided(`${start}_${name}`, effect));
   }
   const own = Object.hasOwn(operations, node.type) ? (operations[node.type] ?? []) : [];
   if (own.length === 0 || catalogueEntry(node.type) !== undefined) {

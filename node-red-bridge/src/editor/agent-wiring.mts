@@ -2,7 +2,7 @@
 // nodes and into subflows, without disabled nodes. Pure: checks and changes nothing.
 
 import { CATALOGUE } from "@redflow/bindings";
-import { bindsByInput, namedServices, servicePorts } from "./agent-ports.mjs";
+import { bindsByInput, namedServices, servicePorts, withNamed } from "./agent-ports.mjs";
 
 /** The most instances of one agent. */
 const MAX_INSTANCES = 50;
@@ -71,9 +71,10 @@ export function toolsOf(agent: EditorNode, wiring: Wiring): EditorNode[] {
   return [...new Set([...replying, ...tools])];
 }
 
-/** The agent and every service that it binds. */
+/** The agent and every service that it binds, also through a memory or a tool that names others. */
 export function withServices(agent: EditorNode, wiring: Wiring): EditorNode[] {
-  return [...new Set([agent, ...wiredServices(agent, wiring), ...nodesOf(namedServices(agent), wiring)])];
+  const bound = [agent, ...wiredServices(agent, wiring), ...nodesOf(namedServices(agent), wiring)];
+  return [...withNamed(bound, (id) => nodesOf([id], wiring)[0])];
 }
 
 /** Visits each node once. `follow` returns the next nodes of a transparent node, and undefined for an end. */

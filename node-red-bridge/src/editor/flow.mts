@@ -2,7 +2,7 @@
 
 import { PASSWORD_MASK, publicDefinition, runsInSidecar } from "../node-definition.js";
 import { AGENT_TYPES } from "../sidecar-types.js";
-import { bindsByInput, namedServices, servicePorts } from "./agent-ports.mjs";
+import { bindsByInput, namedServices, servicePorts, withNamed } from "./agent-ports.mjs";
 import { roleOf } from "./agent-wiring.mjs";
 
 /** A node as Node-RED exports it. */
@@ -68,7 +68,7 @@ export interface FlowMap {
   targetOf(node: string, port: number, index: number): string | undefined;
   /** Whether a port has a direct wire to the target. */
   hasWire(node: string, port: number, target: string): boolean;
-  /** The nodes that an agent binds by wires and by properties, with the junctions and links between. */
+  /** The nodes that an agent binds by wires and by properties, with the junctions and links between, and those that they name. */
   boundTo(agent: string): ReadonlySet<string>;
   agents: readonly string[];
   /** Agents in a subflow without an instance, which the checker does not see. */
@@ -128,8 +128,9 @@ export function createFlowMap(nodes: ExportedNode[]): FlowMap {
       const type = textOf(definition.type);
       const ports = servicePorts(type).flatMap((port) => wires(agent, port));
       const inputs = bindsByInput(type) ? [...reach(previousIds(agent), previousIds)].filter(isServiceOrTransparent) : [];
-      const named = namedServices(definition).filter((id) => byId.has(id));
-      return new Set([...reach(ports, (id) => nextIds(byId.get(id) ?? {})), ...inputs, ...named]);
+      const bound = [...reach(ports, (id) => nextIds(byId.get(id) ?? {})), ...inputs, ...namedServices(definition)];
+      const services = withNamed(bound.map((id) => byId.get(id)).filter((node) => node !== undefined), (id) => byId.get(id));
+      return new Set([...services].map(({ id }) => textOf(id)));
     },
     agents: agents.map((agent) => textOf(agent.id)),
     unused: new Set(

@@ -8,6 +8,7 @@ import { openChat, startChats } from "./chat-window.mjs";
 import { checks, startChecks } from "./checks.mjs";
 import * as fields from "./fields.mjs";
 import { prepareModelTest } from "./model-test.mjs";
+import { prepareServices } from "./named-services.mjs";
 import { label } from "./node-label.mjs";
 import { prepareParameters } from "./parameters-view.mjs";
 import { listRegistry } from "./registry-tool.mjs";
@@ -54,6 +55,6 @@ function start(): void {
 const isFirst = window.RedflowEditor === undefined;
 window.RedflowEditor ??= {
   ...{ ...rules, ...fields, ...checks, ...agent },
-  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, prepareModelTest, prepareParameters, runtimeVerdict, stopsVerdict, text, tokenVerdict },
+  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, prepareModelTest, prepareParameters, prepareServices, runtimeVerdict, stopsVerdict, text, tokenVerdict },
 };
 RED.plugins.registerPlugin("redflow-editor", { type: "redflow-editor", onadd: () => isFirst && start() });

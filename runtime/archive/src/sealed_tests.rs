@@ -214,7 +214,7 @@ async fn swapped_and_changed_values_are_noticed() {
             other.search(KB, by_words("second")).await?;
             other.search(KB, by_meaning([1.0, 0.0, 0.0])).await?;
             other.get(KB, "a").await?;
-            other.list(KB, None, 9).await?;
+            other.list(KB, Default::default(), None, 9).await?;
             other.history(KB, "a").await?;
             other.documents(KB).await?;
             other.cached_vectors("e", digests.to_vec()).await

@@ -6,6 +6,7 @@ use crate::diagnostics::format_diagnostic;
 use crate::errors::print_store_error;
 use crate::exit::Exit;
 use crate::knowledge::LocalKnowledge;
+use crate::memories::LocalMemories;
 use crate::terminal::print_note;
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::flow::Profile;
@@ -14,6 +15,7 @@ use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_egress::Egress;
 use redflow_engine::Registry;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
+use redflow_long_memory::LongMemorySettings;
 use redflow_models::ModelSettings;
 use redflow_models::embed::{EmbedderFactory, embedder_sources};
 use redflow_ports::{Adapters, Clock, StoreError};
@@ -35,6 +37,8 @@ pub(crate) struct AppContext {
     pub(crate) metrics: Arc<Metrics>,
     /// The knowledge bases. Commands, the sidecar and the tools of agents share them.
     knowledge: Result<Arc<LocalKnowledge>, StoreError>,
+    /// The long memories. Commands and the sidecar share them.
+    memories: Result<Arc<LocalMemories>, StoreError>,
     /// The tools of the data directory, after they have been loaded.
     pub(crate) registry: Arc<Registry>,
 }
@@ -61,21 +65,46 @@ impl AppContext {
             let meter = metrics.clone();
             Arc::new(LocalKnowledge::new(archive, embedders, process_env, worker, clock(), meter))
         });
+        let memories = knowledge.as_ref().map_err(StoreError::clone).map(|knowledge| {
+            let (archive, embedders) = (Arc::clone(knowledge.archive()), Arc::clone(knowledge.embedders()));
+            Arc::new(LocalMemories::new(archive, embedders, process_env, metrics.clone()))
+        });
         let for_tools = knowledge.as_ref().ok().map(|knowledge| KnowledgeSettings {
             base: knowledge.base().clone(),
             embedder: embedder_sources(Arc::clone(knowledge.embedders())),
         });
+        if let Ok(knowledge) = &knowledge {
+            let settings = LongMemorySettings {
+                archive: Arc::clone(knowledge.archive()),
+                embedder: embedder_sources(Arc::clone(knowledge.embedders())),
+                meter: metrics.clone(),
+                clock: clock(),
+            };
+            redflow_long_memory::register(&mut adapters, settings);
+        }
         let tools = ToolSettings { egress, meter: metrics.clone(), knowledge: for_tools };
         redflow_tools::register(&mut adapters, tools);
         redflow_nodes::register(&mut adapters);
         #[cfg(feature = "faults")]
         crate::witness::register(&mut adapters);
-        Self { settings, adapters: Arc::new(adapters), metrics, knowledge, registry: Arc::default() }
+        Self {
+            settings,
+            adapters: Arc::new(adapters),
+            metrics,
+            knowledge,
+            memories,
+            registry: Arc::default(),
+        }
     }
 
     /// The knowledge bases of the data directory.
     pub(crate) fn knowledge(&self) -> Result<&Arc<LocalKnowledge>, Exit> {
         self.knowledge.as_ref().map_err(|error| print_store_error(error.clone()))
+    }
+
+    /// The long memories of the data directory.
+    pub(crate) fn memories(&self) -> Result<&Arc<LocalMemories>, Exit> {
+        self.memories.as_ref().map_err(|error| print_store_error(error.clone()))
     }
 
     /// Loads the manifest and the registered tools of the data directory, and prints their problems. A process that

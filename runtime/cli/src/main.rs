@@ -17,6 +17,7 @@ mod input;
 mod journal_files;
 mod knowledge;
 mod loaded_flow;
+mod memories;
 mod node_red;
 mod run_source;
 mod session;
@@ -73,6 +74,7 @@ fn run(arguments: &Arguments) -> CommandResult {
             Ok(commands::check_manifest(options))
         }
         Command::Embeddings(options) => configured(&|context| commands::embeddings(options, context)),
+        Command::Memory(options) => configured(&|context| commands::memory(options, context)),
         Command::Kb(options) => configured(&|context| commands::kb(options, context)),
         Command::Tools(options) => configured(&|context| commands::tools(options, context)),
         Command::Import(options) => commands::import(options),

@@ -11,6 +11,7 @@ use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::fact::Usage;
 use redflow_contract::id::{NodeId, NodeRef, NodeSummary, RunId};
+use redflow_contract::memory::Consolidated;
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::MessageError;
 use redflow_contract::source::Source;
@@ -255,11 +256,25 @@ impl EventSink for Timeline {
                 self.note(&format!("{} {}", label.dimmed(), printable_line(&text, MAX_VALUE_CHARS * 4)));
             }
             FlowEvent::Debug { .. } => {}
-            // Only a sidecar has deploys, chats, an attached Node-RED and tool calls outside runs.
+            // Only a sidecar has deploys, chats, an attached Node-RED, forgotten data and tool calls outside runs.
             FlowEvent::Deployed { .. }
             | FlowEvent::Chat { .. }
             | FlowEvent::Checked { .. }
+            | FlowEvent::MemoryForgotten { .. }
+            | FlowEvent::Erased {}
             | FlowEvent::ToolInvoked { .. } => {}
+            FlowEvent::MemoryConsolidated { node, consolidated, error, .. } if self.watches_runs() => {
+                let Consolidated { added, confirmed, superseded, dropped, .. } = consolidated;
+                if (*added, *confirmed, *superseded, *dropped) == (0, 0, 0, 0) && error.is_none() {
+                    return self.note(&format!("     memory      {} has a new summary", label(node)));
+                }
+                let error = error.as_ref().map(|error| format!("; {}", error.message)).unwrap_or_default();
+                self.note(&format!(
+                    "     memory      {}: {added} added, {confirmed} confirmed, {superseded} replaced, {dropped} dropped{error}",
+                    label(node)
+                ));
+            }
+            FlowEvent::MemoryConsolidated { .. } => {}
             FlowEvent::ReplyDropped { node, reason } => {
                 self.note(&format!("{}: a reply was dropped: {reason}", label(node)))
             }
@@ -333,7 +348,11 @@ fn format_event(event: &RunEvent) -> Option<String> {
                 format!("run {}, at most {max_iterations} iterations, tools: {tools}", event.run_id).dimmed()
             )
         }
-        RunEventKind::MemoryRecalled { messages } => format!("     memory      {messages} messages recalled"),
+        RunEventKind::MemoryRecalled { messages, sources } => {
+            let recalled = count(usize::try_from(*messages).unwrap_or(usize::MAX), "message");
+            let from = preview(&format_sources(sources));
+            format!("     memory      {recalled} recalled{from}")
+        }
         RunEventKind::MemoryCleared {} => "     memory      cleared".to_owned(),
         RunEventKind::MemoryFailed { error } => format!(
             "     {}      {}: {}",

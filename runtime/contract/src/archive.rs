@@ -4,6 +4,8 @@ use crate::digest::Digest;
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 
+/// What the names of long memories' collections begin with. The rest is the memory's name: `FLOW/NODE`.
+pub const LONG_MEMORY_PREFIX: &str = "ltm/";
 /// The most bytes of a collection's name.
 pub const MAX_COLLECTION_NAME: usize = 64;
 /// The most bytes of an entry's key.

@@ -117,6 +117,8 @@ codes! {
         ModelKeyMissing "MODEL_KEY_MISSING" Severity::Error, "A model has no API key, so the agents that use it cannot run.";
         ModelMultiple "MODEL_MULTIPLE" Severity::Error, "An agent has more than one model.";
         MemoryMultiple "MEMORY_MULTIPLE" Severity::Error, "An agent has more than one memory.";
+        MemoryCycle "MEMORY_CYCLE" Severity::Error, "Memories name each other in a circle.";
+        MemoryModelMissing "MEMORY_MODEL_MISSING" Severity::Error, "A memory that needs a model names none.";
         ToolNameInvalid "TOOL_NAME_INVALID" Severity::Error, "A tool's name is empty or not a valid function name.";
         ToolNameDuplicate "TOOL_NAME_DUPLICATE" Severity::Error, "Two tools of one agent share a name.";
         ToolNotConnected "TOOL_NOT_CONNECTED" Severity::Error, "`allowedTools` names a tool that is not connected.";

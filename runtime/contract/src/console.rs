@@ -34,13 +34,15 @@ pub enum Feature {
     Tools,
     /// The knowledge bases: their documents, and a search.
     Knowledge,
+    /// The long memories: their entries, a search, and what waits for a review.
+    Memory,
     /// Language, tokens and configuration.
     Settings,
 }
 
 impl Feature {
     /// Every page, in the order of the menu.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Home,
         Self::Runs,
         Self::Inbox,
@@ -50,6 +52,7 @@ impl Feature {
         Self::Models,
         Self::Tools,
         Self::Knowledge,
+        Self::Memory,
         Self::Settings,
     ];
 }

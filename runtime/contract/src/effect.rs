@@ -1,15 +1,17 @@
 //! Effects: everything a machine asks the engine to do. An effect's digest is taken over this serialised
 //! form.
 
-use crate::Message;
 use crate::answer_kind::AnswerKind;
 use crate::code::RunErrorCode;
 use crate::digest::Digest;
 use crate::flow_message::FlowMessage;
 use crate::id::{CallId, EffectId, NodeId, RunId};
+use crate::input::InputDetails;
 use crate::node::EffectClass;
 use crate::plan::AgentSpec;
+use crate::source::Source;
 use crate::transcript::{ChatMessage, Transcript};
+use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -23,6 +25,9 @@ pub enum Effect {
         id: EffectId,
         /// The session key of the conversation.
         session: String,
+        /// What the model will read, and whose it is. The first fact contains it, so it is not part of the digest.
+        #[serde(skip)]
+        input: RecallInput,
     },
     /// Delete the conversation.
     ClearMemory {
@@ -68,6 +73,16 @@ pub enum Effect {
         run_id: RunId,
         /// The messages to add.
         turn: Vec<ChatMessage>,
+        /// Whose turn it is, when it was made, and its tags. The first fact contains it, so it is not part of the
+        /// digest.
+        #[serde(skip)]
+        details: InputDetails,
+        /// What the run has got from memories. Earlier facts contain it.
+        #[serde(skip)]
+        sources: Vec<Source>,
+        /// Whether the message asks the memory to consolidate now.
+        #[serde(skip)]
+        consolidates: bool,
     },
     /// Send a model answer on port 4. No fact answers it.
     EmitModelResponse {
@@ -91,6 +106,26 @@ pub enum Effect {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// What a memory knows about the input before it recalls.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecallInput {
+    /// The text that the model will read.
+    pub text: String,
+    /// Whose it is, when it was made, and its tags.
+    pub details: InputDetails,
+    /// When the run started.
+    pub at: Millis,
+}
+
+/// The conversation that a tool is called in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallConversation {
+    /// The session key; none without a memory.
+    pub session: Option<String>,
+    /// Whose message started the run; none if that is not known.
+    pub user: Option<String>,
 }
 
 /// One tool call.
@@ -124,6 +159,9 @@ pub struct ToolCall {
     /// it is not part of the digest either.
     #[serde(skip)]
     pub operation: Option<Arc<OperationCall>>,
+    /// The conversation that the run belongs to. The first fact contains it, so it is not part of the digest either.
+    #[serde(skip)]
+    pub conversation: CallConversation,
 }
 
 /// A call of an operation as a message of its node.

@@ -6,6 +6,7 @@ use crate::code::{RunErrorCode, ToolCode};
 use crate::envelope::StopReason;
 use crate::fact::Usage;
 use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, Principal, RunId};
+use crate::memory::{Consolidated, Forgotten};
 use crate::node::BudgetKind;
 use crate::run_error::{Failure, MessageError, RunError};
 use crate::source::Source;
@@ -96,6 +97,10 @@ pub enum RunEventKind {
     MemoryRecalled {
         /// The number of messages it returned.
         messages: u32,
+        /// What they come from, apart from the conversation; the best first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
+        sources: Vec<Source>,
     },
     /// The conversation was deleted, because the message asked for it.
     MemoryCleared {},
@@ -325,6 +330,24 @@ pub enum FlowEvent {
         /// The agent that deleted it.
         node: NodeSummary,
     },
+    /// A memory consolidated what runs had added.
+    MemoryConsolidated {
+        /// The memory.
+        node: NodeSummary,
+        /// What it did.
+        consolidated: Consolidated,
+        /// Why it failed; absent if it succeeded. What it did before is kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        error: Option<Failure>,
+    },
+    /// Data of a user, a session or a source was removed. The event does not say whose.
+    MemoryForgotten {
+        /// What was removed.
+        forgotten: Forgotten,
+    },
+    /// An event of a run that was forgotten.
+    Erased {},
     /// An error that no Catch node took.
     Uncaught {
         /// The node that failed.

@@ -3,11 +3,12 @@
 
 use crate::code::{RunErrorCode, ToolCode};
 use crate::id::{EffectId, Principal, RunId};
+use crate::input::InputDetails;
 use crate::node::BudgetKind;
 use crate::plan::AgentSpec;
 use crate::run_error::Failure;
 use crate::source::{Source, limit_sources};
-use crate::transcript::{ChatMessage, OpaqueParts, RequestedCall};
+use crate::transcript::{BYTES_PER_TOKEN, ChatMessage, OpaqueParts, RequestedCall};
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +36,10 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         by: Option<Principal>,
+        /// Whose message it is, when it was made, and its tags; absent if nothing is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        input: Option<InputDetails>,
     },
     /// The memory returned the conversation.
     MemoryRecalled {
@@ -44,6 +49,10 @@ pub enum Fact {
         effect: EffectId,
         /// The messages, oldest first.
         turns: Vec<ChatMessage>,
+        /// What the messages come from, apart from the conversation; the best first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
+        sources: Vec<Source>,
     },
     /// The memory failed; the run goes on without it.
     MemoryFailed {
@@ -293,15 +302,12 @@ pub struct Usage {
     pub estimated: bool,
 }
 
-/// Bytes per token of an estimate.
-const BYTES_PER_TOKEN: u64 = 3;
-
 impl Usage {
     /// Estimates the tokens of an answer to a request of this many bytes.
     #[must_use]
     pub fn estimate(request_bytes: usize, answer: &ModelAnswer) -> Self {
         let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
-        let tokens = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN);
+        let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
         Self {
             input_tokens: tokens(request_bytes),
             output_tokens: tokens(answer.text.len() + calls.sum::<usize>()),

@@ -146,6 +146,7 @@ mod tests {
                 agent,
                 model,
                 fallback_models: Vec::new(),
+                services: Vec::new(),
                 memory,
                 tools,
             },

@@ -11,9 +11,10 @@
 //! | `phrase`, `phrases` | sentences with the keys by which the palette translates them |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
 //! | `tool`, `policy`, `rate`, `manifest` | the registry of tools, its manifest, and who may call what and how often |
+//! | `input`, `memory`, `memory_api` | who sent a message, and what memories keep and forget |
 //! | `archive`, `source` | entries, documents and passages of knowledge bases, and where results come from |
 //! | `envelope`, `run_error` | the messages that leave an agent |
-//! | `journal`, `digest`, `replay` | the record of a run |
+//! | `journal`, `digest`, `replay`, `trace` | the record of a run |
 //! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
 //! | `api`, `route`, `bridge`, `attached`, `model_test` | HTTP, sockets and the command line |
 //! | `secret`, `scrub`, `azure` | what is secret, and how it is removed |
@@ -63,11 +64,14 @@ pub mod flow_message;
 pub mod full_output;
 pub mod http_rules;
 pub mod id;
+pub mod input;
 pub mod journal;
 pub mod json;
 pub mod knowledge_api;
 pub mod limits;
 pub mod manifest;
+pub mod memory;
+pub mod memory_api;
 pub mod model_test;
 pub mod node;
 pub mod observability;
@@ -91,6 +95,7 @@ pub mod tally;
 pub mod template;
 pub mod tool;
 pub mod tool_api;
+pub mod trace;
 pub mod transcript;
 pub mod usage;
 

@@ -17,6 +17,7 @@ mod http_request;
 mod key_nodes;
 mod kind_parts;
 mod knowledge_base;
+mod long_memories;
 mod memories;
 mod model_properties;
 mod model_values;
@@ -38,7 +39,10 @@ pub use agents::{
 pub use http_request::{HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS};
 pub use key_nodes::{KEY_NODE, KeyConfig};
 pub use knowledge_base::{Embeddings, KnowledgeBaseConfig, MAX_LIMIT_FACTOR, MAX_TOP_K};
-pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
+pub use long_memories::{
+    LongMemoryConfig, MAX_RECALL_TOKENS, MemoryScope, MemoryToolConfig, SummaryMemoryConfig,
+};
+pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, TagMatch, WindowMemoryConfig};
 pub use model_properties::MAX_CONCURRENT_CALLS;
 pub use model_values::{
     CapabilityConfig, OpenaiApi, ReasoningEffort, ResponseFormat, StopSequences, StructuredOutput,
@@ -74,10 +78,13 @@ pub const NODES: &[NodeDeclaration] = &[
     memories::BUFFER,
     memories::WINDOW,
     memories::REDIS,
+    long_memories::SUMMARY,
+    long_memories::LONG,
     memories::OTHER,
     tools::CALCULATOR,
     http_request::HTTP_REQUEST,
     knowledge_base::KNOWLEDGE_BASE,
+    long_memories::TOOL,
     tools::FLOW_TOOL,
     tools::REGISTRY_TOOL,
     tools::OTHER,

@@ -4,8 +4,9 @@
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, BYTES_BODY, ROUTES, Route};
 use crate::{
-    api, attached, bridge, catalogue, chat, console, deployed_model, diagnostic, edge, event, knowledge_api,
-    manifest, model_test, observability, replay, run, stream, tool, tool_api,
+    api, archive, attached, bridge, catalogue, chat, console, deployed_model, diagnostic, edge, event,
+    knowledge_api, manifest, memory_api, model_test, observability, replay, run, stream, tool, tool_api,
+    trace,
 };
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -110,6 +111,12 @@ fn success(answer: Answer) -> Value {
             both["text/event-stream"] = json!({"schema": {"type": "string"}});
             json!({"description": "Success. In a stream, the data of each event is one of them.", "content": both})
         }
+        Answer::JsonOrEvents(whole, event) => {
+            let mut both = content("application/json", &reference(whole));
+            both["text/event-stream"] = json!({"schema": {"type": "string"}});
+            let about = format!("Success. In a stream, the data of each event is a {event}.");
+            json!({"description": about, "content": both})
+        }
         Answer::Text(kind) => {
             json!({"description": "Success.", "content": content(kind, &json!({"type": "string"}))})
         }
@@ -181,6 +188,17 @@ fn types() -> Map<String, Value> {
         knowledge_api::KnowledgeSearchResult,
         knowledge_api::EmbedderChoice,
         knowledge_api::DocumentAnswer,
+        memory_api::MemoryList,
+        memory_api::MemoryEntryList,
+        memory_api::MemorySearch,
+        memory_api::MemorySearchResult,
+        memory_api::MemoryEntryDetail,
+        memory_api::MemoryPut,
+        archive::Entry,
+        memory_api::MemoryReview,
+        memory_api::MemoryReviewed,
+        memory_api::ForgetRequest,
+        memory_api::ForgetAnswer,
         model_test::ModelTestRequest,
         model_test::ModelTest,
         model_test::ModelList,
@@ -189,6 +207,7 @@ fn types() -> Map<String, Value> {
         console::SignInRequest,
         console::IterationDetail,
         console::JournalPage,
+        trace::RunTrace,
         console::RunTree,
         console::Stats,
         console::CheckAnswer,

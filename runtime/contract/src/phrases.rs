@@ -84,6 +84,10 @@ phrases! {
     model_key_missing_help(variable) "Open the node, enter its API key and deploy. Or set {variable} where the sidecar runs, and restart it.";
     model_key_missing_shared_help(key, variable) "Enter the API key in the shared key `{key}` and deploy. Or set {variable} where the sidecar runs, and restart it.";
     session_shared(memory) "messages without `msg.sessionId` all share one conversation in {memory}";
+    memory_cycle(memory) "{memory} leads back to itself, or through too many other memories";
+    memory_cycle_help() "Let the last memory of the row name no other one: a buffer-memory, window-memory or redis-memory.";
+    memory_model_missing(memory) "{memory} has no model that writes its summaries";
+    memory_model_missing_help() "Set `model` to the id of a model.";
     session_shared_help() "Set `sessionId` on the agent, such as `{{msg.userId}}`, or send `msg.sessionId`.";
 
     // Tools.
@@ -100,6 +104,8 @@ phrases! {
     collection_unknown_help(name) "Add its documents: `redflow kb add {name} PATH`. Nothing must be deployed again.";
     embeddings_lexical(name) "the knowledge base `{name}` has no embedding model: a search in it finds words, not meaning";
     embeddings_lexical_help(name) "Name an embedding model: `redflow kb reindex {name} --embeddings openai`, or `minilm`. Or set `mode` to `lexical`.";
+    memory_lexical(name) "the long memory `{name}` has no embedding model: it recalls what has the same words, not the same meaning";
+    memory_lexical_help() "Set `embeddings` to an embedding model, such as `openai` or `minilm`, before the memory keeps something.";
     flow_tool_open(start) "the flow that starts at {start} is used as a tool, but it never returns";
     flow_tool_open_port_help(port) "Wire its last node to a flow-tool-return or back to the agent; for results, use {port}.";
     flow_tool_open_help() "Wire its last node to a flow-tool-return.";

@@ -28,6 +28,10 @@ pub struct AgentPlan {
     pub memory: Option<PlanNode>,
     /// The tools that it binds, in the order of their wires.
     pub tools: Vec<PlanNode>,
+    /// The models and memories that its memory and its tools name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<PlanNode>>", optional))]
+    pub services: Vec<PlanNode>,
 }
 
 /// A node of a plan.

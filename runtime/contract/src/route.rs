@@ -2,11 +2,13 @@
 //! table.
 
 mod knowledge_rows;
+mod memory_rows;
 mod run_rows;
 mod session_rows;
 mod table;
 mod tool_rows;
 
+pub use memory_rows::EXPORT_TYPE;
 pub use table::ROUTES;
 
 use crate::api::Scope;
@@ -57,6 +59,8 @@ pub enum Answer {
     /// Server-sent events, each of this type. A client that does not accept a stream gets a JSON array of
     /// them.
     Events(&'static str),
+    /// JSON of the first type. A client that accepts a stream gets server-sent events, each of the second type.
+    JsonOrEvents(&'static str, &'static str),
     /// A WebSocket.
     Socket,
     /// A redirect.
@@ -113,6 +117,7 @@ pub enum RouteId {
     RunEvents,
     RunIteration,
     RunJournal,
+    RunTrace,
     RunTree,
     Stats,
     RunReport,
@@ -137,6 +142,17 @@ pub enum RouteId {
     KnowledgePassages,
     SearchKnowledge,
     ReindexKnowledge,
+    Memories,
+    MemoryEntries,
+    SearchMemory,
+    MemoryEntry,
+    PutMemoryEntry,
+    RemoveMemoryEntry,
+    RemoveMemory,
+    ExportMemory,
+    ExportMemories,
+    ReviewMemory,
+    Forget,
     Models,
     TestModel,
     ListModels,

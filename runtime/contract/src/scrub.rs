@@ -9,6 +9,7 @@ pub use stream::ScrubStream;
 use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
+use crate::source::Source;
 use crate::transcript::{ChatMessage, OpaqueParts, RequestedCall};
 use search::Search;
 use serde_json::Value;
@@ -148,7 +149,12 @@ impl Scrubber {
         if let Some(error) = &mut result.error {
             self.text(error);
         }
-        result.sources.iter_mut().for_each(|source| self.text(&mut source.reference));
+        self.sources(&mut result.sources);
+    }
+
+    /// Removes the secrets from the names of sources.
+    pub fn sources(&self, sources: &mut [Source]) {
+        sources.iter_mut().for_each(|source| self.text(&mut source.reference));
     }
 
     /// Removes the secrets from a model's answer.

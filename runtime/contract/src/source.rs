@@ -57,6 +57,12 @@ pub fn limit_sources(sources: &mut Vec<Source>) {
     sources.iter_mut().for_each(Source::limit);
 }
 
+/// Keeps as many of a memory's sources as a run may have, and the beginnings of long names.
+pub fn limit_recalled_sources(sources: &mut Vec<Source>) {
+    sources.truncate(MAX_RUN_SOURCES);
+    sources.iter_mut().for_each(Source::limit);
+}
+
 /// Adds the sources of a tool result to those of its run, each one once.
 pub fn add_sources(all: &mut Vec<Source>, new: &[Source]) {
     for source in new {
@@ -68,7 +74,10 @@ pub fn add_sources(all: &mut Vec<Source>, new: &[Source]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_RESULT_SOURCES, MAX_RUN_SOURCES, MAX_SOURCE_REF, Source, add_sources, limit_sources};
+    use super::{
+        MAX_RESULT_SOURCES, MAX_RUN_SOURCES, MAX_SOURCE_REF, Source, add_sources, limit_recalled_sources,
+        limit_sources,
+    };
     use crate::archive::{SourceKind, Trust};
     use crate::digest::Digest;
     use pretty_assertions::assert_eq;
@@ -107,6 +116,10 @@ mod tests {
 
     #[test]
     fn a_result_keeps_its_first_sources_and_the_beginnings_of_their_names() {
+        let mut recalled: Vec<Source> = (0..100).map(|n| source(&n.to_string())).collect();
+        recalled[1].score = Some(f64::INFINITY);
+        limit_recalled_sources(&mut recalled);
+        assert_eq!((recalled.len(), recalled[1].score), (MAX_RUN_SOURCES, None));
         let mut sources: Vec<Source> = (0..40).map(|n| source(&n.to_string())).collect();
         sources[1].reference = "ü".repeat(400);
         sources[2].reference = "x".repeat(MAX_SOURCE_REF);

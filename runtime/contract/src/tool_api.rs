@@ -4,6 +4,7 @@ use crate::Message;
 use crate::api::AgentState;
 use crate::diagnostic::Diagnostic;
 use crate::id::{InstanceId, NodeSummary};
+use crate::memory::MemoryStats;
 use crate::policy::PolicyRule;
 use crate::tool::{ToolEntry, ToolInvocation};
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ pub struct AgentDetail {
 
 /// The memory of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentMemory {
     /// The id, type and name of the memory.
@@ -86,6 +87,9 @@ pub struct AgentMemory {
     pub recalls: u32,
     /// How many of these reads found messages.
     pub hits: u32,
+    /// How full it is; absent if it does not answer in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stats: Option<MemoryStats>,
 }
 
 /// How often an agent called a tool since the sidecar started.

@@ -7,6 +7,11 @@ use crate::digest::Digest;
 use serde::{Deserialize, Serialize, Serializer};
 use std::sync::Arc;
 
+/// Bytes of UTF-8 per token of an estimate. It errs high for English, and fits Chinese, Japanese and Korean.
+pub const BYTES_PER_TOKEN: usize = 3;
+/// Tokens of an estimate for the role and the ends of each message.
+pub const TOKENS_PER_MESSAGE: usize = 4;
+
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -94,6 +99,12 @@ impl ChatMessage {
         let reasoning =
             self.reasoning.iter().flat_map(|opaque| &opaque.parts).map(|part| part.to_string().len());
         self.content.len() + calls.sum::<usize>() + reasoning.sum::<usize>()
+    }
+
+    /// About how many tokens a model reads for it: one for every three bytes, and four for the message.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.bytes().div_ceil(BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
     }
 
     fn is_plain(&self) -> bool {

@@ -91,7 +91,7 @@ impl Run {
             let message = "The user message is empty: set `userMessage` on the agent, or send a payload.";
             let error = run.record.error(RunErrorCode::ConfigInvalid, message.to_owned());
             run.fail(at, EnvelopeAction::Error, &error);
-        } else if !run.record.recall_memory(at) {
+        } else if !run.record.recall_memory(at, &run.turn[0].content) {
             run.start_loop(at);
         }
         run

@@ -87,6 +87,7 @@ impl Registry {
             agent: NodeId::from(""),
             declared: entry.effect,
             operation: None,
+            conversation: Default::default(),
         };
         let began = clock.now();
         let admitted = self.admit_outside(entry, class, by.as_ref(), began);

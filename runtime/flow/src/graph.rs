@@ -3,6 +3,7 @@
 //! Owns the kind of each drawn wire, by the edge table, and the limits of a drawing. A drawing shows nodes of the file, so a
 //! subflow instance is one node.
 
+use crate::named_services::service_names;
 use crate::raw::RawNode;
 use crate::resolved::{NodeIx, ResolvedFlow};
 use crate::wire_kinds::{RawWire, wire_kind, wire_kinds};
@@ -295,7 +296,14 @@ impl<'a> Drawing<'a> {
                 named.extend(list("fallbackModels").into_iter().map(|id| (id, EdgeKind::Model)));
             }
             Role::Model => named.extend(text_of(&node.props, KEY_NODE).map(|id| (id, EdgeKind::Data))),
-            Role::Memory | Role::Tool | Role::Chat | Role::Data => {}
+            Role::Memory | Role::Tool => {
+                let services = service_names(&node.type_name, &node.props);
+                named.extend(services.map(|(property, id)| match property.role {
+                    Role::Model => (id, EdgeKind::Model),
+                    _ => (id, EdgeKind::Memory),
+                }));
+            }
+            Role::Chat | Role::Data => {}
         }
         let mut seen = HashSet::new();
         let found = named.into_iter().filter_map(|(id, kind)| Some((*self.by_id.get(id)?, kind)));

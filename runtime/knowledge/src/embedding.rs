@@ -2,6 +2,7 @@
 
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
+use redflow_contract::transcript::BYTES_PER_TOKEN;
 use redflow_ports::{Archive, ArchiveError, EmbedPurpose, Embedder, Measurement, Meter};
 
 /// The texts of one request. Their vectors are cached when the request has ended.
@@ -33,7 +34,7 @@ impl EmbeddingUse {
 /// About how many tokens a text has. It errs on the high side for English.
 #[must_use]
 pub fn estimated_tokens(text: &str) -> u64 {
-    text.len().div_ceil(3) as u64
+    text.len().div_ceil(BYTES_PER_TOKEN) as u64
 }
 
 /// Makes vectors with an embedder, or takes them from the cache of an archive.
@@ -157,11 +158,7 @@ pub(crate) async fn missing(
 
 /// The names of texts in the cache.
 pub(crate) fn digests(texts: &[String], purpose: EmbedPurpose) -> Vec<Digest> {
-    let tag = match purpose {
-        EmbedPurpose::Query => b'q',
-        EmbedPurpose::Document => b'd',
-    };
-    texts.iter().map(|text| Digest::ZERO.chain(tag, text.as_bytes())).collect()
+    texts.iter().map(|text| purpose.cached_name(text)).collect()
 }
 
 async fn embed(

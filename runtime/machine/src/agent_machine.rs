@@ -7,6 +7,7 @@ use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::{Principal, RunId};
+use redflow_contract::input::InputDetails;
 use redflow_contract::tally::RunTally;
 use redflow_contract::usage::RunUsage;
 use redflow_contract::{Message, Millis};
@@ -26,6 +27,8 @@ pub struct FirstFact {
     pub message: Message,
     /// Who started the run; none if it is unknown.
     pub by: Option<Principal>,
+    /// Whose message it is, when it was made, and its tags; none if nothing is known.
+    pub input: Option<InputDetails>,
 }
 
 /// An agent whose runs are machines of their own once they have started.
@@ -64,12 +67,12 @@ impl<A: StartRun> Machine for AgentMachine<A> {
     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
         match (&mut self.run, fact) {
             (Some(run), fact) => run.feed(fact),
-            (None, Fact::RunStarted { at, run_id, session, message, spec, by }) => {
+            (None, Fact::RunStarted { at, run_id, session, message, spec, by, input }) => {
                 let own = self.agent.spec();
                 if !Arc::ptr_eq(own, &spec) && **own != *spec {
                     return Err(FeedError::SpecMismatch);
                 }
-                let first = FirstFact { at, run_id, session, message, by };
+                let first = FirstFact { at, run_id, session, message, by, input };
                 self.run = Some(Arc::clone(&self.agent).start_run(first, self.observed));
                 Ok(())
             }

@@ -25,6 +25,8 @@ mod strategy;
 pub mod template;
 pub mod text;
 mod tool_schema;
+mod trace;
+mod trace_fold;
 pub mod violation;
 
 pub use agent_machine::{AgentMachine, FirstFact, StartRun};
@@ -33,7 +35,7 @@ pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError}
 pub use journal_reader::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
 pub use machine::{Machine, RunCaller};
 pub use open_effects::OpenEffect;
-pub use output::{refused_output, requests_memory_clear};
+pub use output::{refused_output, requests_consolidation, requests_memory_clear};
 pub use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
 pub use replay::{Compile, Replays, ResumedRun, replay, replay_events, resume};
 pub use run_record::{CallMeasure, RunEnding, RunRecord};
@@ -41,3 +43,5 @@ pub use spending::RefusedCall;
 pub use status::{FeedError, Question, Status};
 pub use strategy::{Agent, CompileError, Strategies, Strategy};
 pub use tool_schema::{ValueSchema, compile_schema, compile_tool_schemas};
+pub use trace::run_trace;
+pub use trace_fold::{FactOutline, Tracer};

@@ -131,6 +131,12 @@ pub fn requests_memory_clear(message: &Message) -> bool {
     message.get("memory").is_some_and(|value| value == "clear")
 }
 
+/// Whether a message asks the memory to consolidate.
+#[must_use]
+pub fn requests_consolidation(message: &Message) -> bool {
+    message.get("memory").is_some_and(|value| value == "consolidate")
+}
+
 /// Formats a value for a model: a string as it is, any other value as compact JSON.
 #[must_use]
 pub fn to_text(value: &Value) -> String {

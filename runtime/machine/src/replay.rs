@@ -11,6 +11,7 @@ use crate::open_effects::{OpenEffect, OpenEffects};
 use crate::status::Status;
 use crate::strategy::{Agent, CompileError, Strategies};
 use crate::text::quote;
+use crate::trace_fold::{FactOutline, Tracer};
 use redflow_contract::Millis;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::event::RunEvent;
@@ -79,6 +80,8 @@ pub(crate) struct Replay {
     pub(crate) calls: Vec<CallRecord>,
     /// The observed iteration, if the journal has it.
     pub(crate) record: Option<IterationRecord>,
+    /// The steps up to the first difference, if they are observed.
+    pub(crate) trace: Tracer,
     pub(crate) report: ReplayReport,
 }
 
@@ -90,6 +93,8 @@ pub(crate) enum Observe {
     Events,
     /// The events, the tool calls, and the model call of this iteration.
     Iteration(u32),
+    /// The steps of the trace.
+    Trace,
 }
 
 pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observe: Observe) -> Replay {
@@ -119,7 +124,7 @@ fn replay_compiled(bytes: &[u8], strategies: &Strategies, compile: Compile<'_>, 
     };
     let events = replayer.machine.as_mut().map(|machine| machine.take_events()).unwrap_or_default();
     let calls = replayer.calls.into_iter().map(|(_, call)| call).collect();
-    Replay { events, calls, record: replayer.record, report }
+    Replay { events, calls, record: replayer.record, trace: replayer.trace, report }
 }
 
 /// A run at the end of its journal, ready to continue.
@@ -175,6 +180,7 @@ struct Replayer<'a> {
     unanswerable: Vec<Effect>,
     calls: Vec<(EffectId, CallRecord)>,
     record: Option<IterationRecord>,
+    trace: Tracer,
     /// The time of the last fact.
     at: Millis,
     facts: usize,
@@ -195,6 +201,7 @@ impl<'a> Replayer<'a> {
             unanswerable: Vec::new(),
             calls: Vec::new(),
             record: None,
+            trace: Tracer::default(),
             at: 0,
             facts: 0,
             effects: 0,
@@ -251,9 +258,14 @@ impl<'a> Replayer<'a> {
             record.add_fact(&fact);
         }
         let answers = fact.effect();
+        let outline = (self.observe == Observe::Trace).then(|| FactOutline::new(&fact));
         let machine = self.machine_for(journal.machine, line, &fact)?;
         machine.feed(fact).map_err(|error| fact_refused(line, &error))?;
         let effects: Vec<Effect> = std::iter::from_fn(|| machine.poll()).collect();
+        if let Some(outline) = outline {
+            let events = machine.take_events();
+            self.trace.add(outline, &events, &effects);
+        }
         self.facts += 1;
         if let Some(id) = answers {
             self.open.close(id);

@@ -2,32 +2,32 @@
 //!
 //! Owns their order. A strategy decides which method is called.
 
+mod memory;
+
 use crate::agent_machine::FirstFact;
 use crate::call_key::call_key;
 use crate::event_buffer::EventBuffer;
 use crate::machine::RunCaller;
-use crate::output::{
-    build_message, new_envelope, new_event, preview_value, render_calls, render_prompt,
-    requests_memory_clear, to_value,
-};
+use crate::output::{build_message, new_envelope, new_event, preview_value, render_calls, render_prompt};
 use crate::spending::{RefusedCall, Spending, budget_exceeded};
 use crate::text::{preview, truncate_reason};
 use redflow_contract::answer_kind::AnswerKind;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::effect::{Effect, Ending, ToolCall};
+use redflow_contract::effect::{CallConversation, Effect, Ending, ToolCall};
 use redflow_contract::envelope::{AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, StopReason};
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::{ModelAnswer, ToolResult};
 use redflow_contract::flow_message::MessageResult;
 use redflow_contract::id::{CallId, EffectId, NodeSummary, Principal, RunId};
+use redflow_contract::input::InputDetails;
 use redflow_contract::plan::{AgentSpec, ToolSpec};
-use redflow_contract::run_error::{Failure, RunError};
+use redflow_contract::run_error::RunError;
 use redflow_contract::source::add_sources;
 use redflow_contract::tally::{RunTally, Spent};
 use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_contract::usage::RunUsage;
 use redflow_contract::{Message, Millis};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -55,6 +55,9 @@ pub struct RunRecord {
     /// The state of the run as every peer sees it.
     pub envelope: AgentEnvelope,
     by: Option<Principal>,
+    details: InputDetails,
+    /// Whether the message asks the memory to consolidate.
+    consolidates: bool,
 }
 
 /// How a run ends.
@@ -86,7 +89,7 @@ impl RunRecord {
     /// is one.
     #[must_use]
     pub fn start(spec: &Arc<AgentSpec>, first: FirstFact, observed: bool, prefix: &Transcript) -> Self {
-        let FirstFact { at, run_id, session, mut message, by } = first;
+        let FirstFact { at, run_id, session, mut message, by, input: details } = first;
         let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
         let mut record = Self {
@@ -104,6 +107,8 @@ impl RunRecord {
             envelope: new_envelope(run_id, at, input, tools),
             spec: Arc::clone(spec),
             by,
+            details: details.unwrap_or_default(),
+            consolidates: false,
         };
         record.events.emit(at, || RunEventKind::RunStarted {
             name: spec.name.clone(),
@@ -112,21 +117,6 @@ impl RunRecord {
             by: record.by.clone(),
         });
         record
-    }
-
-    /// Reads the memory, or clears it if the message asks for that. Returns whether there is one.
-    pub fn recall_memory(&mut self, at: Millis) -> bool {
-        let Some(session) = self.session.clone() else { return false };
-        let clears = requests_memory_clear(&self.message);
-        let id = self.open_effect(at);
-        self.effects.push_back(if clears {
-            // This run clears the memory, so the next agent must not get the request too.
-            self.message.shift_remove("memory");
-            Effect::ClearMemory { id, session }
-        } else {
-            Effect::RecallMemory { id, session }
-        });
-        true
     }
 
     /// Who started the run, and in which session.
@@ -285,31 +275,6 @@ impl RunRecord {
         self.error(RunErrorCode::IterationOverflow, message)
     }
 
-    /// Records the conversation that the memory returned.
-    pub fn memory_recalled(&mut self, at: Millis, turns: &[ChatMessage]) {
-        let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-        self.emit(at, || RunEventKind::MemoryRecalled { messages: count });
-        let mut memory = Message::new();
-        memory.insert("sessionId".to_owned(), json!(self.session));
-        memory.insert("messages".to_owned(), to_value(&turns));
-        self.envelope.memory = Some(memory);
-    }
-
-    /// Records that the memory failed.
-    pub fn memory_failed(&mut self, at: Millis, error: Failure) {
-        self.emit(at, || RunEventKind::MemoryFailed { error: error.clone() });
-        let duration_ms = Some(self.elapsed_ms(at));
-        let event = new_event(self.iteration(), EnvelopeAction::MemoryError, at);
-        self.add_event(EnvelopeEvent { duration_ms, error: Some(error), ..event });
-    }
-
-    /// Adds a turn to the memory of a session.
-    pub fn append_memory(&mut self, at: Millis, session: String, turn: Vec<ChatMessage>) {
-        let run_id = self.run_id().clone();
-        let id = self.open_effect(at);
-        self.push_effect(Effect::AppendMemory { id, session, run_id, turn });
-    }
-
     /// Starts the next iteration: calls the model with the transcript.
     pub fn call_model(&mut self, at: Millis, answer_kind: AnswerKind) {
         self.envelope.state.iteration += 1;
@@ -387,6 +352,7 @@ impl RunRecord {
             agent: self.spec.agent.node_id.clone(),
             declared: tool.effect,
             operation: None,
+            conversation: CallConversation { session: self.session.clone(), user: self.details.user.clone() },
         };
         self.spending.add_tool_call(tool.id.as_ref().unwrap_or(&tool.name), call_id);
         self.report_low_budget(at);

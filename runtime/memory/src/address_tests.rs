@@ -19,8 +19,7 @@ fn address_with_secrets(
     let node = NodeSummary { id: "m".into(), type_name: "redis-memory".to_owned(), name: String::new() };
     let variable =
         |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    let node =
-        NodeConfig { node: &node, props: props.as_object().unwrap(), env: &variable, on_secret: takes };
+    let node = NodeConfig::new(&node, props.as_object().unwrap(), &variable, takes);
     connection_info(&node).map_err(|error| error.reason)
 }
 

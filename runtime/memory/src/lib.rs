@@ -3,23 +3,31 @@
 //! Owns how a conversation is stored, limited, trimmed and repaired. Never decides which conversation a
 //! message belongs to, nor whether a run may continue without one: the engine does.
 //!
-//! Everything is stored by turns. A turn is what one run added; it is stored completely or not at all.
+//! Everything is stored by turns. A turn is what one run added; it is stored completely or not at all. `summary-memory` has
+//! no store: it keeps its summaries beside the turns of another memory.
 
 mod address;
+mod cipher;
+mod conversation;
 mod element;
 mod failure;
 mod legacy;
 mod process_memory;
 mod redis_connection;
+mod redis_forget;
 mod redis_memory;
 #[cfg(test)]
 #[allow(dead_code, reason = "the integration tests use the rest of it")]
 #[path = "../tests/all/redis_server.rs"]
 mod redis_server;
+mod redis_store;
 mod repair;
 mod scripts;
 mod sessions;
 mod settings;
+mod stored_turn;
+mod summary_memory;
+mod summary_text;
 mod trim;
 
 use process_memory::ProcessMemory;
@@ -30,6 +38,9 @@ use redis_memory::RedisMemory;
 use sessions::Sessions;
 pub use settings::MemorySettings;
 use std::sync::Arc;
+use stored_turn::TagFilter;
+use summary_memory::SummaryMemory;
+use trim::{Limits, OwnLimits};
 
 /// Registers the memories of this crate. Conversations in the process live longer than the nodes, so a deploy
 /// keeps them.
@@ -39,18 +50,31 @@ pub fn register(adapters: &mut Adapters, settings: MemorySettings) {
 
     let shared = Arc::clone(&sessions);
     let buffer: MemoryBuilder = Arc::new(move |config| {
-        let BufferMemoryConfig { max_messages, max_bytes, idle, .. } = config.typed_with_options()?;
-        let limits = trim::Limits::for_node(&config, max_messages, trim::BUFFER_MESSAGES, max_bytes)?;
-        let memory = ProcessMemory::new(Arc::clone(&shared), &config.node.id, limits, idle);
+        let own: BufferMemoryConfig = config.typed_with_options()?;
+        let (messages, bytes, turns) = (own.max_messages, own.max_bytes, own.max_turns);
+        let limits = OwnLimits { messages, bytes, turns, tokens: own.max_tokens };
+        let limits = Limits::for_node(&config, limits, trim::BUFFER_MESSAGES)?;
+        let filter = TagFilter::new(own.recall_tags.as_ref(), own.tag_match);
+        let memory = ProcessMemory::new(Arc::clone(&shared), &config.node.id, limits, filter, own.idle);
         Ok(Arc::new(memory) as Arc<dyn Memory>)
     });
     let window: MemoryBuilder = Arc::new(move |config| {
-        let WindowMemoryConfig { max_messages, max_bytes, idle, .. } = config.typed_with_options()?;
-        let limits = trim::Limits::for_node(&config, max_messages, trim::WINDOW_MESSAGES, max_bytes)?;
-        let memory = ProcessMemory::new(Arc::clone(&sessions), &config.node.id, limits, idle);
+        let own: WindowMemoryConfig = config.typed_with_options()?;
+        let (messages, bytes, turns) = (own.max_messages, own.max_bytes, own.max_turns);
+        let limits = OwnLimits { messages, bytes, turns, tokens: own.max_tokens };
+        let limits = Limits::for_node(&config, limits, trim::WINDOW_MESSAGES)?;
+        let filter = TagFilter::new(own.recall_tags.as_ref(), own.tag_match);
+        let memory = ProcessMemory::new(Arc::clone(&sessions), &config.node.id, limits, filter, own.idle);
         Ok(Arc::new(memory) as Arc<dyn Memory>)
     });
     let redis: MemoryBuilder =
         Arc::new(move |config| Ok(Arc::new(RedisMemory::build(&config, &connections)?) as Arc<dyn Memory>));
-    adapters.memories.extend([("buffer-memory", buffer), ("window-memory", window), ("redis-memory", redis)]);
+    let summary: MemoryBuilder =
+        Arc::new(|config| Ok(Arc::new(SummaryMemory::build(&config)?) as Arc<dyn Memory>));
+    adapters.memories.extend([
+        ("buffer-memory", buffer),
+        ("window-memory", window),
+        ("redis-memory", redis),
+        ("summary-memory", summary),
+    ]);
 }

@@ -3,32 +3,32 @@
 //! Nothing runs in the background. An idle conversation is removed when it is used, and each append checks a
 //! few others. Beyond the limits the least recently used conversation is removed.
 
+use crate::conversation::Conversation;
 use crate::failure::turn_too_large;
 use crate::repair;
 use crate::settings::MemorySettings;
-use crate::trim::{Limits, Size, turns_that_fit};
-use redflow_contract::id::{NodeId, RunId};
+use crate::stored_turn::{StoredTurn, TagFilter, after_summary, recallable};
+use crate::trim::{Limits, Size};
+use redflow_contract::id::NodeId;
+use redflow_contract::input::user_name;
+use redflow_contract::memory::DataOwner;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::ChatMessage;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use redflow_ports::{SummarisedConversation, Summary, Turn};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The approximate bookkeeping of a conversation, a message and a run id, in bytes.
-const CONVERSATION_OVERHEAD: usize = 512;
-const MESSAGE_OVERHEAD: usize = 128;
-const RUN_OVERHEAD: usize = 32;
 
 /// The node that owns a conversation, with its settings.
 pub(crate) struct Owner {
     pub(crate) node: NodeId,
     pub(crate) limits: Limits,
+    /// The turns that it recalls.
+    pub(crate) filter: TagFilter,
     /// How long an unused conversation stays; none for ever.
     pub(crate) idle: Option<Duration>,
 }
 
-type Turn = Arc<[ChatMessage]>;
 type Key = Arc<(NodeId, String)>;
 
 pub(crate) struct Sessions {
@@ -49,71 +49,112 @@ struct Conversations {
     sweep_from: u64,
 }
 
-struct Conversation {
-    /// Oldest first.
-    turns: VecDeque<(Size, Turn)>,
-    /// The runs that appended last, even if their turns were removed.
-    runs: VecDeque<RunId>,
-    /// Its share of the bytes of all conversations.
-    bytes: usize,
-    last_used: Instant,
-    last_use: u64,
-    idle: Option<Duration>,
-}
-
 impl Sessions {
     pub(crate) fn new(settings: MemorySettings) -> Self {
         Self { settings, conversations: Mutex::default() }
     }
 
-    /// The turns within the limits, oldest first.
-    pub(crate) fn turns(&self, owner: &Owner, session: &str) -> Vec<Turn> {
+    /// The turns that the owner recalls, oldest first. A deploy may have lowered its limits since the last append.
+    pub(crate) fn turns(&self, owner: &Owner, session: &str) -> Vec<Arc<StoredTurn>> {
         let mut conversations = self.lock();
-        let Some(conversation) = conversations.touch(&owner.key(session), owner.idle) else {
-            return Vec::new();
-        };
-        // A deploy may have lowered the limits since the last append.
-        let keep = conversation.turns_that_fit(owner.limits);
-        let newest = conversation.turns.range(conversation.turns.len() - keep..);
-        newest.map(|(_, turn)| Arc::clone(turn)).collect()
+        match conversations.touch(&owner.key(session), owner.idle) {
+            Some(conversation) => recallable(conversation.turns().rev(), &owner.filter, owner.limits),
+            None => Vec::new(),
+        }
     }
 
-    pub(crate) fn append(
+    /// The summary of a conversation and the turns after it.
+    pub(crate) fn load(&self, owner: &Owner, session: &str) -> SummarisedConversation {
+        let mut conversations = self.lock();
+        let Some(conversation) = conversations.touch(&owner.key(session), owner.idle) else {
+            return SummarisedConversation::default();
+        };
+        let summary = conversation.summary(&owner.filter.name()).cloned();
+        let removals = conversation.removals();
+        after_summary(summary, removals, conversation.turns().rev(), &owner.filter, owner.limits)
+    }
+
+    /// Replaces a summary, if the conversation has not lost turns or its summary since it was loaded.
+    pub(crate) fn replace_summary(
         &self,
         owner: &Owner,
         session: &str,
-        run: &RunId,
-        turn: &[ChatMessage],
-    ) -> Result<(), Failure> {
-        let turn = repair::stored_messages(turn);
-        if turn.is_empty() {
+        loaded: &SummarisedConversation,
+        summary: Summary,
+    ) -> bool {
+        let mut conversations = self.lock();
+        let key = owner.key(session);
+        let replaced = conversations
+            .change(&key, |conversation| conversation.replace_summary(&owner.filter.name(), loaded, summary))
+            .unwrap_or(false);
+        conversations.remove_least_used(&self.settings);
+        replaced
+    }
+
+    pub(crate) fn append(&self, owner: &Owner, turn: Turn<'_>) -> Result<(), Failure> {
+        let messages = repair::stored_messages(turn.messages);
+        if messages.is_empty() {
             return Ok(());
         }
-        let limits = Limits { bytes: owner.limits.bytes.min(self.settings.max_bytes), ..owner.limits };
-        let size = Size::of_turn(&turn);
-        if size.bytes > limits.bytes {
-            return Err(turn_too_large(size.bytes, limits.bytes));
+        let limits = owner.stored_limits().with_bytes(self.settings.max_bytes);
+        let size = Size::of_turn(&messages);
+        if size.bytes > limits.largest().bytes {
+            return Err(turn_too_large(size.bytes, limits.largest().bytes));
         }
-        let key = owner.key(session);
+        let (user, tags) = (turn.user.map(str::to_owned), turn.tags.to_vec());
+        let stored = StoredTurn { run: turn.run.clone(), user, tags, messages, size };
+        let key = owner.key(turn.session);
         let mut conversations = self.lock();
         conversations.remove_some_idle(self.settings.sweep);
-        let conversation = conversations.touch_or_create(&key, owner.idle);
-        if conversation.runs.contains(run) {
-            return Ok(());
-        }
-        conversation.runs.push_back(run.clone());
-        let surplus = conversation.runs.len().saturating_sub(self.settings.max_runs);
-        conversation.runs.drain(..surplus);
-        conversation.turns.push_back((size, turn.into()));
-        let surplus = conversation.turns.len() - conversation.turns_that_fit(limits);
-        conversation.turns.drain(..surplus);
-        conversations.update_bytes(&key);
+        conversations.touch_or_create(&key, owner.idle);
+        conversations
+            .change(&key, |conversation| conversation.append(stored, limits, self.settings.max_runs));
         conversations.remove_least_used(&self.settings);
         Ok(())
     }
 
     pub(crate) fn clear(&self, owner: &Owner, session: &str) {
         self.lock().remove(&owner.key(session));
+    }
+
+    /// Removes what belongs to the owner of data, in the conversations of all nodes. Returns how many conversations lost
+    /// something.
+    pub(crate) fn forget(&self, owner: &DataOwner) -> u64 {
+        let mut conversations = self.lock();
+        let keys: Vec<Key> = conversations.by_key.keys().map(Arc::clone).collect();
+        // The name as it is stored.
+        let user = match owner {
+            DataOwner::User(user) => user_name(user),
+            DataOwner::Session(_) | DataOwner::Source(_) => None,
+        };
+        let mut count = 0;
+        for key in keys {
+            let lost = match owner {
+                DataOwner::Session(session) if key.1 == *session => {
+                    conversations.remove(&key);
+                    true
+                }
+                DataOwner::User(_) => {
+                    let Some(user) = user.as_deref() else { continue };
+                    let lost = conversations.change(&key, |conversation| conversation.forget_user(user));
+                    if conversations.by_key.get(&key).is_some_and(Conversation::is_empty) {
+                        conversations.remove(&key);
+                    }
+                    lost.unwrap_or(false)
+                }
+                DataOwner::Session(_) | DataOwner::Source(_) => false,
+            };
+            count += u64::from(lost);
+        }
+        count
+    }
+
+    /// How many conversations a node has.
+    pub(crate) fn count(&self, node: &NodeId) -> u64 {
+        let now = Instant::now();
+        let conversations = self.lock();
+        let own = conversations.by_key.iter().filter(|(key, one)| key.0 == *node && !one.is_idle(now));
+        u64::try_from(own.count()).unwrap_or(u64::MAX)
     }
 
     fn lock(&self) -> MutexGuard<'_, Conversations> {
@@ -125,15 +166,9 @@ impl Owner {
     fn key(&self, session: &str) -> Key {
         Arc::new((self.node.clone(), session.to_owned()))
     }
-}
 
-impl Conversation {
-    fn turns_that_fit(&self, limits: Limits) -> usize {
-        turns_that_fit(self.turns.iter().rev().map(|(size, _)| *size), limits)
-    }
-
-    fn is_idle(&self, now: Instant) -> bool {
-        self.idle.is_some_and(|idle| now.duration_since(self.last_used) >= idle)
+    fn stored_limits(&self) -> Limits {
+        if self.filter.is_empty() { self.limits } else { self.limits.without_filter() }
     }
 }
 
@@ -155,30 +190,24 @@ impl Conversations {
         Some(conversation)
     }
 
-    fn touch_or_create(&mut self, key: &Key, idle: Option<Duration>) -> &mut Conversation {
-        if self.touch(key, idle).is_none() {
-            self.uses += 1;
-            self.by_last_use.insert(self.uses, Arc::clone(key));
+    fn touch_or_create(&mut self, key: &Key, idle: Option<Duration>) {
+        if self.touch(key, idle).is_some() {
+            return;
         }
-        let last_use = self.uses;
-        self.by_key.entry(Arc::clone(key)).or_insert_with(|| Conversation {
-            turns: VecDeque::new(),
-            runs: VecDeque::new(),
-            bytes: 0,
-            last_used: Instant::now(),
-            last_use,
-            idle,
-        })
+        self.uses += 1;
+        self.by_last_use.insert(self.uses, Arc::clone(key));
+        let conversation = Conversation::new(key.0.as_str().len() + key.1.len(), self.uses, idle);
+        self.bytes += conversation.bytes();
+        self.by_key.insert(Arc::clone(key), conversation);
     }
 
-    fn update_bytes(&mut self, key: &Key) {
-        let Some(conversation) = self.by_key.get_mut(key) else { return };
-        let names = key.0.as_str().len() + key.1.len();
-        let turns = conversation.turns.iter().map(|(size, _)| size.bytes + size.messages * MESSAGE_OVERHEAD);
-        let runs = conversation.runs.iter().map(|run| run.as_str().len() + RUN_OVERHEAD);
-        let bytes = CONVERSATION_OVERHEAD + names + turns.sum::<usize>() + runs.sum::<usize>();
-        self.bytes = self.bytes - conversation.bytes + bytes;
-        conversation.bytes = bytes;
+    /// Changes a conversation, and counts its bytes again.
+    fn change<T>(&mut self, key: &Key, change: impl FnOnce(&mut Conversation) -> T) -> Option<T> {
+        let conversation = self.by_key.get_mut(key)?;
+        let before = conversation.bytes();
+        let result = change(conversation);
+        self.bytes = self.bytes - before + conversation.bytes();
+        Some(result)
     }
 
     /// Removes the least recently used conversations beyond the limits. The last one stays: it has its own
@@ -215,7 +244,7 @@ impl Conversations {
     fn remove(&mut self, key: &Key) {
         if let Some(conversation) = self.by_key.remove(key) {
             self.by_last_use.remove(&conversation.last_use);
-            self.bytes -= conversation.bytes;
+            self.bytes -= conversation.bytes();
         }
     }
 }

@@ -229,7 +229,7 @@ impl Node {
             self.env.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         };
         let props = self.props.as_object().unwrap();
-        adapters.models[self.type_name](NodeConfig { node: &node, props, env: &env, on_secret: &|_| () })
+        adapters.models[self.type_name](NodeConfig::new(&node, props, &env, &|_| ()))
     }
 
     /// Why the model cannot be built.

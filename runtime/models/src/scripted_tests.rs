@@ -14,12 +14,7 @@ use tokio::time::Instant;
 
 fn build(props: &Value) -> Result<Arc<dyn ChatModel>, BuildError> {
     let node = NodeSummary { id: "m".into(), type_name: "scripted-model".to_owned(), name: String::new() };
-    ScriptedModel::build(NodeConfig {
-        node: &node,
-        props: props.as_object().unwrap(),
-        env: &|_| None,
-        on_secret: &|_| (),
-    })
+    ScriptedModel::build(NodeConfig::new(&node, props.as_object().unwrap(), &|_| None, &|_| ()))
 }
 
 /// The answer for an agent with native tool calls.

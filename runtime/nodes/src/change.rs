@@ -267,7 +267,7 @@ mod tests {
         let node = NodeSummary { id: "c".into(), type_name: "change".to_owned(), name: String::new() };
         let props = json!({"rules": rules});
         let props = props.as_object().unwrap();
-        let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () };
+        let config = NodeConfig::new(&node, props, &|_| None, &|_| ());
         let built = super::build(config).map_err(|error| error.to_string())?;
         let env = |name: &str| (name == "TOWN").then(|| json!("Graz"));
         let context = NodeContext { now: 7, env: &env, payload: None };
@@ -372,8 +372,7 @@ mod tests {
         let node = NodeSummary { id: "c".into(), type_name: "change".to_owned(), name: String::new() };
         let props = json!({"action": "replace", "property": "payload", "to": "x"});
         let props = props.as_object().unwrap();
-        let old =
-            super::build(NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () }).unwrap();
+        let old = super::build(NodeConfig::new(&node, props, &|_| None, &|_| ())).unwrap();
         let context = NodeContext { now: 7, env: &|_| None, payload: None };
         assert_eq!(old.receive(Arc::default(), &context).error.unwrap().code.as_str(), "NEEDS_NODE_RED");
     }

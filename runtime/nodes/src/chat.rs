@@ -117,7 +117,7 @@ mod tests {
     fn receive(props: &Value, message: &Value) -> NodeOutput {
         let node = NodeSummary { id: "c".into(), type_name: "chat-node".to_owned(), name: String::new() };
         let props = props.as_object().unwrap();
-        let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () };
+        let config = NodeConfig::new(&node, props, &|_| None, &|_| ());
         let context = NodeContext { now: 7, env: &|_| None, payload: None };
         super::build(config).unwrap().receive(Arc::new(message.as_object().unwrap().clone().into()), &context)
     }

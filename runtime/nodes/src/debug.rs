@@ -65,13 +65,8 @@ mod tests {
 
     fn debug_value(props: &Value) -> Option<(String, Value)> {
         let node = NodeSummary { id: "d".into(), type_name: "debug".to_owned(), name: String::new() };
-        let node = super::build(NodeConfig {
-            node: &node,
-            props: props.as_object().unwrap(),
-            env: &|_| None,
-            on_secret: &|_| (),
-        })
-        .unwrap();
+        let node =
+            super::build(NodeConfig::new(&node, props.as_object().unwrap(), &|_| None, &|_| ())).unwrap();
         let message = json!({"payload": {"list": [1, {"deep": true}]}, "topic": "t"});
         let context = NodeContext { now: 0, env: &|_| None, payload: None };
         node.receive(Arc::new(message.as_object().unwrap().clone().into()), &context).debug

@@ -132,13 +132,8 @@ mod tests {
 
     fn fire_with(props: &Value, payload: Option<&Value>) -> Result<NodeOutput, String> {
         let node = NodeSummary { id: "i".into(), type_name: "inject".to_owned(), name: String::new() };
-        let node = super::build(NodeConfig {
-            node: &node,
-            props: props.as_object().unwrap(),
-            env: &|_| None,
-            on_secret: &|_| (),
-        })
-        .map_err(|e| e.reason)?;
+        let node = super::build(NodeConfig::new(&node, props.as_object().unwrap(), &|_| None, &|_| ()))
+            .map_err(|e| e.reason)?;
         let incoming = json!({"_msgid": "m1", "payload": "old"});
         let env = |name: &str| (name == "HOME_TOWN").then(|| json!("Graz"));
         let context = NodeContext { now: 1_766_000_000_123, env: &env, payload };

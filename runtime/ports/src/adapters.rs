@@ -1,8 +1,10 @@
 //! The node types that this build can run, and how each is built from its properties.
 
+use crate::build_error::{BuildError, MAX_LABEL_CHARS};
 use crate::flow_node::FlowNode;
 use crate::memory::Memory;
 use crate::model::ChatModel;
+use crate::named_services::{NamedServices, NoServices};
 use crate::tool::{Tool, ToolProvider};
 use redflow_contract::editor_values::{text_of, without_blanks};
 use redflow_contract::id::NodeSummary;
@@ -26,6 +28,10 @@ pub struct NodeConfig<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// Called with every secret that the node uses, so that the engine can remove it from results.
     pub on_secret: &'a dyn Fn(&str),
+    /// The models and memories that the node names.
+    pub services: &'a dyn NamedServices,
+    /// The flow part of its session keys: the tab, with the Node-RED that owns it.
+    pub flow: &'a str,
 }
 
 /// A tool of the manifest to build.
@@ -39,42 +45,34 @@ pub struct ManifestToolConfig<'a> {
     pub on_secret: &'a dyn Fn(&str),
 }
 
-/// The most characters of a node's label in an error.
-const MAX_LABEL_CHARS: usize = 80;
-
-/// A node could not be built from its properties.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{label}` cannot be built: {reason}")]
-pub struct BuildError {
-    /// The id, type and name of the node. Boxed, because builders return this error everywhere.
-    pub node: Box<NodeSummary>,
-    /// How people know the node: its name, else its model, else its id.
-    pub label: String,
-    /// What is wrong, without the values of other properties.
-    pub reason: String,
-    /// The environment variable for the key that a model lacks; none if something else is wrong.
-    pub missing_key: Option<&'static str>,
-    /// The label of the config node that the model names for its key.
-    pub shared_key: Option<String>,
-}
-
-impl BuildError {
-    /// An error about a node of which nothing but the summary is known.
+impl<'a> NodeConfig<'a> {
+    /// A node that names no service and is in no flow.
     #[must_use]
-    pub fn new(node: &NodeSummary, reason: impl Into<String>) -> Self {
-        let (label, node) = (label_of(node), Box::new(node.clone()));
-        Self { node, label, reason: reason.into(), missing_key: None, shared_key: None }
+    pub fn new(
+        node: &'a NodeSummary,
+        props: &'a Map<String, Value>,
+        env: &'a dyn Fn(&str) -> Option<String>,
+        on_secret: &'a dyn Fn(&str),
+    ) -> Self {
+        Self { node, props, env, on_secret, services: &NoServices, flow: "" }
     }
-}
 
-/// How people know a node of which only the summary is known: its name, else its id.
-#[must_use]
-pub fn label_of(node: &NodeSummary) -> String {
-    let label = if node.name.is_empty() { node.id.as_str() } else { &node.name };
-    label.chars().take(MAX_LABEL_CHARS).collect()
-}
+    /// The model that a property names; none if it is blank.
+    ///
+    /// # Errors
+    /// When the model cannot be built.
+    pub fn model(&self, id: Option<&str>) -> Result<Option<Arc<dyn ChatModel>>, BuildError> {
+        id.filter(|id| !id.trim().is_empty()).map(|id| self.services.model(self.node, id)).transpose()
+    }
 
-impl NodeConfig<'_> {
+    /// The memory that a property names; none if it is blank.
+    ///
+    /// # Errors
+    /// When the memory cannot be built.
+    pub fn memory(&self, id: Option<&str>) -> Result<Option<Arc<dyn Memory>>, BuildError> {
+        id.filter(|id| !id.trim().is_empty()).map(|id| self.services.memory(self.node, id)).transpose()
+    }
+
     /// Reads the properties as a typed configuration.
     ///
     /// # Errors
@@ -214,8 +212,7 @@ mod tests {
     fn typed(props: &Value) -> Result<ScriptedModelConfig, String> {
         let node =
             NodeSummary { id: "m".into(), type_name: "scripted-model".to_owned(), name: String::new() };
-        let config =
-            NodeConfig { node: &node, props: props.as_object().unwrap(), env: &|_| None, on_secret: &|_| () };
+        let config = NodeConfig::new(&node, props.as_object().unwrap(), &|_| None, &|_| ());
         config.typed().map_err(|error| error.to_string())
     }
 

@@ -6,6 +6,7 @@ use redflow_contract::archive::{
 };
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
+use redflow_contract::memory::DataOwner;
 use redflow_contract::{Message, Millis};
 
 /// The answer of an archive.
@@ -30,7 +31,7 @@ pub trait Archive: Send + Sync {
     fn rename_collection<'a>(&'a self, name: &'a str, to: &'a str) -> ArchiveAnswer<'a, bool>;
 
     /// Stores entries, all or none. Returns their versions. An entry that is expected to be absent and is
-    /// stored with the same text changes nothing.
+    /// stored with the same text changes nothing. Without a vector, a text that has not changed keeps its own.
     fn put<'a>(&'a self, collection: &'a str, entries: Vec<NewEntry>) -> ArchiveAnswer<'a, Vec<u32>>;
 
     /// An entry; none if there is no such one.
@@ -43,9 +44,17 @@ pub trait Archive: Send + Sync {
     fn list<'a>(
         &'a self,
         collection: &'a str,
+        filter: EntryFilter,
         after: Option<&'a str>,
         limit: usize,
     ) -> ArchiveAnswer<'a, Vec<Entry>>;
+
+    /// How many entries there are.
+    fn count<'a>(&'a self, collection: &'a str, filter: EntryFilter) -> ArchiveAnswer<'a, u64>;
+
+    /// Removes the entries of an owner from every collection that begins with this prefix, with their history, vectors,
+    /// words and cached vectors, so that no byte is left in the file. Returns how many there were.
+    fn forget<'a>(&'a self, prefix: &'a str, owner: &'a DataOwner) -> ArchiveAnswer<'a, u64>;
 
     /// Removes entries with their history. Returns how many there were.
     fn remove<'a>(&'a self, collection: &'a str, keys: Vec<String>) -> ArchiveAnswer<'a, u64>;
@@ -119,6 +128,15 @@ pub trait Archive: Send + Sync {
         &'a self,
         embedder: &'a str,
         texts: Option<Vec<Digest>>,
+    ) -> ArchiveAnswer<'a, ()>;
+
+    /// Counts a use of entries, now. Live ones that end, and end before `expires_at`, end then instead. No version is
+    /// made. Keys without an entry count nothing.
+    fn touch<'a>(
+        &'a self,
+        collection: &'a str,
+        keys: Vec<String>,
+        expires_at: Option<Millis>,
     ) -> ArchiveAnswer<'a, ()>;
 
     /// Removes expired entries. Returns how many there were.
@@ -234,6 +252,21 @@ impl NewEntry {
             supersedes: None,
         }
     }
+}
+
+/// Which entries are listed or counted. An empty list allows all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EntryFilter {
+    /// Only entries of these kinds.
+    pub kinds: Vec<EntryKind>,
+    /// Only entries in these states.
+    pub states: Vec<EntryState>,
+    /// Only entries of this user.
+    pub user: Option<String>,
+    /// Only entries of this session.
+    pub session: Option<String>,
+    /// Only entries that were stored first at or after this time.
+    pub since: Option<Millis>,
 }
 
 /// What to search for.

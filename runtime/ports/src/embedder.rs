@@ -3,6 +3,7 @@
 use crate::archive::ArchiveError;
 use crate::future::BoxFuture;
 use redflow_contract::Message;
+use redflow_contract::digest::Digest;
 use std::sync::Arc;
 
 /// Makes vectors of texts.
@@ -75,6 +76,21 @@ pub enum EmbedPurpose {
     Query,
     /// A text that is found.
     Document,
+}
+
+impl EmbedPurpose {
+    /// Every purpose.
+    pub const ALL: [Self; 2] = [Self::Query, Self::Document];
+
+    /// The name of a text's vector in the cache of an archive.
+    #[must_use]
+    pub fn cached_name(self, text: &str) -> Digest {
+        let tag = match self {
+            Self::Query => b'q',
+            Self::Document => b'd',
+        };
+        Digest::ZERO.chain(tag, text.as_bytes())
+    }
 }
 
 /// The vectors of some texts, and what they cost.

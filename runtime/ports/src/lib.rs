@@ -2,7 +2,8 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `model`, `tool`, `memory` | the services of an agent |
+//! | `model`, `tool`, `memory`, `named_services` | the services of an agent |
+//! | `memories` | long memories, for people |
 //! | `archive`, `embedder` | entries that are searched by words and by meaning |
 //! | `flow_node` | ordinary Node-RED nodes that this build runs |
 //! | `adapters` | the builder for each node type |
@@ -20,6 +21,7 @@
 
 mod adapters;
 mod archive;
+mod build_error;
 mod chat_store;
 mod clock;
 mod embedder;
@@ -33,9 +35,11 @@ mod future;
 mod host;
 mod knowledge;
 mod manifest_store;
+mod memories;
 mod memory;
 mod meter;
 mod model;
+mod named_services;
 mod run_reader;
 mod run_store;
 mod text_redactor;
@@ -43,12 +47,14 @@ mod tool;
 mod ui_storage;
 
 pub use adapters::{
-    Adapters, BuildError, Builder, ManifestToolBuilder, ManifestToolConfig, MemoryBuilder, ModelBuilder,
-    ModelChainBuilder, NodeBuilder, NodeConfig, ToolBuilder, ToolProviderBuilder, label_of,
+    Adapters, Builder, ManifestToolBuilder, ManifestToolConfig, MemoryBuilder, ModelBuilder,
+    ModelChainBuilder, NodeBuilder, NodeConfig, ToolBuilder, ToolProviderBuilder,
 };
 pub use archive::{
-    Archive, ArchiveAnswer, ArchiveError, Expected, NewCollection, NewEntry, SearchFilter, SearchQuery,
+    Archive, ArchiveAnswer, ArchiveError, EntryFilter, Expected, NewCollection, NewEntry, SearchFilter,
+    SearchQuery,
 };
+pub use build_error::{BuildError, label_of};
 pub use chat_store::ChatStore;
 pub use clock::Clock;
 pub use embedder::{EmbedPurpose, Embedded, Embedder, EmbedderInfo, EmbedderSource};
@@ -62,15 +68,21 @@ pub use future::BoxFuture;
 pub use host::{AgentMessage, Host};
 pub use knowledge::{KnowledgeAnswer, KnowledgeBases, NewDocument, OnProgress, Progress};
 pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredTool};
-pub use memory::Memory;
-pub use meter::{Measurement, MemoryAction, Meter, NoMeter};
+pub use memories::{Memories, MemoriesAnswer};
+pub use memory::{
+    AgentEntry, EntrySearch, Memory, MemoryAnswer, MemoryEntries, Recall, Recalled, SettleReason, Settled,
+    Settling, SummarisedConversation, Summary, SummaryStore, Turn,
+};
+pub use meter::{Measurement, MemoryAction, MemoryStore, Meter, NoMeter};
 pub use model::{AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ModelWait, WaitObserver};
+pub use named_services::{NamedServices, NoServices};
 pub use redflow_contract::answer_kind::{
     ActionSchemas, AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice,
 };
 pub use run_reader::{RunFilter, RunReader, RunRecord, StatsQuery, TreeQuery};
 pub use run_store::{
-    Batch, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError, StoredRun,
+    Batch, Durability, ForgottenRuns, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError,
+    StoredRun,
 };
 pub use text_redactor::TextRedactor;
 pub use tool::{ProvidedTool, Tool, ToolOutcome, ToolProvider};

@@ -4,6 +4,7 @@ use redflow_contract::archive::{EntryKind, SearchMode};
 use redflow_contract::code::{ArchiveCode, RunErrorCode, ToolCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
+use redflow_contract::memory::Consolidated;
 use std::time::Duration;
 
 /// Records measurements. Never fails and never waits.
@@ -123,6 +124,18 @@ pub enum Measurement<'a> {
         /// The duration, without that of making the vector of the question.
         took: Duration,
     },
+    /// A memory was asked for what is known.
+    MemoryLookup {
+        /// Which memory.
+        store: MemoryStore,
+        /// Whether it had something.
+        found: bool,
+    },
+    /// A memory was consolidated.
+    Consolidation {
+        /// What happened to the proposals.
+        consolidated: Consolidated,
+    },
     /// Vectors of texts were looked up in the cache.
     CachedVectors {
         /// The vectors that were there.
@@ -145,6 +158,11 @@ pub enum Measurement<'a> {
     ArchiveEntries {
         /// Their kind.
         kind: EntryKind,
+        /// How many there are.
+        entries: u64,
+    },
+    /// The entries of long memories that wait for a review were counted.
+    Quarantined {
         /// How many there are.
         entries: u64,
     },
@@ -174,6 +192,26 @@ pub enum Measurement<'a> {
         /// The number of events.
         events: u64,
     },
+}
+
+/// Where a memory keeps what it knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemoryStore {
+    /// In the turns of a conversation.
+    Short,
+    /// In the entries of the archive.
+    Long,
+}
+
+impl MemoryStore {
+    /// The label in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Short => "stm",
+            Self::Long => "ltm",
+        }
+    }
 }
 
 /// An operation on a memory.

@@ -5,6 +5,7 @@ use redflow_contract::Millis;
 use redflow_contract::code::StoreCode;
 use redflow_contract::event::RunEvent;
 use redflow_contract::id::{NodeRef, Principal, RunId};
+use redflow_contract::memory::DataOwner;
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run::{RunRequest, RunState, RunSummary};
 use redflow_contract::tally::RunTally;
@@ -14,8 +15,10 @@ use std::sync::Arc;
 ///
 /// ```
 /// use futures::FutureExt as _;
-/// use redflow_contract::{code::StoreCode, id::RunId, run::RunSummary};
-/// use redflow_ports::{Batch, BoxFuture, Journal, NewRun, PendingRequest, RunStore, StoreError, StoredRun};
+/// use redflow_contract::{code::StoreCode, id::RunId, memory::DataOwner, run::RunSummary};
+/// use redflow_ports::{
+///     Batch, BoxFuture, ForgottenRuns, Journal, NewRun, PendingRequest, RunStore, StoreError, StoredRun,
+/// };
 /// use std::future::{pending, ready};
 ///
 /// /// Stores nothing: an interrupted run is lost.
@@ -31,6 +34,9 @@ use std::sync::Arc;
 ///     fn mark_delivered(&self, _: &RunId) {}
 ///     fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>> { Box::pin(pending()) }
 ///     fn answer_request(&self, _: i64, _: Option<StoreCode>) {}
+///     fn forget_runs<'a>(&'a self, _: &'a DataOwner) -> Answer<'a, ForgottenRuns> {
+///         Box::pin(ready(Ok(ForgottenRuns::default())))
+///     }
 /// }
 ///
 /// impl Journal for NoStore {
@@ -79,6 +85,27 @@ pub trait RunStore: Send + Sync {
 
     /// Answers a request: done if `refused` is none, else the code of the refusal.
     fn answer_request(&self, request: i64, refused: Option<StoreCode>);
+
+    /// Removes the runs of an owner that are over: their journals, requests and chat messages, and the words of
+    /// their events. The positions of events stay as they are. When this returns, no byte of them is left in the
+    /// files of the store. Runs that are not over stay, and are counted.
+    ///
+    /// Also removes the runs that a run of the owner has started, unless they name another user. A run without a
+    /// user or a session is found only in this way. [`DataOwner::Source`] removes the run with this id.
+    ///
+    /// # Errors
+    /// When the runs cannot be removed; or when another program reads the store, so that removed bytes are left in
+    /// its files: then the next call or the next start removes them.
+    fn forget_runs<'a>(&'a self, owner: &'a DataOwner) -> BoxFuture<'a, Result<ForgottenRuns, StoreError>>;
+}
+
+/// What became of the runs of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ForgottenRuns {
+    /// The runs that were removed.
+    pub removed: u64,
+    /// The runs that stay: they are not over, or a run that is not over may start them again.
+    pub unfinished: u64,
 }
 
 /// The journal of one run.
@@ -156,6 +183,10 @@ pub struct NewRun {
     pub source: Option<Arc<str>>,
     /// Who starts it; none if it is unknown.
     pub by: Option<Principal>,
+    /// Whose message starts it, so that the run can be forgotten; none if it is unknown.
+    pub user: Option<String>,
+    /// The session key `FLOW:NAME` of the conversation; none if it has none.
+    pub session: Option<String>,
     /// The plan of the run. The store keeps equal plans once.
     pub plan: EncodedPlan,
 }

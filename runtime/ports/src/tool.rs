@@ -38,7 +38,7 @@ use std::sync::Arc;
 /// let call = ToolCall {
 ///     run_id: "run".into(), iteration: 1, call_id: "run:1".into(), tool: "length".to_owned(),
 ///     node: "n1".into(), agent: "n2".into(), input, idempotency_key: Digest::ZERO,
-///     timeout_ms: 1_000, declared: None, operation: None,
+///     timeout_ms: 1_000, declared: None, operation: None, conversation: Default::default(),
 /// };
 /// let outcome = Length.call(&call).now_or_never();
 /// assert_eq!(outcome, Some(ToolOutcome::Returned(ToolResult::ok(4.into()))));

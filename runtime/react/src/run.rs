@@ -66,7 +66,7 @@ impl Run {
         let record = RunRecord::start(agent.spec(), first, observed, agent.prefix());
         let input = Arc::new(ChatMessage::new(ChatRole::User, to_text(&record.envelope.input)));
         let mut run = Self { agent, phase: Phase::Recalling, record, input, last_message: None };
-        if !run.record.recall_memory(at) {
+        if !run.record.recall_memory(at, &run.input.content) {
             run.start_loop(at);
         }
         run
@@ -99,10 +99,12 @@ impl Machine for Run {
             return Err(FeedError::NotOpen(found));
         }
         match (std::mem::take(&mut self.phase), fact) {
-            (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.on_memory_recalled(at, turns),
+            (Phase::Recalling, Fact::MemoryRecalled { at, turns, sources, .. }) => {
+                self.on_memory_recalled(at, turns, sources)
+            }
             (Phase::Recalling, Fact::MemoryCleared { at, .. }) => {
                 self.record.emit(at, || RunEventKind::MemoryCleared {});
-                self.on_memory_recalled(at, Vec::new());
+                self.on_memory_recalled(at, Vec::new(), Vec::new());
             }
             (Phase::Recalling, Fact::MemoryFailed { at, error, .. }) => {
                 self.record.memory_failed(at, error);

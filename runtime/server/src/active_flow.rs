@@ -5,8 +5,8 @@
 use crate::deployed_models::deployed_models;
 use crate::keyed_models::{KeyedModels, keyed_models};
 use crate::redflow_ui::stored_items::StoredItems;
+use crate::service_notices::{add_service_notices, services_of};
 use crate::settings::Settings;
-use crate::tool_notices::{add_tool_notices, tools_of};
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{DiagnosticCode, Severity};
@@ -20,7 +20,7 @@ use redflow_contract::phrases;
 use redflow_contract::scrub::Scrubber;
 use redflow_engine::{BuiltAgent, BuiltFlow, FlowTool, Registry, build_flow};
 use redflow_flow::{CheckOptions, CheckedAgent, CheckedFlow, RawFlow, ResolvedFlow, Verdict, check_flow};
-use redflow_ports::{Adapters, BuildError, Credentials, StoredFlow};
+use redflow_ports::{Adapters, BuildError, Credentials, Memory, StoredFlow};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -52,14 +52,23 @@ pub(crate) struct FlowTools {
     pub(crate) own: Vec<FlowTool>,
     /// The agents that may run.
     pub(crate) agents: HashMap<NodeId, Arc<BuiltAgent>>,
+    /// The memories of these agents, each once.
+    pub(crate) memories: Vec<(NodeSummary, Arc<dyn Memory>)>,
+    /// The agents that may not run, each with its memory, if no other agent uses that.
+    pub(crate) unbuilt_memories: Vec<(NodeSummary, NodeSummary)>,
     /// Removes the secrets of the flow.
     pub(crate) scrubber: Arc<Scrubber>,
 }
 
 impl FlowTools {
-    fn new(built: &BuiltFlow) -> Self {
+    /// `bound` holds the agents of the flow, each with the memory that it binds.
+    fn new(built: &BuiltFlow, bound: Vec<(NodeSummary, NodeSummary)>) -> Self {
         let agents = built.agents().map(|(id, agent)| (id.clone(), Arc::clone(agent))).collect();
-        Self { own: built.tools(), agents, scrubber: Arc::clone(built.scrubber()) }
+        let memories = built.memories().to_vec();
+        let is_built = |memory: &NodeSummary| memories.iter().any(|(known, _)| known.id == memory.id);
+        let unbuilt_memories = bound.into_iter().filter(|(_, memory)| !is_built(memory)).collect();
+        let scrubber = Arc::clone(built.scrubber());
+        Self { own: built.tools(), agents, memories, unbuilt_memories, scrubber }
     }
 }
 
@@ -151,9 +160,9 @@ impl FlowBuilder {
 
     /// Adds what the tools of a flow have to say to its report.
     pub(crate) async fn add_notices(&self, prepared: &mut PreparedFlow) {
-        let (tools, limit) = (tools_of(&prepared.built), self.settings.flow_limits.max_diagnostics);
+        let (services, limit) = (services_of(&prepared.built), self.settings.flow_limits.max_diagnostics);
         let report = Arc::make_mut(&mut prepared.active.report);
-        add_tool_notices(report, tools, &self.instance, limit).await;
+        add_service_notices(report, services, &self.instance, limit).await;
     }
 
     /// Checks and builds a flow. `before` holds the credentials that its nodes already have. An agent with
@@ -186,6 +195,7 @@ impl FlowBuilder {
         let keyed_models = Arc::new(keyed_models(&checked.flow, &self.env));
         let models = Arc::new(deployed_models(&checked, &self.instance, &self.adapters, &self.env));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
+        let memories = bound_memories(&checked);
         let built = self.build(checked);
         let build_errors: HashMap<&NodeId, &BuildError> =
             built.build_errors().iter().map(|(agent, error)| (&agent.id, error)).collect();
@@ -211,7 +221,7 @@ impl FlowBuilder {
             chats: Arc::new(built.chat_nodes().map(|(chat, agent)| (chat.clone(), agent)).collect()),
             injects,
             is_empty,
-            tools: Arc::new(FlowTools::new(&built)),
+            tools: Arc::new(FlowTools::new(&built, memories)),
             keyed_models,
             models,
         };
@@ -289,6 +299,15 @@ fn unnamed_tab(id: &str, nodes: u32) -> FlowSummary {
 fn inject_nodes(flow: &ResolvedFlow) -> HashSet<NodeId> {
     let is_inject = |ix: &usize| !flow.nodes[*ix].is_virtual && flow.raw(*ix).type_name == "inject";
     (0..flow.nodes.len()).filter(is_inject).map(|ix| flow.nodes[ix].id.clone()).collect()
+}
+
+/// The agents that bind a memory, each with that memory.
+fn bound_memories(checked: &CheckedFlow) -> Vec<(NodeSummary, NodeSummary)> {
+    let memories = |agent: &CheckedAgent| {
+        let bound = agent.memories.iter().map(|memory| (agent.node.clone(), checked.flow.summary(*memory)));
+        bound.collect::<Vec<_>>()
+    };
+    checked.agents.iter().flat_map(memories).collect()
 }
 
 /// The agents, each with the id of its tab.

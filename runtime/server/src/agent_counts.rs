@@ -58,7 +58,7 @@ impl AgentCount {
     fn add(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::RunStarted { .. } => self.runs = self.runs.saturating_add(1),
-            RunEventKind::MemoryRecalled { messages } => {
+            RunEventKind::MemoryRecalled { messages, .. } => {
                 self.recalls = self.recalls.saturating_add(1);
                 self.hits = self.hits.saturating_add(u32::from(*messages > 0));
             }
@@ -110,7 +110,7 @@ mod tests {
     fn counts_each_agent_and_each_of_its_tools() {
         let counts = AgentCounts::default();
         for messages in [0, 2, 5] {
-            counts.add(&event("a", RunEventKind::MemoryRecalled { messages }));
+            counts.add(&event("a", RunEventKind::MemoryRecalled { messages, sources: Vec::new() }));
         }
         counts.add(&event("a", returned("mail", true)));
         counts.add(&event("a", returned("mail", false)));

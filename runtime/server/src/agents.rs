@@ -7,9 +7,15 @@ use axum::extract::{RawQuery, State};
 use redflow_contract::api::AgentState;
 use redflow_contract::code::ApiCode;
 use redflow_contract::id::{InstanceId, NodeId, NodeRef};
+use redflow_contract::memory::MemoryStats;
 use redflow_contract::tool_api::{AgentDetail, AgentMemory};
 use redflow_engine::BuiltAgent;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a memory may take to count.
+const STATS_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn state(
     State(app): State<Arc<App>>,
@@ -61,10 +67,11 @@ async fn agent_detail(app: &App, id: String, instance: Option<String>) -> ApiRes
         |agent: &Arc<BuiltAgent>| agent.tool_entries(registry, redflow_strategies::strategies()).ok();
     let tools = flow.agents.get(&node_id).and_then(entries);
     let agent = agent.ok_or_else(unknown)?;
+    let stats = stats_of(flow.agents.get(&node_id)).await;
     let count = app.agent_counts.of(&NodeRef { instance: instance.clone(), node_id });
     let (recalls, hits) = (count.recalls, count.hits);
     let detail = AgentDetail {
-        memory: agent.memory.clone().map(|node| AgentMemory { node, recalls, hits }),
+        memory: agent.memory.clone().map(|node| AgentMemory { node, recalls, hits, stats }),
         agent,
         instance: Some(instance).filter(|instance| *instance != InstanceId::local()),
         tools: tools.unwrap_or_default(),
@@ -72,4 +79,10 @@ async fn agent_detail(app: &App, id: String, instance: Option<String>) -> ApiRes
         calls: count.calls(),
     };
     Ok(json(200, &detail))
+}
+
+/// How full the memory of an agent is; none without a memory, or if it does not answer in time.
+async fn stats_of(agent: Option<&Arc<BuiltAgent>>) -> Option<MemoryStats> {
+    let memory = agent?.memory()?;
+    timeout(STATS_TIMEOUT, memory.stats()).await.ok()?.ok()
 }

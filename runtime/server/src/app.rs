@@ -17,7 +17,9 @@ use crate::tool_definitions::ToolDefinitions;
 use crate::work_slots::WorkSlots;
 use redflow_access::AccessControl;
 use redflow_engine::Engine;
-use redflow_ports::{ChatStore, Clock, FlowStore, KnowledgeBases, Meter, RunReader, TextRedactor};
+use redflow_ports::{
+    ChatStore, Clock, FlowStore, KnowledgeBases, Memories, Meter, RunReader, RunStore, TextRedactor,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -26,9 +28,13 @@ use tokio_util::sync::CancellationToken;
 /// The most calls of tools outside runs at a time. Others wait.
 pub(crate) const MAX_TOOL_CALLS: u32 = 64;
 
+/// The most traces that are streamed at a time.
+pub(crate) const MAX_TRACE_STREAMS: usize = 64;
+
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) store: Arc<dyn RunStore>,
     pub(crate) run_reader: Arc<dyn RunReader>,
     pub(crate) access: AccessControl,
     pub(crate) refused_origins: RefusedOrigins,
@@ -46,10 +52,13 @@ pub(crate) struct App {
     pub(crate) tool_definitions: Arc<ToolDefinitions>,
     /// A permit for each call of a tool outside a run.
     pub(crate) tool_calls: Arc<Semaphore>,
+    /// A permit for each trace that is streamed.
+    pub(crate) trace_streams: Arc<Semaphore>,
     /// The Node-REDs whose agents run here.
     pub(crate) bridge: Bridge,
     pub(crate) chats: Arc<dyn ChatStore>,
     pub(crate) knowledge: Arc<dyn KnowledgeBases>,
+    pub(crate) memories: Arc<dyn Memories>,
     pub(crate) flow_store: Arc<dyn FlowStore>,
     pub(crate) active_flow: RwLock<ActiveFlow>,
     /// Held during a deploy, so that there is one at a time.

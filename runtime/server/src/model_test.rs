@@ -58,7 +58,7 @@ impl ModelTester {
         let type_name = node.type_name.clone();
         let build = adapters.models.get(type_name.as_str());
         let build = build.ok_or_else(|| format!("this build cannot run the type `{type_name}`"))?;
-        let model = build(NodeConfig { node, props, env, on_secret: &on_secret });
+        let model = build(NodeConfig::new(node, props, env, &on_secret));
         let model = model.map_err(|error| error.to_string())?;
         Ok(Self { type_name, model, secrets: secrets.into_inner() })
     }

@@ -73,7 +73,8 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         match status {
             401 => drop(headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
-            408 => drop(headers.insert(header::CONNECTION, HeaderValue::from_static("close"))),
+            // The rest of the body is not read, so no other request can follow it.
+            408 | 413 => drop(headers.insert(header::CONNECTION, HeaderValue::from_static("close"))),
             429 | 503 => drop(headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"))),
             _ => {}
         }

@@ -2,12 +2,12 @@
 
 use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::app::App;
-use crate::console::{assets, graph, iterations, journals, report, stats, tree};
+use crate::console::{assets, graph, iterations, journals, report, stats, traces, tree};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
-    agents, attached, bridge, event_socket, flows, guard, info, knowledge, models, pages, run_events, runs,
-    starts, tokens, tools,
+    agents, attached, bridge, event_socket, flows, guard, info, knowledge, memory, models, pages, run_events,
+    runs, starts, tokens, tools,
 };
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -80,6 +80,7 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::RunEvents => get(run_events::events),
         RouteId::RunIteration => get(iterations::iteration),
         RouteId::RunJournal => get(journals::journal),
+        RouteId::RunTrace => get(traces::trace),
         RouteId::RunTree => get(tree::tree),
         RouteId::Stats => get(stats::stats),
         RouteId::RunReport => get(report::report),
@@ -104,6 +105,17 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::KnowledgePassages => get(knowledge::passages),
         RouteId::SearchKnowledge => post(knowledge::search),
         RouteId::ReindexKnowledge => post(knowledge::reindex),
+        RouteId::Memories => get(memory::list),
+        RouteId::MemoryEntries => get(memory::entries),
+        RouteId::SearchMemory => post(memory::search),
+        RouteId::MemoryEntry => get(memory::entry),
+        RouteId::PutMemoryEntry => put(memory::put),
+        RouteId::RemoveMemoryEntry => delete(memory::remove_entry),
+        RouteId::RemoveMemory => delete(memory::remove),
+        RouteId::ExportMemory => get(memory::export_one),
+        RouteId::ExportMemories => get(memory::export_all),
+        RouteId::ReviewMemory => post(memory::review),
+        RouteId::Forget => post(memory::forget),
         RouteId::Models => get(models::deployed),
         RouteId::TestModel => post(models::test),
         RouteId::ListModels => post(models::list),

@@ -7,8 +7,8 @@ use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::Budget;
 use redflow_engine::EngineLimits;
 use redflow_ports::{
-    Adapters, ChatStore, Clock, EventLog, FlowStore, KnowledgeBases, ManifestStore, Meter, RunReader,
-    RunStore, TextRedactor, UiStorage,
+    Adapters, ChatStore, Clock, EventLog, FlowStore, KnowledgeBases, ManifestStore, Memories, Meter,
+    RunReader, RunStore, TextRedactor, UiStorage,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub struct Parts {
     pub ui_storage: Arc<dyn UiStorage>,
     /// The knowledge bases.
     pub knowledge: Arc<dyn KnowledgeBases>,
+    /// The long memories.
+    pub memories: Arc<dyn Memories>,
     /// Builds the nodes that this build can run.
     pub adapters: Arc<Adapters>,
     /// Takes measurements.

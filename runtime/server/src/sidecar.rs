@@ -4,7 +4,7 @@ use crate::active_flow::{FlowBuilder, PreparedFlow};
 use crate::admin::editor_notices::EditorNotices;
 use crate::admin::notice_writer;
 use crate::agent_counts::AgentCounts;
-use crate::app::{App, MAX_TOOL_CALLS};
+use crate::app::{App, MAX_TOOL_CALLS, MAX_TRACE_STREAMS};
 use crate::attached;
 use crate::bridge::engine_parts::EngineParts;
 use crate::bridge::{Bridge, run_requests};
@@ -55,8 +55,19 @@ impl Sidecar {
     /// When the flow or the stored data cannot be read, or the whole flow is refused.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
         let Parts { clock, store, run_reader, log, flow_store, chats, manifests, .. } = parts;
-        let Parts { ui_storage, knowledge, adapters, meter, metrics, redactor, env, source, tokens, .. } =
-            parts;
+        let Parts {
+            ui_storage,
+            knowledge,
+            memories,
+            adapters,
+            meter,
+            metrics,
+            redactor,
+            env,
+            source,
+            tokens,
+            ..
+        } = parts;
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;
@@ -124,6 +135,7 @@ impl Sidecar {
             refused_origins: RefusedOrigins::default(),
             console: Arc::new(Console::embedded()),
             hub: Arc::clone(&hub),
+            store: Arc::clone(&store),
             run_reader,
             clock,
             settings,
@@ -136,9 +148,11 @@ impl Sidecar {
             agent_counts,
             tool_definitions,
             tool_calls: Arc::new(Semaphore::new(MAX_TOOL_CALLS as usize)),
+            trace_streams: Arc::new(Semaphore::new(MAX_TRACE_STREAMS)),
             bridge,
             chats,
             knowledge,
+            memories,
             flow_store,
             active_flow: RwLock::new(active),
             deploy_lock: tokio::sync::Mutex::default(),

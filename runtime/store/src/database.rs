@@ -133,6 +133,13 @@ const MIGRATIONS: &[&str] = &[
          ms INTEGER NOT NULL,
          PRIMARY KEY (day, instance, node_id, tool)
      ) STRICT, WITHOUT ROWID;",
+    // Whose run it is, and the conversation; null in older runs. `unclean` is 1 while bytes of forgotten runs may be
+    // left in the files.
+    "ALTER TABLE runs ADD COLUMN user TEXT;
+     ALTER TABLE runs ADD COLUMN session TEXT;
+     CREATE INDEX runs_by_user ON runs(user) WHERE user IS NOT NULL;
+     CREATE INDEX runs_by_session ON runs(session) WHERE session IS NOT NULL;
+     ALTER TABLE meta ADD COLUMN unclean INTEGER NOT NULL DEFAULT 0;",
 ];
 
 /// The first version whose events have a tool.

@@ -133,6 +133,24 @@ pub(crate) fn foreign_database(file: &Path) -> StoreError {
     )
 }
 
+/// Runs are forgotten, but their bytes may be left in the files.
+pub(crate) fn not_cleaned(dir: &Path, error: &rusqlite::Error) -> StoreError {
+    if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)) {
+        return StoreError::new(
+            StoreCode::DataUnusable,
+            format!(
+                "The runs are removed, but another program reads the database in {}, so their bytes are still in its \
+                 files: close that program, then forget again or restart.",
+                dir.display()
+            ),
+        );
+    }
+    let StoreError { code, message } = from_sqlite(dir, error);
+    let text =
+        format!("The runs are removed, but their bytes are still in the files: forget again. {message}");
+    StoreError::new(code, text)
+}
+
 /// Another process became the driver while this one was driving the runs.
 pub(crate) fn displaced(dir: &Path) -> StoreError {
     StoreError::new(

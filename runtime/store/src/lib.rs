@@ -23,6 +23,7 @@ mod private_file;
 mod prune;
 mod reader;
 mod recount;
+mod removed_runs;
 mod requests;
 mod runs;
 mod store;

@@ -9,6 +9,7 @@ use crate::directory::Directory;
 use crate::error;
 use crate::lock::Lock;
 use crate::runs::queries::RunQueries;
+use crate::runs::removal::delete_run;
 use redflow_contract::Millis;
 use redflow_ports::{StoreError, failpoint};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -213,18 +214,6 @@ fn removable_runs(transaction: &Connection, bounds: Bounds) -> rusqlite::Result<
     );
     let mut statement = transaction.prepare_cached(&sql)?;
     statement.query_map(bounds, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-}
-
-/// Removes a run with its batches and requests. The runs that it started have no parent then. Returns the number of batches.
-fn delete_run(transaction: &Connection, run: i64) -> rusqlite::Result<u64> {
-    let delete = |sql: &str| transaction.prepare_cached(sql)?.execute([run]);
-    let batches = delete("DELETE FROM batches WHERE run = ?1")?;
-    if database::runs_have_parents(transaction)? {
-        delete("UPDATE runs SET parent = NULL WHERE parent = (SELECT run_id FROM runs WHERE id = ?1)")?;
-    }
-    delete("DELETE FROM requests WHERE run_id = (SELECT run_id FROM runs WHERE id = ?1)")?;
-    delete("DELETE FROM runs WHERE id = ?1")?;
-    Ok(batches as u64)
 }
 
 /// Whether a run is damaged and no live process may be writing it. Call it inside a transaction.

@@ -25,10 +25,11 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::console::{RunTree, Stats};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{NodeId, RunId};
+use redflow_contract::memory::DataOwner;
 use redflow_contract::run::RunSummary;
 use redflow_ports::{
-    BoxFuture, ChatStore, EventBounds, EventLog, Journal, LoggedEvent, NewRun, PendingRequest, RunFilter,
-    RunReader, RunRecord, RunStore, StatsQuery, StoreError, StoredRun, ToolCallQuery, TreeQuery,
+    BoxFuture, ChatStore, EventBounds, EventLog, ForgottenRuns, Journal, LoggedEvent, NewRun, PendingRequest,
+    RunFilter, RunReader, RunRecord, RunStore, StatsQuery, StoreError, StoredRun, ToolCallQuery, TreeQuery,
 };
 use rusqlite::Connection;
 use std::future::{pending, ready};
@@ -92,6 +93,13 @@ impl Store {
         requests::remove_old(&connection).map_err(to_store_error)?;
         let last_number = chat_rows::last_number(&connection).map_err(to_store_error)?;
         let mut tables = RunTables::take_over(directory.path(), connection).map_err(to_store_error)?;
+        if tables.is_unclean().map_err(to_store_error)? {
+            tracing::info!("removing what is left of forgotten runs from the files");
+            if let Err(error) = tables.clean() {
+                let error = error::not_cleaned(directory.path(), &error);
+                tracing::warn!(%error, "bytes of forgotten runs are still in the files");
+            }
+        }
         let log = settings.map(|settings| tables.store_events(settings));
         let log = log.transpose().map_err(to_store_error)?;
         let reads = ReadConnection::open(&directory)?;
@@ -245,6 +253,15 @@ impl RunStore for Store {
 
     fn answer_request(&self, request: i64, refused: Option<StoreCode>) {
         self.send_background(BackgroundWrite::Answer { request, refused });
+    }
+
+    fn forget_runs<'a>(&'a self, owner: &'a DataOwner) -> BoxFuture<'a, Result<ForgottenRuns, StoreError>> {
+        Box::pin(async move {
+            let (done, removed) = tokio::sync::oneshot::channel();
+            let command = Command::Forget { owner: owner.clone(), forgotten: None, done };
+            self.writer.queue.send(command)?;
+            removed.await.unwrap_or_else(|_| Err(error::store_closed()))
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use crate::kit::{
     new_run, start_run, start_run_with_event, synced_batch, with_events,
 };
 use redflow_contract::code::StoreCode;
+use redflow_contract::memory::DataOwner;
 use redflow_contract::run::RunStatus;
 use redflow_ports::{EventLog as _, RunStore as _};
 use std::path::Path;
@@ -421,4 +422,30 @@ async fn a_failed_chat_item_is_stored_later_in_its_place() {
     store.writer.queue.wait_until_written().await.unwrap();
     assert_eq!(items("chat").await, "1 bad 3 4 5");
     assert_eq!(items("cleared").await, "");
+}
+
+/// The batches of other runs must not be lost because runs could not be removed.
+#[tokio::test]
+async fn a_failed_forget_fails_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    finish_run(&store, "over", 1).await;
+    let mut journal = start_run(&store, "open").await;
+    // The batches of the run are removed before this fails.
+    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON runs BEGIN SELECT RAISE(ABORT, 'no'); END";
+    store.sql(refuse).await;
+    let holder = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    journal.append(buffered_batch(&["before"])).await.unwrap();
+    let owner = DataOwner::Source("over".into());
+    let mut forget = store.forget_runs(&owner);
+    assert!(forget.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    journal.append(buffered_batch(&["after"])).await.unwrap();
+    holder.execute_batch("COMMIT").unwrap();
+    assert_eq!(forget.await.unwrap_err().code, StoreCode::DataUnusable);
+    journal.append(last_batch(1)).await.unwrap();
+    assert_eq!(store.load(&id("open")).await.unwrap().unwrap().mark.batches, 4);
+    assert!(store.load(&id("over")).await.unwrap().unwrap().mark.batches > 1, "half of it is removed");
+    store.sql("DROP TRIGGER refuse").await;
+    assert_eq!(store.forget_runs(&owner).await.unwrap().removed, 1);
 }

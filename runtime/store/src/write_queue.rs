@@ -5,11 +5,14 @@
 
 use crate::chats::queue::QueuedChatItem;
 use crate::error;
+use crate::events::body::erased_json;
 use crate::events::queue::QueuedFlowEvent;
+use crate::removed_runs::RemovedRuns;
 use crate::runs::batch::{JournalHandle, QueuedBatch};
 use redflow_contract::code::StoreCode;
 use redflow_contract::id::{NodeId, RunId};
-use redflow_ports::{JournalPosition, StoreError};
+use redflow_contract::memory::DataOwner;
+use redflow_ports::{ForgottenRuns, JournalPosition, StoreError};
 use std::sync::Arc;
 #[cfg(test)]
 use std::time::Duration;
@@ -35,6 +38,12 @@ pub(crate) enum Command {
         node: NodeId,
         until: i64,
         done: oneshot::Sender<Result<(), StoreError>>,
+    },
+    /// Remove the runs of an owner. `forgotten` is set in the transaction of the group.
+    Forget {
+        owner: DataOwner,
+        forgotten: Option<Result<(ForgottenRuns, RemovedRuns), StoreError>>,
+        done: oneshot::Sender<Result<ForgottenRuns, StoreError>>,
     },
     /// Answer when everything queued before this is done.
     Barrier(oneshot::Sender<()>),
@@ -65,6 +74,18 @@ pub(crate) enum BackgroundWrite {
 }
 
 impl BackgroundWrite {
+    /// Whether it would store words of removed runs again.
+    pub(crate) fn belongs_to(&self, removed: &RemovedRuns) -> bool {
+        match self {
+            Self::FlowEvent(event) => erased_json(&event.body.json, removed).is_some(),
+            Self::ChatItem(item) => {
+                serde_json::from_str(&item.json).is_ok_and(|item| removed.has_item(&item))
+            }
+            Self::Delivered(run) | Self::Hung { run, .. } => removed.contains(run),
+            Self::Answer { .. } => false,
+        }
+    }
+
     /// Whether a failed write is worth a retry. Debug events are not: the flow is complete without them.
     pub(crate) fn is_worth_retrying(&self) -> bool {
         !matches!(self, Self::FlowEvent(event) if event.is_debug())

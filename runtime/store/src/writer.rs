@@ -9,7 +9,7 @@ use crate::error;
 use crate::events::queue::{DropReporter, FlowEventQueue, ReportWhen};
 use crate::runs::run_tables::{RunTables, WriteError};
 use crate::write_queue::{BackgroundWrite, Command, WriteQueue, WriteQueueReceiver, space_units};
-use redflow_ports::{StoreError, failpoint};
+use redflow_ports::{ForgottenRuns, StoreError, failpoint};
 use rusqlite::ErrorCode;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// How long a group waits for a program that holds the database, and the pause between two attempts. SQLite
 /// waits by itself in most cases, but not in all.
@@ -76,6 +77,7 @@ impl Writer {
             groups: 0,
             busy_timeout: BUSY_TIMEOUT,
             drop_reporter: DropReporter::new(Arc::clone(&flow_events)),
+            forgotten: Vec::new(),
         };
         let thread =
             std::thread::Builder::new().name("redflow-store".into()).spawn(move || writer_loop.run());
@@ -121,6 +123,8 @@ struct WriterLoop {
     groups: u64,
     busy_timeout: Duration,
     drop_reporter: DropReporter,
+    /// Callers that wait until the bytes of forgotten runs are gone.
+    forgotten: Vec<(ForgottenRuns, oneshot::Sender<Result<ForgottenRuns, StoreError>>)>,
 }
 
 impl WriterLoop {
@@ -226,7 +230,20 @@ impl WriterLoop {
         let units = group.drain(..).map(|command| self.finish(command, failure.as_ref())).sum();
         self.receiver.release_space(units);
         self.group = group;
+        self.clean_files();
         failure.is_none()
+    }
+
+    /// Removes the bytes of forgotten runs from the files, and answers the callers. The other commands of the group
+    /// have their answers already.
+    fn clean_files(&mut self) {
+        if self.forgotten.is_empty() {
+            return;
+        }
+        let cleaned = self.tables.clean().map_err(|error| error::not_cleaned(&self.dir, &error));
+        for (forgotten, done) in self.forgotten.drain(..) {
+            let _ = done.send(cleaned.clone().map(|()| forgotten));
+        }
     }
 
     /// Retries failed background writes, apart from any group: none of them may make a group fail. If they
@@ -310,6 +327,16 @@ impl WriterLoop {
                 }
             }
             Command::ClearChat { node, .. } => self.tables.clear_chat(node).map(|()| None),
+            Command::Forget { owner, forgotten, .. } => {
+                match self.tables.forget(owner) {
+                    // A failed removal is no reason for the rest of the group to fail.
+                    Err(error) if self.tables.is_in_transaction() => {
+                        *forgotten = Some(Err(error::from_sqlite(&self.dir, &error)));
+                    }
+                    removed => *forgotten = Some(Ok(removed?)),
+                }
+                Ok(None)
+            }
             #[cfg(test)]
             Command::Sql(sql, _) => self.tables.sql(sql).map(|()| None),
             #[cfg(test)]
@@ -354,6 +381,21 @@ impl WriterLoop {
                     });
                 }
                 let _ = done.send(failure.cloned().map_or(Ok(()), Err));
+                0
+            }
+            Command::Forget { forgotten, done, .. } => {
+                match (failure, forgotten) {
+                    (None, Some(Ok((forgotten, removed)))) => {
+                        // They must not come back.
+                        self.retries.retain(|(write, _)| !write.belongs_to(&removed));
+                        self.forgotten.push((forgotten, done));
+                    }
+                    (failure, own) => {
+                        let own = own.and_then(Result::err);
+                        let error = failure.cloned().or(own).unwrap_or_else(error::store_closed);
+                        let _ = done.send(Err(error));
+                    }
+                }
                 0
             }
             Command::Barrier(done) => {

@@ -5,10 +5,11 @@
 use redflow_contract::console::IterationDetail;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::id::CallId;
+use redflow_contract::id::{CallId, RunId};
 use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_contract::tally::RunTally;
+use redflow_contract::trace::RunTrace;
 use redflow_contract::usage::RunUsage;
 use redflow_converse::Converse;
 use redflow_machine::{Difference, Journal, Strategies};
@@ -56,6 +57,12 @@ pub fn run_detail(summary: RunSummary, journal: &[u8], problem: Option<StoreProb
 #[must_use]
 pub fn iteration_detail(journal: &[u8], iteration: u32, text_bytes: usize) -> Option<IterationDetail> {
     redflow_machine::iteration_detail(journal, iteration, text_bytes, strategies())
+}
+
+/// Folds a journal into the trace of its run, up to the first difference.
+#[must_use]
+pub fn run_trace(run_id: RunId, journal: &[u8]) -> RunTrace {
+    redflow_machine::run_trace(run_id, journal, strategies())
 }
 
 /// The result of a tool call that a journal has recorded; none if it has none.

@@ -22,6 +22,8 @@ pub(crate) enum Metric {
     MemoryLookups,
     ArchiveSearchDuration,
     ArchiveEntries,
+    Quarantined,
+    Consolidations,
     EmbeddingCalls,
     Errors,
     HttpRequests,
@@ -73,6 +75,8 @@ impl Metric {
         Self::MemoryLookups,
         Self::ArchiveSearchDuration,
         Self::ArchiveEntries,
+        Self::Quarantined,
+        Self::Consolidations,
         Self::EmbeddingCalls,
         Self::Errors,
         Self::HttpRequests,
@@ -184,7 +188,7 @@ impl Metric {
                 "redflow_memory_lookups_total",
                 Counter,
                 &["store", "result"],
-                "Searches in knowledge bases, and vectors looked up in the cache",
+                "Lookups in short and long memories, knowledge bases and the cache of vectors",
             ),
             Self::ArchiveSearchDuration => (
                 "redflow_archive_search_seconds",
@@ -195,6 +199,18 @@ impl Metric {
             Self::ArchiveEntries => {
                 ("redflow_archive_entries", Last, &["kind"], "Entries of the archive, counted once a minute")
             }
+            Self::Quarantined => (
+                "redflow_quarantined",
+                Last,
+                &[],
+                "Entries of long memories that wait for a review, counted once a minute",
+            ),
+            Self::Consolidations => (
+                "redflow_consolidations_total",
+                Counter,
+                &["decision"],
+                "What happened to facts that were found in conversations",
+            ),
             Self::EmbeddingCalls => (
                 "redflow_embedding_calls_total",
                 Counter,

@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 use redflow_contract::code::{ArchiveCode, RunErrorCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
+use redflow_contract::memory::Consolidated;
 use redflow_ports::{Measurement, Meter};
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,6 +130,19 @@ impl Metrics {
         }
     }
 
+    fn count_consolidation(&self, consolidated: Consolidated) {
+        for (decision, entries) in [
+            ("added", consolidated.added),
+            ("confirmed", consolidated.confirmed),
+            ("superseded", consolidated.superseded),
+            ("dropped", consolidated.dropped),
+        ] {
+            if entries > 0 {
+                self.count(Metric::Consolidations, &[decision], u64::from(entries));
+            }
+        }
+    }
+
     fn count_usage(&self, provider: &str, model: &str, usage: Usage) {
         for (kind, tokens) in [
             ("input", Some(usage.input_tokens)),
@@ -186,6 +200,10 @@ impl Meter for Metrics {
                 self.count(Metric::MemoryLookups, &["kb", hit_label(found)], 1);
                 self.observe(Metric::ArchiveSearchDuration, &[mode.as_str()], took.as_secs_f64());
             }
+            Measurement::MemoryLookup { store, found } => {
+                self.count(Metric::MemoryLookups, &[store.as_str(), hit_label(found)], 1);
+            }
+            Measurement::Consolidation { consolidated } => self.count_consolidation(consolidated),
             Measurement::CachedVectors { hits, misses } => {
                 self.count(Metric::MemoryLookups, &["cache", hit_label(true)], hits);
                 self.count(Metric::MemoryLookups, &["cache", hit_label(false)], misses);
@@ -196,6 +214,7 @@ impl Meter for Metrics {
             Measurement::ArchiveEntries { kind, entries } => {
                 self.set(Metric::ArchiveEntries, &[kind.as_str()], entries as f64);
             }
+            Measurement::Quarantined { entries } => self.set(Metric::Quarantined, &[], entries as f64),
             Measurement::RequestAnswered { route, status, took } => {
                 self.count(Metric::HttpRequests, &[route, &status.to_string()], 1);
                 self.observe(Metric::HttpDuration, &[route], took.as_secs_f64());

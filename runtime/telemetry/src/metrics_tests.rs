@@ -6,7 +6,8 @@ use redflow_contract::archive::{EntryKind, SearchMode};
 use redflow_contract::code::{ArchiveCode, RunErrorCode, ToolCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
-use redflow_ports::{Measurement, MemoryAction, Meter as _};
+use redflow_contract::memory::Consolidated;
+use redflow_ports::{Measurement, MemoryAction, MemoryStore, Meter as _};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ fn all_measurements() -> Metrics {
         cost: Some(0.25),
         estimated: false,
     };
+    let consolidated = Consolidated { added: 3, superseded: 1, dropped: 2, ..Consolidated::default() };
     let ending = Ending::Failed { code: RunErrorCode::Timeout };
     for measurement in [
         Measurement::RunStarted,
@@ -60,6 +62,12 @@ fn all_measurements() -> Metrics {
         Measurement::MemoryCall { action: MemoryAction::Clear, size: None, success: false, took: TOOK },
         Measurement::KnowledgeSearch { mode: SearchMode::Hybrid, found: true, took: TOOK },
         Measurement::KnowledgeSearch { mode: SearchMode::Hybrid, found: false, took: TOOK },
+        Measurement::MemoryLookup { store: MemoryStore::Short, found: true },
+        Measurement::MemoryLookup { store: MemoryStore::Long, found: true },
+        Measurement::MemoryLookup { store: MemoryStore::Long, found: true },
+        Measurement::MemoryLookup { store: MemoryStore::Long, found: false },
+        Measurement::Consolidation { consolidated },
+        Measurement::Consolidation { consolidated },
         Measurement::CachedVectors { hits: 3, misses: 2 },
         Measurement::EmbeddingCall { embedder: "openai/small", tokens: 9, cost: Some(0.5), failed: None },
         Measurement::EmbeddingCall {
@@ -70,6 +78,8 @@ fn all_measurements() -> Metrics {
         },
         Measurement::ArchiveEntries { kind: EntryKind::Chunk, entries: 40 },
         Measurement::ArchiveEntries { kind: EntryKind::Chunk, entries: 41 },
+        Measurement::Quarantined { entries: 6 },
+        Measurement::Quarantined { entries: 5 },
         Measurement::RequestAnswered { route: "/api/runs", status: 200, took: TOOK },
         Measurement::SocketOpened,
         Measurement::SocketOpened,
@@ -147,6 +157,13 @@ fn every_measurement_is_rendered() {
         "redflow_memory_lookups_total{store=\"cache\",result=\"miss\"} 2",
         "redflow_archive_search_seconds_count{mode=\"hybrid\"} 2",
         "redflow_archive_entries{kind=\"chunk\"} 41.0",
+        r#"redflow_memory_lookups_total{store="stm",result="hit"} 1"#,
+        r#"redflow_memory_lookups_total{store="ltm",result="hit"} 2"#,
+        r#"redflow_memory_lookups_total{store="ltm",result="miss"} 1"#,
+        r#"redflow_consolidations_total{decision="added"} 6"#,
+        r#"redflow_consolidations_total{decision="superseded"} 2"#,
+        r#"redflow_consolidations_total{decision="dropped"} 4"#,
+        "redflow_quarantined 5.0",
         "redflow_embedding_calls_total{provider=\"openai\",model=\"small\",code=\"\"} 1",
         "redflow_embedding_calls_total{provider=\"hash\",model=\"hash\",code=\"EMBEDDINGS_FAILED\"} 1",
         "redflow_tokens_total{provider=\"openai\",model=\"small\",kind=\"input\"} 9",
@@ -186,6 +203,7 @@ fn every_measurement_is_rendered() {
     ] {
         assert!(samples.iter().any(|line| line == expected), "{expected}\n{text}");
     }
+    assert!(!text.contains("confirmed"), "a decision that was never made has no sample");
 }
 
 #[test]

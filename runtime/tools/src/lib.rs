@@ -3,9 +3,11 @@
 pub mod calculator;
 pub mod http;
 pub mod knowledge;
+pub mod memory;
 
 use http::{HttpRequestTool, ManifestHttpTool};
 use knowledge::{KnowledgeBaseTool, KnowledgeSettings};
+use memory::MemoryTools;
 use redflow_egress::{Egress, EgressPolicy};
 use redflow_ports::{Adapters, ManifestToolConfig, Meter, NoMeter, NodeConfig};
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     let (own, manifest) = (settings.clone(), settings);
     let http_request = move |config: NodeConfig<'_>| HttpRequestTool::build(config, &own);
     adapters.tools.insert("http-request-tool", Arc::new(http_request));
+    adapters.tool_providers.insert("memory-tool", Arc::new(MemoryTools::build));
     if let Some(knowledge) = manifest.knowledge.clone() {
         let knowledge_base = move |config: NodeConfig<'_>| KnowledgeBaseTool::build(config, &knowledge);
         adapters.tools.insert("knowledge-base-tool", Arc::new(knowledge_base));
@@ -57,8 +60,7 @@ mod tests {
             let node =
                 NodeSummary { id: "t".into(), type_name: (*type_name).to_owned(), name: String::new() };
             let (props, env, on_secret) = (Message::new(), |_: &str| None, |_: &str| ());
-            let tool =
-                build(NodeConfig { node: &node, props: &props, env: &env, on_secret: &on_secret }).unwrap();
+            let tool = build(NodeConfig::new(&node, &props, &env, &on_secret)).unwrap();
             let declared = find(type_name).effect.unwrap_or(EffectClass::AtMostOnce);
             assert_eq!(tool.effect(&Message::new()), declared, "{type_name}");
         }

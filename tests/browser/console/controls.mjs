@@ -27,6 +27,7 @@ const pagesWith = (run, waiting) => [
   ["#/tools", "[data-entry]"],
   ["#/knowledge", "[data-entry]"],
   ["#/knowledge/manuals?document=pump.md", "aside article"],
+  ["#/memory", ".empty"],
   ["#/settings", "table"],
   ["#/nowhere", "h1"],
 ];

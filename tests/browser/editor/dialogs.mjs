@@ -27,6 +27,8 @@ const INVALID_VALUES = {
   "buffer-memory": ["maxMessages", "0"],
   "window-memory": ["maxBytes", "x"],
   "redis-memory": ["port", "70000"],
+  "summary-memory": ["keepTurns", "0"],
+  "long-memory": ["minScore", "1.5"],
   "calculator-tool": ["toolName", "two words"],
   "registry-tool": ["redflow-ids", "[\"two words\"]"],
   "http-request-tool": ["maxRedirects", "21"],

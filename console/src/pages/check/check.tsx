@@ -8,6 +8,7 @@ import type { Page, PageProps } from "../../page.js";
 import { Act, Tabs } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
 import { Drop } from "../../parts/drop.js";
+import { Choice, valueOf } from "../../parts/fields.js";
 import { Problem } from "../../parts/problem.js";
 import { showName } from "../../parts/text.js";
 import { t } from "../../words.js";
@@ -80,7 +81,7 @@ function Check({ query }: PageProps) {
           spellcheck={false}
           maxLength={MAX_BYTES}
           value={text}
-          onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)}
+          onInput={(event: Event) => setText(valueOf(event))}
         />
         <div class="buttons">
           <Act scope="read" kind="primary" type="submit" isBusy={isBusy} isOff={text.trim() === ""}>
@@ -112,16 +113,12 @@ function Check({ query }: PageProps) {
             </button>
           </div>
           {report.graph === undefined || report.graph.tabs.length < 2 ? null : (
-            <label>
-              {t("flow.tab")}
-              <select value={report.graph.tabs.find(({ isDrawn }) => isDrawn)?.id ?? ""} onChange={(event: Event) => void check(text, (event.currentTarget as HTMLSelectElement).value)}>
-                {report.graph.tabs.map(({ id, label }) => (
-                  <option key={id} value={id}>
-                    {showName(label, id)}
-                  </option>
-                ))}
-              </select>
-            </label>
+            <Choice
+              label={t("flow.tab")}
+              value={report.graph.tabs.find(({ isDrawn }) => isDrawn)?.id ?? ""}
+              options={report.graph.tabs.map(({ id, label }) => [id, showName(label, id)])}
+              onChoose={(id) => void check(text, id)}
+            />
           )}
           {report.graph === undefined || report.graph.nodes.length === 0 ? null : <FlowDrawing key={report.graph.tabs.find(({ isDrawn }) => isDrawn)?.id} graph={report.graph} />}
           <Diagnostics diagnostics={report.diagnostics} omitted={report.omitted} />

@@ -8,6 +8,7 @@ import { LIST_TYPES } from "../../live.js";
 import type { Page, PageProps } from "../../page.js";
 import { Empty, Reading } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
+import { Choice, type Option } from "../../parts/fields.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { showName } from "../../parts/text.js";
 import { go, replaceQuery } from "../../router.js";
@@ -70,33 +71,21 @@ function Flow({ params, query }: PageProps) {
       <h1>{t("flow")}</h1>
       <form class="filters" aria-label={t("flow.which")}>
         {(instances.value?.instances.length ?? 0) > 0 ? (
-          <label>
-            Node-RED
-            <select value={instance ?? ""} onChange={(event: Event) => go(["flow"], { instance: (event.currentTarget as HTMLSelectElement).value })}>
-              <option value="">{t("flow.own")}</option>
-              {instances.value?.instances.map((one) => (
-                <option key={one.instance} value={one.instance}>
-                  {showName(one.instance)}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label="Node-RED"
+            value={instance ?? ""}
+            options={[["", t("flow.own")], ...(instances.value?.instances ?? []).map((one): Option => [one.instance, showName(one.instance)])]}
+            onChoose={(name) => go(["flow"], { instance: name })}
+          />
         ) : null}
         {graph === undefined || graph.tabs.length === 0 ? null : (
-          <label>
-            {t("flow.tab")}
-            <select
-              data-filter=""
-              value={graph.tabs.find(({ isDrawn }) => isDrawn)?.id ?? ""}
-              onChange={(event: Event) => go(["flow", (event.currentTarget as HTMLSelectElement).value], { instance })}
-            >
-              {graph.tabs.map(({ id, label, isSubflow, nodes }) => (
-                <option key={id} value={id}>
-                  {`${showName(label, id)} (${isSubflow ? `${t("flow.subflow")}, ` : ""}${formatCount(nodes)})`}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label={t("flow.tab")}
+            data-filter=""
+            value={graph.tabs.find(({ isDrawn }) => isDrawn)?.id ?? ""}
+            options={graph.tabs.map(({ id, label, isSubflow, nodes }) => [id, `${showName(label, id)} (${isSubflow ? `${t("flow.subflow")}, ` : ""}${formatCount(nodes)})`])}
+            onChoose={(id) => go(["flow", id], { instance })}
+          />
         )}
       </form>
       {graph === undefined ? (

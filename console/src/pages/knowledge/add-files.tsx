@@ -8,6 +8,7 @@ import { api } from "../../app.js";
 import { Act } from "../../parts/controls.js";
 import { Drop } from "../../parts/drop.js";
 import { environment } from "../../parts/environment.js";
+import { Field } from "../../parts/fields.js";
 import { Coded } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
@@ -81,15 +82,9 @@ export function AddFiles({ base }: { base: string | undefined }) {
         <p>{t("kb.add.what")}</p>
         <div class="filters">
           {base === undefined ? (
-            <label>
-              {t("kb.name")}
-              <input type="text" required maxLength={64} value={name} onInput={(event: Event) => setName((event.currentTarget as HTMLInputElement).value)} />
-            </label>
+            <Field label={t("kb.name")} required maxLength={64} value={name} onText={setName} />
           ) : null}
-          <label>
-            {t("kb.add.tags")}
-            <input type="text" dir="auto" value={tags} onInput={(event: Event) => setTags((event.currentTarget as HTMLInputElement).value)} />
-          </label>
+          <Field label={t("kb.add.tags")} dir="auto" value={tags} onText={setTags} />
           <Act scope="deploy" kind="primary" type="submit" isOff={target === ""}>
             {t("kb.choose")}
           </Act>

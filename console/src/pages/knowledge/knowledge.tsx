@@ -1,106 +1,76 @@
 // The knowledge bases, and one of them: a search, its documents with their passages, and files that are added.
 
-import { useState } from "preact/hooks";
 import type { Collection, Document as StoredDocument } from "@redflow/bindings";
 import { api } from "../../app.js";
 import type { Page, PageProps } from "../../page.js";
-import { Act, Age, Confirm, Empty, Fact, Reading } from "../../parts/controls.js";
+import { Age, Empty, Fact } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
-import { Problem } from "../../parts/problem.js";
+import { Loaded } from "../../parts/problem.js";
+import { Heading, Remove, findsOf } from "../../parts/search.js";
+import { Table } from "../../parts/table.js";
 import { Name } from "../../parts/text.js";
 import { useTurns } from "../../parts/turns.js";
 import { formatPlace, go, replaceQuery } from "../../router.js";
 import { formatBytes, formatCount, t } from "../../words.js";
 import { AddFiles, changes } from "./add-files.js";
-import { Passages, Search, Title } from "./passages.js";
+import { Passages, SearchPassages, Title } from "./passages.js";
 
 /** The documents that are shown at once. */
 const PAGE_DOCUMENTS = 50;
 
-/** The embedder that counts words. All others find meaning. */
-const WORDS_ONLY = "hash";
-
-const findsOf = ({ embedder }: Collection): string => (embedder === WORDS_ONLY ? t("kb.finds.words") : t("kb.finds.meaning"));
-
 function Knowledge({ params: { name }, query }: PageProps) {
-  const { value, error, again } = useLoad((signal) => api.knowledgeBases({ signal }), [changes.value]);
-  const bases = value?.knowledgeBases;
-  const base = bases?.find((one) => one.name === name);
+  const load = useLoad((signal) => api.knowledgeBases({ signal }), [changes.value]);
   return (
     <>
-      {name === undefined ? (
-        <h1>{t("knowledge")}</h1>
-      ) : (
-        <>
-          <p class="crumbs">
-            <a href="#/knowledge">{t("kb.all")}</a>
-          </p>
-          <h1>
-            <Name text={name} />
-          </h1>
-        </>
-      )}
-      <Problem error={error} onRetry={again} />
-      {bases === undefined ? (
-        error === undefined ? <Reading /> : null
-      ) : name === undefined && bases.length > 0 ? (
-        <Bases bases={bases} />
-      ) : base === undefined ? (
-        <Empty title={name === undefined ? t("kb.empty") : t("kb.unknown")}>
-          <p>{t("kb.empty.how")}</p>
-          <code>redflow kb add NAME PATH</code>
-        </Empty>
-      ) : (
-        <Base base={base} query={query} />
-      )}
-      {bases === undefined ? null : <AddFiles base={name} key={name} />}
+      <Heading name={name} title={t("knowledge")} all={t("kb.all")} href="#/knowledge" />
+      <Loaded load={load}>
+        {({ knowledgeBases: bases }) => {
+          const base = bases.find((one) => one.name === name);
+          return (
+            <>
+              {name === undefined && bases.length > 0 ? (
+                <Bases bases={bases} />
+              ) : base === undefined ? (
+                <Empty title={name === undefined ? t("kb.empty") : t("kb.unknown")}>
+                  <p>{t("kb.empty.how")}</p>
+                  <code>redflow kb add NAME PATH</code>
+                </Empty>
+              ) : (
+                <Base base={base} query={query} />
+              )}
+              <AddFiles base={name} key={name} />
+            </>
+          );
+        }}
+      </Loaded>
     </>
   );
 }
 
 function Bases({ bases }: { bases: readonly Collection[] }) {
   return (
-    <div class="table-box" tabIndex={0} role="group" aria-label={t("knowledge")}>
-      <table>
-        <caption class="unseen">{t("knowledge")}</caption>
-        <thead>
-          <tr>
-            <th scope="col">{t("token.name")}</th>
-            <th scope="col" class="number">
-              {t("kb.documents")}
-            </th>
-            <th scope="col" class="number">
-              {t("kb.passages")}
-            </th>
-            <th scope="col">{t("kb.embedder")}</th>
-            <th scope="col">{t("kb.finds")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {bases.map((base) => (
-            <tr key={base.name}>
-              <th scope="row">
-                <a href={formatPlace(["knowledge", base.name])} data-entry="">
-                  <Name text={base.name} />
-                </a>
-              </th>
-              <td class="number">{formatCount(base.documents)}</td>
-              <td class="number">{formatCount(base.entries)}</td>
-              <td>
-                <Name text={base.embedder} />
-              </td>
-              <td>{findsOf(base)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label={t("knowledge")} heads={[t("token.name"), t("kb.documents"), t("kb.passages"), t("kb.embedder"), t("kb.finds")]} numbers={[1, 2]}>
+      {bases.map((base) => (
+        <tr key={base.name}>
+          <th scope="row">
+            <a href={formatPlace(["knowledge", base.name])} data-entry="">
+              <Name text={base.name} />
+            </a>
+          </th>
+          <td class="number">{formatCount(base.documents)}</td>
+          <td class="number">{formatCount(base.entries)}</td>
+          <td>
+            <Name text={base.embedder} />
+          </td>
+          <td>{findsOf(base.embedder)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
 function Base({ base, query }: { base: Collection; query: PageProps["query"] }) {
   const { name } = base;
-  const [isAsked, setAsked] = useState(false);
   const remove = async (isHere: () => boolean): Promise<void> => {
     await api.removeKnowledgeBase(name);
     if (isHere()) {
@@ -117,25 +87,20 @@ function Base({ base, query }: { base: Collection; query: PageProps["query"] }) 
           <Fact name={t("kb.embedder")}>
             <Name text={base.embedder} />
           </Fact>
-          <Fact name={t("kb.finds")}>{findsOf(base)}</Fact>
+          <Fact name={t("kb.finds")}>{findsOf(base.embedder)}</Fact>
         </dl>
-        <Act scope="deploy" kind="danger" onClick={() => setAsked(true)}>
-          {t("kb.remove")}
-        </Act>
+        <Remove title={t("kb.remove")} act={remove}>
+          {t("kb.remove.ask", { n: base.documents })}
+        </Remove>
       </div>
       <Contents base={name} query={query} />
-      {isAsked ? (
-        <Confirm scope="deploy" title={t("kb.remove")} yes={t("token.remove")} act={remove} onClose={() => setAsked(false)}>
-          {t("kb.remove.ask", { n: base.documents })}
-        </Confirm>
-      ) : null}
     </>
   );
 }
 
 /** The search and the documents. What is chosen of either is shown beside them. */
 function Contents({ base, query }: { base: string; query: PageProps["query"] }) {
-  const { value, error, again, turns } = useTurns(
+  const { turns, ...load } = useTurns(
     (after: string | undefined, signal) => api.documents(base, { after, limit: PAGE_DOCUMENTS, signal }),
     [base, changes.value],
   );
@@ -143,37 +108,18 @@ function Contents({ base, query }: { base: string; query: PageProps["query"] }) 
   return (
     <div class="two follow">
       <div>
-        <Search base={base} />
+        <SearchPassages base={base} />
         <section aria-labelledby="kb-documents">
           <h2 id="kb-documents">{t("kb.documents")}</h2>
-          <Problem error={error} onRetry={again} />
-          {value === undefined ? (
-            error === undefined ? <Reading /> : null
-          ) : (
-            <div class="table-box" tabIndex={0} role="group" aria-label={t("kb.documents")}>
-              <table>
-                <caption class="unseen">{t("kb.documents")}</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">{t("kb.document")}</th>
-                    <th scope="col" class="number">
-                      {t("kb.size")}
-                    </th>
-                    <th scope="col" class="number">
-                      {t("kb.passages")}
-                    </th>
-                    <th scope="col">{t("kb.tags")}</th>
-                    <th scope="col">{t("kb.added")}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {value.documents.map((one) => (
-                    <DocumentRow key={one.name} base={base} document={one} isChosen={one.name === document} />
-                  ))}
-                </tbody>
-              </table>
-            </div>
-          )}
+          <Loaded load={load}>
+            {({ documents }) => (
+              <Table label={t("kb.documents")} heads={[t("kb.document"), t("kb.size"), t("kb.passages"), t("kb.tags"), t("kb.added")]} numbers={[1, 2]}>
+                {documents.map((one) => (
+                  <DocumentRow key={one.name} base={base} document={one} isChosen={one.name === document} />
+                ))}
+              </Table>
+            )}
+          </Loaded>
           {turns}
         </section>
       </div>
@@ -182,7 +128,7 @@ function Contents({ base, query }: { base: string; query: PageProps["query"] }) 
           key={`${document} ${at}`}
           base={base}
           document={document}
-          known={value?.documents.find(({ name }) => name === document)}
+          known={load.value?.documents.find(({ name }) => name === document)}
           at={Number(at)}
           onClose={() => replaceQuery({})}
         />

@@ -1,19 +1,16 @@
 // Passages: where they stand, those that a search finds, and those of a document.
 
-import { useLayoutEffect, useState } from "preact/hooks";
-import type { Document as StoredDocument, KnowledgePassage, KnowledgeSearch, PassageMetadata, SearchMode } from "@redflow/bindings";
+import type { Document as StoredDocument, KnowledgePassage, PassageMetadata } from "@redflow/bindings";
 import { api, shade } from "../../app.js";
-import { Act, Age, Confirm, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
-import { useLoad } from "../../parts/load.js";
-import { Problem } from "../../parts/problem.js";
+import { Age, Fact, Sheet } from "../../parts/controls.js";
+import { Loaded } from "../../parts/problem.js";
+import { Reasons, Remove, Search } from "../../parts/search.js";
 import { Name, Quote, Words, showName } from "../../parts/text.js";
 import { useTurns } from "../../parts/turns.js";
 import { formatPlace } from "../../router.js";
-import { formatAge, formatBytes, formatCount, formatShare, t, tOf } from "../../words.js";
+import { formatBytes, formatCount, t } from "../../words.js";
 import { changes } from "./add-files.js";
 
-const MODES: readonly SearchMode[] = ["semantic", "lexical", "hybrid"];
-const LIMITS: readonly number[] = [5, 10, 20, 50];
 /** The passages of a document that are shown at once. */
 const PAGE_PASSAGES = 20;
 
@@ -33,83 +30,14 @@ function Place({ metadata: { headings = [], page, row, pointer } }: { metadata: 
   );
 }
 
-export function Search({ base }: { base: string }) {
-  const [text, setText] = useState("");
-  const [mode, setMode] = useState<SearchMode | undefined>();
-  const [limit, setLimit] = useState(5);
-  const [request, setRequest] = useState<KnowledgeSearch | undefined>();
-  // The shade hides what was typed before it and what was sent.
-  const [isHidden, setHidden] = useState(shade.value);
-  useLayoutEffect(() => setHidden(shade.value), [shade.value]);
-  const { value, error, again } = useLoad(
-    async (signal) => request && { request, ...(await api.searchKnowledge(base, request, { signal })) },
-    [request, changes.value],
-  );
-  const isBusy = request !== undefined && error === undefined && value?.request !== request;
-  const search = (event: Event): void => {
-    event.preventDefault();
-    setHidden(shade.value);
-    setRequest({ text, limit, ...(mode === undefined ? {} : { mode }) });
-  };
+export function SearchPassages({ base }: { base: string }) {
   return (
-    <section aria-labelledby="kb-search">
-      <h2 id="kb-search">{t("kb.search")}</h2>
-      <form class="filters" role="search" aria-labelledby="kb-search" onSubmit={search}>
-        <label class="wide">
-          {t("kb.search.text")}
-          <input
-            type="search"
-            data-filter=""
-            dir="auto"
-            required
-            value={isHidden ? "" : text}
-            onInput={(event: Event) => {
-              setHidden(false);
-              setText((event.currentTarget as HTMLInputElement).value);
-            }}
-          />
-        </label>
-        <label>
-          {t("kb.mode")}
-          <select
-            value={mode ?? ""}
-            onChange={(event: Event) => setMode(MODES.find((name) => name === (event.currentTarget as HTMLSelectElement).value))}
-          >
-            <option value="">{t("kb.mode.auto")}</option>
-            {MODES.map((name) => (
-              <option key={name} value={name}>
-                {tOf("kb.mode", name)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          {t("kb.limit")}
-          <select value={limit} onChange={(event: Event) => setLimit(Number((event.currentTarget as HTMLSelectElement).value))}>
-            {LIMITS.map((count) => (
-              <option key={count} value={count}>
-                {formatCount(count)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <Act scope="read" kind="primary" type="submit" isBusy={isBusy}>
-          {t("kb.search")}
-        </Act>
-      </form>
-      <Problem error={error} onRetry={again} />
-      <div role="status">{isBusy ? t("reading") : value === undefined ? null : <span class="unseen">{t("kb.found", { n: value.results.length })}</span>}</div>
-      {value?.results.length === 0 ? (
-        <Empty title={t("kb.nothing")}>
-          <p>{t("kb.nothing.how")}</p>
-        </Empty>
-      ) : null}
-      <ol class="hits">
-        {value?.results.map((hit, index) => (
-          <Hit key={`${hit.metadata.document} ${hit.metadata.chunk}`} base={base} hit={hit} place={index + 1} />
-        ))}
-      </ol>
-    </section>
+    <Search
+      search={(request, signal) => api.searchKnowledge(base, request, { signal })}
+      keys={[changes.value]}
+      help={t("kb.nothing.how")}
+      hit={(hit, place) => <Hit key={`${hit.metadata.document} ${hit.metadata.chunk}`} {...{ base, hit, place }} />}
+    />
   );
 }
 
@@ -126,13 +54,7 @@ function Hit({ base, hit, place }: { base: string; hit: KnowledgePassage; place:
         <Place metadata={metadata} />
       </h3>
       <Quote text={content} label={t("kb.passage", { n: chunk })} />
-      <dl class="facts">
-        <Fact name={t("kb.score")}>{formatShare(score)}</Fact>
-        {reason.vectorRank === undefined ? null : <Fact name={t("kb.vectorRank")}>{formatCount(reason.vectorRank)}</Fact>}
-        {reason.cosine === undefined ? null : <Fact name={t("kb.cosine")}>{formatShare(reason.cosine)}</Fact>}
-        {reason.textRank === undefined ? null : <Fact name={t("kb.textRank")}>{formatCount(reason.textRank)}</Fact>}
-        <Fact name={t("kb.added")}>{formatAge(reason.ageMs)}</Fact>
-      </dl>
+      <Reasons score={score} reason={reason} />
     </li>
   );
 }
@@ -149,8 +71,7 @@ interface PassagesProps {
 
 /** The passages of a document, beside the list. */
 export function Passages({ base, document, known, at, onClose }: PassagesProps) {
-  const [isAsked, setAsked] = useState(false);
-  const { value, error, again, turns } = useTurns(
+  const { turns, ...load } = useTurns(
     (after: number | undefined, signal) => api.passages(base, document, { after, limit: PAGE_PASSAGES, signal }),
     [base, document, changes.value],
     at > 1 ? at - 1 : undefined,
@@ -184,23 +105,20 @@ export function Passages({ base, document, known, at, onClose }: PassagesProps) 
           </Fact>
         </dl>
       )}
-      <Act scope="deploy" kind="danger" onClick={() => setAsked(true)}>
-        {t("kb.document.remove")}
-      </Act>
-      <Problem error={error} onRetry={again} />
-      {value === undefined && error === undefined ? <Reading /> : null}
-      {value?.passages.map(({ content, metadata }) => (
-        <article key={metadata.chunk}>
-          <Place metadata={metadata} />
-          <Quote text={content} label={t("kb.passage", { n: metadata.chunk })} />
-        </article>
-      ))}
+      <Remove title={t("kb.document.remove")} act={remove}>
+        {t("kb.document.remove.ask")}
+      </Remove>
+      <Loaded load={load}>
+        {({ passages }) =>
+          passages.map(({ content, metadata }) => (
+            <article key={metadata.chunk}>
+              <Place metadata={metadata} />
+              <Quote text={content} label={t("kb.passage", { n: metadata.chunk })} />
+            </article>
+          ))
+        }
+      </Loaded>
       {turns}
-      {isAsked ? (
-        <Confirm scope="deploy" title={t("kb.document.remove")} yes={t("token.remove")} act={remove} onClose={() => setAsked(false)}>
-          {t("kb.document.remove.ask")}
-        </Confirm>
-      ) : null}
     </Sheet>
   );
 }

@@ -8,6 +8,7 @@ import { addKeys } from "../../keys.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page, PageProps } from "../../page.js";
 import { Act, Age, Badge, Empty, Reading } from "../../parts/controls.js";
+import { Choice, Field, type Option, Tick } from "../../parts/fields.js";
 import { useLive } from "../../parts/load.js";
 import { Rows } from "../../parts/rows.js";
 import type { Column } from "../../parts/rows.js";
@@ -273,15 +274,10 @@ function Filters({ query }: { query: Readonly<Record<string, string>> }) {
   const set = (name: string, value: string): void => replaceQuery({ ...query, [name]: value });
   const [isOpen] = useState(window.innerWidth > NARROW_PX || Object.keys(query).some((name) => name !== "status"));
   const field = (name: string, label: string, isFirst = false) => (
-    <label>
-      {label}
-      <input
-        type="search"
-        value={query[name] ?? ""}
-        data-filter={isFirst ? "" : undefined}
-        onChange={(event: Event) => set(name, (event.currentTarget as HTMLInputElement).value.trim())}
-      />
-    </label>
+    <Field label={label} type="search" value={query[name] ?? ""} data-filter={isFirst ? "" : undefined} onDone={(text) => set(name, text)} />
+  );
+  const choice = (name: string, label: string, options: readonly Option[]) => (
+    <Choice label={label} value={query[name] ?? ""} options={options} onChoose={(value) => set(name, value)} />
   );
   return (
     <form class="filters" role="search" aria-label={t("filter")} onSubmit={(event: Event) => event.preventDefault()}>
@@ -295,41 +291,13 @@ function Filters({ query }: { query: Readonly<Record<string, string>> }) {
       <details class="more-filters" open={isOpen}>
         <summary>{t("filter.more")}</summary>
         <div class="filters">
-          <label>
-            {t("run.status")}
-            <select value={query["status"] ?? ""} onChange={(event: Event) => set("status", (event.currentTarget as HTMLSelectElement).value)}>
-              <option value="">{t("filter.all")}</option>
-              <option value={OPEN_STATUSES.join(",")}>{t("filter.open")}</option>
-              {STATUSES.map((name) => (
-                <option key={name} value={name}>
-                  {tOf("status", name)}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label>
-            {t("filter.period")}
-            <select value={query["period"] ?? ""} onChange={(event: Event) => set("period", (event.currentTarget as HTMLSelectElement).value)}>
-              <option value="">{t("filter.always")}</option>
-              {Object.keys(PERIODS).map((name) => (
-                <option key={name} value={name}>
-                  {tOf("period", name)}
-                </option>
-              ))}
-            </select>
-          </label>
+          {choice("status", t("run.status"), [["", t("filter.all")], [OPEN_STATUSES.join(","), t("filter.open")], ...STATUSES.map((name): Option => [name, tOf("status", name)])])}
+          {choice("period", t("filter.period"), [["", t("filter.always")], ...Object.keys(PERIODS).map((name): Option => [name, tOf("period", name)])])}
           {field("prefix", t("filter.prefix"), true)}
           {field("agent", t("filter.agent"))}
           {field("instance", "Node-RED")}
           {field("code", t("run.code"))}
-          <label class="tick">
-            <input
-              type="checkbox"
-              checked={query["roots"] === "true"}
-              onChange={(event: Event) => set("roots", (event.currentTarget as HTMLInputElement).checked ? "true" : "")}
-            />
-            {t("filter.roots")}
-          </label>
+          <Tick label={t("filter.roots")} isOn={query["roots"] === "true"} onTick={(isOn) => set("roots", isOn ? "true" : "")} />
         </div>
       </details>
     </form>

@@ -1,11 +1,12 @@
 // The choices of this browser, the tokens, the configuration and the Node-REDs.
 
 import { letters, session, shade, theme, THEMES, allows, api, changeLanguage, sayFailure } from "../../app.js";
-import type { Theme } from "../../app.js";
 import type { Page } from "../../page.js";
 import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
+import { Choice, Tick, valueOf } from "../../parts/fields.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
+import { Table } from "../../parts/table.js";
 import { Name, Words } from "../../parts/text.js";
 import { LANGUAGES, formatCount, language, t, tOf } from "../../words.js";
 import type { Language } from "../../words.js";
@@ -33,7 +34,7 @@ function Choices() {
       <form class="stack" onSubmit={(event: Event) => event.preventDefault()}>
         <label>
           {t("settings.language")}
-          <select value={language.value} onChange={(event: Event) => void changeLanguage((event.currentTarget as HTMLSelectElement).value as Language)}>
+          <select value={language.value} onChange={(event: Event) => void changeLanguage(valueOf(event) as Language)}>
             {LANGUAGES.map((name) => (
               <option key={name} value={name} lang={name}>
                 {{ en: "English", es: "Español", de: "Deutsch" }[name]}
@@ -41,24 +42,9 @@ function Choices() {
             ))}
           </select>
         </label>
-        <label>
-          {t("settings.theme")}
-          <select value={theme.value} onChange={(event: Event) => (theme.value = (event.currentTarget as HTMLSelectElement).value as Theme)}>
-            {THEMES.map((name) => (
-              <option key={name} value={name}>
-                {tOf("theme", name)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="tick">
-          <input type="checkbox" checked={letters.value} onChange={(event: Event) => (letters.value = (event.currentTarget as HTMLInputElement).checked)} />
-          {t("settings.letters")}
-        </label>
-        <label class="tick">
-          <input type="checkbox" checked={shade.value} onChange={(event: Event) => (shade.value = (event.currentTarget as HTMLInputElement).checked)} />
-          {t("settings.shade")}
-        </label>
+        <Choice label={t("settings.theme")} value={theme.value} options={THEMES.map((name) => [name, tOf("theme", name)])} onChoose={(name) => (theme.value = name)} />
+        <Tick label={t("settings.letters")} isOn={letters.value} onTick={(isOn) => (letters.value = isOn)} />
+        <Tick label={t("settings.shade")} isOn={shade.value} onTick={(isOn) => (shade.value = isOn)} />
       </form>
     </section>
   );
@@ -124,16 +110,7 @@ function Configuration() {
       <p class="muted">{isAllowed ? t("settings.config.what") : t("act.scope", { scope: "admin" })}</p>
       <Problem error={error} onRetry={again} />
       {value === undefined ? null : (
-        <div class="table-box" tabIndex={0} role="group" aria-label={t("settings.config")}>
-          <table>
-            <caption class="unseen">{t("settings.config")}</caption>
-            <thead>
-              <tr>
-                <th scope="col">{t("settings.key")}</th>
-                <th scope="col">{t("settings.value")}</th>
-              </tr>
-            </thead>
-            <tbody>
+        <Table label={t("settings.config")} heads={[t("settings.key"), t("settings.value")]}>
               {value.settings.map((entry) => (
                 <tr key={entry.key} class={entry.isSet ? "set" : "muted"}>
                   <th scope="row">
@@ -144,9 +121,7 @@ function Configuration() {
                   </td>
                 </tr>
               ))}
-            </tbody>
-          </table>
-        </div>
+        </Table>
       )}
     </section>
   );

@@ -4,8 +4,10 @@ import { useState } from "preact/hooks";
 import type { NewToken, Scope, SignInCode } from "@redflow/bindings";
 import { allows, api, copy, sayFailure } from "../../app.js";
 import { Act, Confirm, Dialog, Reading } from "../../parts/controls.js";
+import { Choice, Field } from "../../parts/fields.js";
 import { useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
+import { Table } from "../../parts/table.js";
 import { Name } from "../../parts/text.js";
 import { formatClock, t } from "../../words.js";
 
@@ -40,16 +42,7 @@ export function Tokens() {
       {isAllowed && value === undefined && error === undefined ? <Reading /> : null}
       <Problem error={error} onRetry={again} />
       {value === undefined ? null : (
-        <table>
-          <caption class="unseen">{t("tokens")}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{t("token.name")}</th>
-              <th scope="col">{t("token.scopes")}</th>
-              <th scope="col">{t("token.remove")}</th>
-            </tr>
-          </thead>
-          <tbody>
+        <Table label={t("tokens")} heads={[t("token.name"), t("token.scopes"), t("token.remove")]}>
             {value.tokens.map(({ name, scopes, isOwn }) => (
               <tr key={name}>
                 <th scope="row">
@@ -67,8 +60,7 @@ export function Tokens() {
                 </td>
               </tr>
             ))}
-          </tbody>
-        </table>
+        </Table>
       )}
       <MakeToken onMade={again} />
       {removed === undefined ? null : (
@@ -122,20 +114,8 @@ function MakeToken({ onMade }: { onMade: () => void }) {
           void make();
         }}
       >
-        <label>
-          {t("token.name")}
-          <input type="text" required maxLength={64} value={name} onInput={(event: Event) => setName((event.currentTarget as HTMLInputElement).value)} />
-        </label>
-        <label>
-          {t("token.may")}
-          <select value={scope} onChange={(event: Event) => setScope((event.currentTarget as HTMLSelectElement).value as Scope)}>
-            {SCOPES.map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Field label={t("token.name")} required maxLength={64} value={name} onText={setName} />
+        <Choice label={t("token.may")} value={scope} options={SCOPES.map((one) => [one, one])} onChoose={setScope} />
         <Act scope="admin" type="submit" kind="primary" isOff={name.trim() === ""}>
           {t("token.make")}
         </Act>

@@ -6,8 +6,10 @@ import { api } from "../../app.js";
 import type { Page, PageProps } from "../../page.js";
 import { Age, Empty, Fact, Reading, Sheet } from "../../parts/controls.js";
 import { Diagnostics } from "../../parts/diagnostics.js";
+import { Field } from "../../parts/fields.js";
 import { useLive, useLoad } from "../../parts/load.js";
 import { Problem } from "../../parts/problem.js";
+import { Table } from "../../parts/table.js";
 import { Name, Quote, Words, showName, showText, writeValue } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCount, formatDuration, t, tOf } from "../../words.js";
@@ -81,10 +83,7 @@ function Tools({ query }: PageProps) {
     <>
       <h1>{t("tools")}</h1>
       <form class="filters" role="search" aria-label={t("filter")} onSubmit={(event: Event) => event.preventDefault()}>
-        <label>
-          {t("tools.search")}
-          <input type="search" data-filter="" value={query["q"] ?? ""} onInput={(event: Event) => replaceQuery({ ...query, q: (event.currentTarget as HTMLInputElement).value })} />
-        </label>
+        <Field label={t("tools.search")} type="search" data-filter="" value={query["q"] ?? ""} onText={(text) => replaceQuery({ ...query, q: text })} />
       </form>
       {stats?.error === undefined ? null : <Problem error={stats.error} onRetry={() => refresh()} />}
       {list === undefined ? (
@@ -95,29 +94,21 @@ function Tools({ query }: PageProps) {
         </Empty>
       ) : (
         <div class="two">
-          <div class="table-box" tabIndex={0} role="group" aria-label={t("tools")}>
-            <table>
-              <caption class="unseen">{t("tools")}</caption>
-              <thead>
-                <tr>
-                  <th scope="col">{t("tool")}</th>
-                  <th scope="col">{t("run.status")}</th>
-                  <th scope="col">{t("tool.effect")}</th>
-                  <th scope="col">{t("tool.origin")}</th>
-                  <th scope="col" class="number">
-                    {t("tool.week")}
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
+          <Table
+            label={t("tools")}
+            heads={[t("tool"), t("run.status"), t("tool.effect"), t("tool.origin"), t("tool.week")]}
+            numbers={[4]}
+            foot={
+              <>
+                {found.length === 0 ? <p class="muted">{t("tools.notFound")}</p> : null}
+                {found.length > MAX_TOOLS ? <p class="muted">{t("more", { n: found.length - MAX_TOOLS })}</p> : null}
+              </>
+            }
+          >
                 {found.slice(0, MAX_TOOLS).map((tool) => (
                   <ToolRow key={keyOf(tool)} tool={tool} count={countOf(tool)} isChosen={tool === chosen} query={query} />
                 ))}
-              </tbody>
-            </table>
-            {found.length === 0 ? <p class="muted">{t("tools.notFound")}</p> : null}
-            {found.length > MAX_TOOLS ? <p class="muted">{t("more", { n: found.length - MAX_TOOLS })}</p> : null}
-          </div>
+          </Table>
           {chosen === undefined ? null : <Tool key={keyOf(chosen)} tool={chosen} policy={list.policy ?? []} onClose={() => replaceQuery({ ...query, tool: "" })} />}
         </div>
       )}

@@ -5,9 +5,11 @@ import type { Stats, StatsBy } from "@redflow/bindings";
 import { api } from "../../app.js";
 import { Plot } from "../../drawing/plot.js";
 import type { Page, PageProps } from "../../page.js";
-import { Empty, Reading } from "../../parts/controls.js";
+import { Empty } from "../../parts/controls.js";
+import { Choice } from "../../parts/fields.js";
 import { useLoad } from "../../parts/load.js";
-import { Problem } from "../../parts/problem.js";
+import { Loaded, Problem } from "../../parts/problem.js";
+import { Table } from "../../parts/table.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatExactCost, formatShort, formatTime, t, tOf } from "../../words.js";
@@ -24,7 +26,7 @@ function Usage({ query }: PageProps) {
   const from = dayOf(Date.now() - (days - 1) * DAY_MS);
   const sums = useLoad((signal) => api.stats({ by, from, to }, { signal }), [from, to, by]);
   const failures = useLoad((signal) => api.stats({ by: "code", from, to }, { signal }), [from, to]);
-  const set = (name: string) => (event: Event) => replaceQuery({ ...query, [name]: (event.currentTarget as HTMLSelectElement).value });
+  const set = (name: string) => (value: string) => replaceQuery({ ...query, [name]: value });
   return (
     <>
       <div class="head">
@@ -32,29 +34,10 @@ function Usage({ query }: PageProps) {
         {sums.value === undefined ? null : <Csv stats={sums.value} />}
       </div>
       <form class="filters" aria-label={t("filter")}>
-        <label>
-          {t("filter.period")}
-          <select value={String(days)} onChange={set("days")} data-filter="">
-            {PERIODS.map((name) => (
-              <option key={name} value={name}>
-                {t("usage.days", { n: Number(name) })}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          {t("usage.by")}
-          <select value={by} onChange={set("by")}>
-            {GROUPS.map((name) => (
-              <option key={name} value={name}>
-                {tOf("role", name)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice label={t("filter.period")} data-filter="" value={String(days)} options={PERIODS.map((name) => [name, t("usage.days", { n: Number(name) })])} onChoose={set("days")} />
+        <Choice label={t("usage.by")} value={by} options={GROUPS.map((name) => [name, tOf("role", name)])} onChoose={set("by")} />
       </form>
-      <Problem error={sums.error} onRetry={sums.again} />
-      {sums.value === undefined ? sums.error === undefined ? <Reading /> : null : <Sums stats={sums.value} />}
+      <Loaded load={sums}>{(stats) => <Sums stats={stats} />}</Loaded>
       <section aria-labelledby="usage-failures">
         <h2 id="usage-failures">{t("usage.failures")}</h2>
         <Problem error={failures.error} onRetry={failures.again} />
@@ -98,25 +81,14 @@ function Failures({ stats }: { stats: Stats }) {
   }
   return (
     <>
-      <table>
-        <caption class="unseen">{t("usage.failures")}</caption>
-        <thead>
-          <tr>
-            <th scope="col">{t("run.code")}</th>
-            <th scope="col" class="number">
-              {t("usage.failed")}
-            </th>
+      <Table label={t("usage.failures")} heads={[t("run.code"), t("usage.failed")]} numbers={[1]}>
+        {totals.map(({ name, total }) => (
+          <tr key={name}>
+            <th scope="row">{name === "" ? t("usage.other") : <a href={formatPlace(["runs"], { code: name })}><Name text={name} /></a>}</th>
+            <td class="number">{formatCount(total)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {totals.map(({ name, total }) => (
-            <tr key={name}>
-              <th scope="row">{name === "" ? t("usage.other") : <a href={formatPlace(["runs"], { code: name })}><Name text={name} /></a>}</th>
-              <td class="number">{formatCount(total)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {stats.searchedTo === undefined ? null : <p class="muted">{t("usage.searched", { at: formatTime(stats.searchedTo) })}</p>}
     </>
   );

@@ -2,7 +2,7 @@
 
 use super::{Bitmap, Candidate};
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
-use redflow_ports::SearchFilter;
+use redflow_ports::{EntryFilter, SearchFilter};
 use std::collections::HashMap;
 
 /// What the index needs of an entry.
@@ -161,16 +161,32 @@ impl Columns {
         number
     }
 
+    /// The ids of the rows that are listed, in their order.
+    pub(crate) fn listed(&self, filter: &EntryFilter) -> Vec<i64> {
+        let (user, session) = (self.number_of(&filter.user), self.number_of(&filter.session));
+        let since = filter.since.map(time);
+        let is_listed = |row: &usize| {
+            let marks = &self.marks[*row];
+            !marks.is_removed
+                && (filter.kinds.is_empty() || filter.kinds.contains(&marks.kind))
+                && (filter.states.is_empty() || filter.states.contains(&marks.state))
+                && user.is_none_or(|user| marks.user == user)
+                && session.is_none_or(|session| marks.session == session)
+                && since.is_none_or(|since| self.created_at[*row] >= since)
+        };
+        (0..self.ids.len()).filter(is_listed).map(|row| self.ids[row]).collect()
+    }
+
+    /// The number of a name in a filter. A name that no row has finds nothing.
+    fn number_of(&self, name: &Option<String>) -> Option<u32> {
+        name.as_ref().map(|name| self.name_numbers.get(name).copied().unwrap_or(u32::MAX))
+    }
+
     pub(crate) fn allowed(&self, filter: &SearchFilter, now: i64) -> Bitmap {
-        let time = |millis: u64| i64::try_from(millis).unwrap_or(i64::MAX);
         let as_of = filter.as_of.map(time);
         let at = as_of.unwrap_or(now);
         let (since, until) = (filter.since.map(time), filter.until.map(time));
-        // A name that no row has finds nothing.
-        let number = |name: &Option<String>| {
-            name.as_ref().map(|name| self.name_numbers.get(name).copied().unwrap_or(u32::MAX))
-        };
-        let (user, session) = (number(&filter.user), number(&filter.session));
+        let (user, session) = (self.number_of(&filter.user), self.number_of(&filter.session));
         let has_tag = |tags: &Vec<String>| tags.iter().any(|tag| filter.tags.contains(tag));
         let tag_lists: Vec<bool> = std::iter::once(false).chain(self.tag_lists.iter().map(has_tag)).collect();
         Bitmap::of(self.ids.len(), |row| {
@@ -212,4 +228,8 @@ impl Columns {
         let has_age = self.marks[at].kind != EntryKind::Chunk;
         Candidate { created_at: self.created_at[at], importance: self.importance[at], has_age }
     }
+}
+
+fn time(millis: u64) -> i64 {
+    i64::try_from(millis).unwrap_or(i64::MAX)
 }

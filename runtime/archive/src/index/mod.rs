@@ -8,7 +8,7 @@ pub(crate) use codes::{Code, Query, cosine, normalise};
 pub(crate) use columns::{Columns, Row};
 pub(crate) use ranks::{Candidate, Ranked, combine};
 
-use redflow_ports::SearchFilter;
+use redflow_ports::{EntryFilter, SearchFilter};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -77,6 +77,11 @@ impl CollectionIndex {
     /// Whether so many rows were removed that it is worth building the index again.
     pub(crate) fn is_sparse(&self) -> bool {
         self.columns.removed() > 1_000 && self.columns.removed() > self.len() / 4
+    }
+
+    /// The ids of the rows that are listed.
+    pub(crate) fn listed(&self, filter: &EntryFilter) -> Vec<i64> {
+        self.columns.listed(filter)
     }
 
     /// Which rows the filter allows.

@@ -4,8 +4,8 @@ use super::database_error::DbError;
 use super::seal::{self, Seal};
 use crate::{Key, KeySource};
 use redflow_contract::code::ArchiveCode;
-use redflow_ports::ArchiveError;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use redflow_ports::{ArchiveError, failpoint};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// An encrypted file has the same tables with bytes in place of texts, see [`sealed_step`]. It has no text index. All of an
 /// entry is sealed in `text`, of a document in `title`, of a collection in `settings`; names are hashes, and other columns
 /// are empty except ids, numbers of dimensions and entries, and times that statements need.
-const MIGRATIONS: &[&str] = &["CREATE TABLE collection(
+const MIGRATIONS: &[&str] = &[
+    "CREATE TABLE collection(
          id INTEGER PRIMARY KEY AUTOINCREMENT,
          name TEXT NOT NULL UNIQUE,
          embedder TEXT NOT NULL,
@@ -106,7 +107,16 @@ const MIGRATIONS: &[&str] = &["CREATE TABLE collection(
      ) STRICT;
      CREATE INDEX embedding_cache_by_use ON embedding_cache(used);
      CREATE TABLE cache_size(bytes INTEGER NOT NULL, uses INTEGER NOT NULL) STRICT;
-     INSERT INTO cache_size VALUES (0, 0);"];
+     INSERT INTO cache_size VALUES (0, 0);",
+    "CREATE INDEX entry_by_user ON entry(collection, user, key) WHERE user IS NOT NULL;
+     CREATE INDEX entry_by_session ON entry(collection, session, key) WHERE session IS NOT NULL;
+     CREATE INDEX entry_by_state ON entry(collection, state, kind);",
+    "ALTER TABLE entry ADD COLUMN uses INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE entry ADD COLUMN used_at INTEGER;",
+    // How often something was forgotten, and up to which of these times no byte of it is left in the file.
+    "CREATE TABLE cleaning(forgets INTEGER NOT NULL, cleaned INTEGER NOT NULL) STRICT;
+     INSERT INTO cleaning VALUES (0, 0);",
+];
 
 /// A step for an encrypted file.
 fn sealed_step(step: &str) -> String {
@@ -138,7 +148,8 @@ impl File {
         std::fs::metadata(&self.path).is_ok_and(|file| file.len() > 0)
     }
 
-    /// Opens a connection that writes. Creates the file, and migrates older versions.
+    /// Opens a connection that writes. Creates the file, migrates older versions, and removes the bytes that a forget
+    /// left which did not end.
     pub(super) fn open_writer(&self) -> Result<OpenFile, ArchiveError> {
         self.create()?;
         let mut connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -151,6 +162,9 @@ impl File {
                 }
                 done => {
                     let seal = done.map_err(|error| self.refused(error))?;
+                    // The caller wants something else of the file. If this fails, the mark stays, and the next
+                    // forget or removal of expired entries says why.
+                    let _ = self.finish_forgetting(&connection);
                     return Ok(OpenFile { connection, seal });
                 }
             }
@@ -167,6 +181,23 @@ impl File {
         }
         let seal = self.seal(&connection).map_err(|error| self.refused(error))?;
         Ok(OpenFile { connection, seal })
+    }
+
+    /// Writes the whole file again and empties the write-ahead log, if bytes of what was forgotten may be left there: a
+    /// page may have copies of values that were removed since.
+    pub(super) fn finish_forgetting(&self, connection: &Connection) -> Result<(), DbError> {
+        // Another process may forget something meanwhile, and that stays marked.
+        let Some(forgets) = uncleaned(connection)? else { return Ok(()) };
+        failpoint("archive.forgotten");
+        connection.execute_batch("VACUUM")?;
+        failpoint("archive.vacuumed");
+        let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        let problem = "another process reads it, so bytes of what was removed are still there; try again";
+        if is_busy {
+            return Err(self.unusable(&problem).into());
+        }
+        connection.execute("UPDATE cleaning SET cleaned = max(cleaned, ?1)", [forgets])?;
+        Ok(())
     }
 
     /// The seal of a file that has its tables.
@@ -333,6 +364,17 @@ impl File {
         let message = format!("The archive {} cannot be used: {reason}.", self.path.display());
         ArchiveError::new(ArchiveCode::ArchiveUnreadable, message)
     }
+}
+
+/// Marks the file: bytes of what this transaction removes may be left in it.
+pub(super) fn mark_forgetting(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute("UPDATE cleaning SET forgets = forgets + 1", []).map(drop)
+}
+
+/// How often something was forgotten; none if no byte of it is left.
+pub(super) fn uncleaned(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let sql = "SELECT forgets FROM cleaning WHERE cleaned < forgets";
+    connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
 /// Waits on a thread that may wait.

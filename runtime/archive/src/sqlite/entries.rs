@@ -119,7 +119,7 @@ fn optional_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite:
 }
 
 /// The word of an enum as it is stored.
-fn text_of<T: Serialize>(value: &T) -> String {
+pub(super) fn text_of<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),
@@ -221,6 +221,9 @@ pub(super) fn put(
             0
         }
     };
+    // A text that has not changed keeps its vector.
+    let is_same = existing.as_ref().is_some_and(|existing| existing.entry.content_hash == hash);
+    let kept = if entry.vector.is_none() && is_same { stored_vector(db, id)? } else { None };
     let mut row = EntryRow { collection: collection.id, id, version, document, name: name.bytes() };
     if db.is_sealed() {
         row.id = sealed_entries::put(db, row, entry, hash, now)?;
@@ -228,7 +231,7 @@ pub(super) fn put(
         row.id = write(db, row, entry, hash, now)?;
         text_index::add(db, collection.id, row.id, &entry.text)?;
     }
-    write_vector(db, row, entry.vector.as_deref())?;
+    write_vector(db, row, entry.vector.as_deref().or(kept.as_deref()))?;
     if let Some(former) = &entry.supersedes {
         end_entry(db, collection.id, former, entry.valid_from.map_or(now, stored))?;
     }
@@ -290,6 +293,26 @@ fn write_vector(db: &Db<'_>, row: EntryRow<'_>, vector: Option<&[f32]>) -> rusql
     db.prepare_cached("INSERT OR REPLACE INTO code(collection, entry, scale, data) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![row.collection, row.id, scale, data])?;
     Ok(())
+}
+
+/// The vector of an entry; none if it has none.
+pub(super) fn stored_vector(db: &Db<'_>, id: i64) -> rusqlite::Result<Option<Vec<f32>>> {
+    let sql = match db.is_sealed() {
+        true => {
+            "SELECT data, collection, version, key FROM vector JOIN entry ON entry.id = vector.entry
+             WHERE vector.entry = ?1"
+        }
+        false => "SELECT data FROM vector WHERE entry = ?1",
+    };
+    let read = |row: &rusqlite::Row<'_>| {
+        if !db.is_sealed() {
+            return Ok(vector_of(row.get_ref(0)?.as_blob()?));
+        }
+        let (collection, version, name) = (row.get(1)?, row.get(2)?, row.get_ref(3)?.as_blob()?);
+        let at = EntryRow { collection, id, version, document: None, name };
+        Ok(vector_of(&db.open(row, 0, at.place("vector"))?))
+    };
+    db.prepare_cached(sql)?.query_row([id], read).optional()
 }
 
 fn remove_vector(db: &Db<'_>, collection: i64, id: i64) -> rusqlite::Result<()> {
@@ -362,16 +385,6 @@ pub(super) fn find(
         .optional()
 }
 
-/// Entries after a key, in the order of their keys.
-pub(super) fn list(db: &Db<'_>, collection: i64, after: &str, limit: usize) -> rusqlite::Result<Vec<Entry>> {
-    if db.is_sealed() {
-        return sealed_entries::list(db, collection, after, limit);
-    }
-    let sql = format!("SELECT {COLUMNS} FROM entry WHERE collection = ?1 AND key > ?2 ORDER BY key LIMIT ?3");
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    db.prepare_cached(&sql)?.query_map(params![collection, after, limit], |row| read(db, row))?.collect()
-}
-
 /// Ends an entry that another one replaces. It stays, for the time in which it was true.
 fn end_entry(db: &Db<'_>, collection: i64, key: &str, at: i64) -> rusqlite::Result<()> {
     if db.is_sealed() {
@@ -387,7 +400,8 @@ fn end_entry(db: &Db<'_>, collection: i64, key: &str, at: i64) -> rusqlite::Resu
     ended.map_or(Ok(()), |id| note_change(db, collection, id))
 }
 
-fn note_change(db: &Db<'_>, collection: i64, id: i64) -> rusqlite::Result<()> {
+/// Tells every index in memory that an entry has changed.
+pub(super) fn note_change(db: &Db<'_>, collection: i64, id: i64) -> rusqlite::Result<()> {
     db.prepare_cached("INSERT INTO change(collection, entry) VALUES (?1, ?2)")?.execute([collection, id])?;
     Ok(())
 }
@@ -401,6 +415,16 @@ pub(super) fn trim_changes(db: &Db<'_>) -> rusqlite::Result<()> {
 
 /// Removes entries by their ids, with all that belongs to them.
 pub(super) fn remove(db: &Db<'_>, collection: i64, ids: &[i64]) -> rusqlite::Result<u64> {
+    remove_with(db, collection, ids, |id, text| text_index::remove(db, collection, id, text))
+}
+
+/// Removes entries by their ids. The caller removes each text from the text index.
+pub(super) fn remove_with(
+    db: &Db<'_>,
+    collection: i64,
+    ids: &[i64],
+    remove_text: impl Fn(i64, &str) -> rusqlite::Result<()>,
+) -> rusqlite::Result<u64> {
     let mut removed = 0;
     for &id in ids {
         // The text index of an encrypted collection follows the changes.
@@ -410,7 +434,7 @@ pub(super) fn remove(db: &Db<'_>, collection: i64, ids: &[i64]) -> rusqlite::Res
             .optional()?;
         let Some(text) = text else { continue };
         if let Some(text) = text {
-            text_index::remove(db, collection, id, &text)?;
+            remove_text(id, &text)?;
         }
         db.prepare_cached("DELETE FROM entry_history WHERE entry = ?1")?.execute([id])?;
         remove_vector(db, collection, id)?;

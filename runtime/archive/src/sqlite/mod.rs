@@ -10,24 +10,30 @@ mod database;
 mod database_error;
 mod documents;
 mod entries;
+mod expiry;
+mod forgetting;
 mod indexes;
+mod listing;
 mod seal;
 mod sealed_entries;
 mod search;
 mod text_index;
+mod uses;
 mod vector_cache;
 mod words;
 
 use crate::KeySource;
-use database::{File, OpenFile};
+use database::{File, OpenFile, uncleaned};
 use database_error::DbError;
 use entries::CollectionRow;
 use indexes::Indexes;
+use redflow_contract::Millis;
 use redflow_contract::archive::{Collection, Document, Entry, SearchHit};
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
+use redflow_contract::memory::DataOwner;
 use redflow_ports::{
-    Archive, ArchiveAnswer, ArchiveError, Clock, NewCollection, NewEntry, SearchQuery, failpoint,
+    Archive, ArchiveAnswer, ArchiveError, Clock, EntryFilter, NewCollection, NewEntry, SearchQuery, failpoint,
 };
 use rusqlite::{TransactionBehavior, params};
 use seal::Db;
@@ -125,6 +131,13 @@ impl Inner {
             let _ = clean();
         }
         Ok(done)
+    }
+
+    /// Removes the bytes of what was forgotten, if any may be left.
+    fn finish_forgetting(&self) -> Result<(), ArchiveError> {
+        let mut writer = lock(&self.writer);
+        let OpenFile { connection, .. } = open(&mut writer, || self.file.open_writer())?;
+        self.file.finish_forgetting(connection).map_err(|error| self.file.refused(error))
     }
 
     /// Reads in one transaction; none if there is no file.
@@ -250,13 +263,36 @@ impl Archive for SqliteArchive {
     fn list<'a>(
         &'a self,
         collection: &'a str,
+        filter: EntryFilter,
         after: Option<&'a str>,
         limit: usize,
     ) -> ArchiveAnswer<'a, Vec<Entry>> {
         let (name, after) = (collection.to_owned(), after.unwrap_or_default().to_owned());
         self.work(move |inner| {
-            inner
-                .read_collection(&name, |db, collection| Ok(entries::list(db, collection.id, &after, limit)?))
+            inner.read_collection(&name, |db, collection| {
+                Ok(listing::list(db, &inner.indexes, collection, &filter, &after, limit)?)
+            })
+        })
+    }
+
+    fn count<'a>(&'a self, collection: &'a str, filter: EntryFilter) -> ArchiveAnswer<'a, u64> {
+        let name = collection.to_owned();
+        self.work(move |inner| {
+            inner.read_collection(&name, |db, collection| {
+                Ok(listing::count(db, &inner.indexes, collection, &filter)?)
+            })
+        })
+    }
+
+    fn forget<'a>(&'a self, prefix: &'a str, owner: &'a DataOwner) -> ArchiveAnswer<'a, u64> {
+        let (prefix, owner) = (prefix.to_owned(), owner.clone());
+        self.work(move |inner| {
+            if !inner.file.exists() {
+                return Ok(0);
+            }
+            let forgotten = inner.write(|db, _| forgetting::forget(db, &prefix, &owner))?;
+            inner.finish_forgetting()?;
+            Ok(forgotten)
         })
     }
 
@@ -415,36 +451,50 @@ impl Archive for SqliteArchive {
         })
     }
 
+    fn touch<'a>(
+        &'a self,
+        collection: &'a str,
+        keys: Vec<String>,
+        expires_at: Option<Millis>,
+    ) -> ArchiveAnswer<'a, ()> {
+        let (name, expires_at) = (collection.to_owned(), expires_at.map(entries::stored));
+        self.work(move |inner| {
+            if keys.is_empty() {
+                return Ok(());
+            }
+            inner.write_collection(&name, |db, collection, now| {
+                let touch = |key: &String| uses::touch(db, collection.id, key, expires_at, now);
+                Ok(keys.iter().try_for_each(touch)?)
+            })
+        })
+    }
+
     fn remove_expired(&self) -> ArchiveAnswer<'_, u64> {
         self.work(|inner| {
             if !inner.file.exists() {
                 return Ok(0);
             }
             let now = inner.now();
-            let sql = "SELECT DISTINCT collection FROM entry WHERE expires_at <= ?1 AND state <> 'pinned'";
-            let expired = inner.read(|db| Ok(entries::ids(db, sql, [now])?))?;
-            if expired.is_none_or(|collections| collections.is_empty()) {
-                return Ok(0);
+            let state = |db: &Db<'_>| Ok((expiry::is_due(db, now)?, uncleaned(db.connection)?.is_some()));
+            let (is_due, is_unclean) = inner.read(state)?.unwrap_or_default();
+            let remove = || inner.write_and_clean(|db, now| Ok(expiry::remove(db, now)?));
+            let removed = if is_due { remove()? } else { 0 };
+            if is_unclean {
+                inner.finish_forgetting()?;
             }
-            inner.write_and_clean(|db, now| {
-                let mut removed = 0;
-                for collection in entries::ids(db, sql, [now])? {
-                    let sql = "SELECT id FROM entry
-                         WHERE collection = ?1 AND expires_at <= ?2 AND state <> 'pinned'";
-                    let ids = entries::ids(db, sql, [collection, now])?;
-                    let documents = documents::with_expired(db, collection, now)?;
-                    removed += entries::remove(db, collection, &ids)?;
-                    documents::remove_empty(db, &documents)?;
-                }
-                Ok(removed)
-            })
+            Ok(removed)
         })
     }
 }
 
 #[cfg(test)]
+#[macro_use]
 #[path = "../sqlite_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "../forgetting_tests.rs"]
+mod forgetting_tests;
 
 #[cfg(test)]
 #[path = "../sealed_tests.rs"]

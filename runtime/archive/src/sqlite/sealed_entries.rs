@@ -1,13 +1,12 @@
 //! Entries of an encrypted archive. A row has an id, its collection and document, the hash of its key, its version and the
 //! time of its end. All else is sealed in `text`.
 
-use super::entries::{self, COLUMNS, EntryRow, LocatedEntry, millis, stored};
+use super::entries::{self, EntryRow, LocatedEntry, millis, stored};
 use super::seal::Db;
 use redflow_contract::archive::{Entry, EntryState};
 use redflow_contract::digest::Digest;
 use redflow_ports::NewEntry;
 use rusqlite::{Row, params};
-use std::collections::BTreeMap;
 
 /// Reads an entry from [`COLUMNS`].
 pub(super) fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Entry> {
@@ -84,34 +83,31 @@ fn write(db: &Db<'_>, row: EntryRow<'_>, entry: &Entry) -> rusqlite::Result<()> 
 
 /// Ends an entry that another one replaces. Returns its id; none if there was nothing to end.
 pub(super) fn end(db: &Db<'_>, collection: i64, key: &str, at: i64) -> rusqlite::Result<Option<i64>> {
+    change(db, collection, key, |entry| {
+        let is_ended = matches!(entry.state, EntryState::Live | EntryState::Pinned);
+        if is_ended {
+            entry.state = EntryState::Superseded;
+            entry.valid_to = Some(entry.valid_to.map_or(millis(at), |valid_to| valid_to.min(millis(at))));
+        }
+        is_ended
+    })
+}
+
+/// Changes an entry without a new version. Returns its id; none if there is no such one, or it stays as it is.
+pub(super) fn change(
+    db: &Db<'_>,
+    collection: i64,
+    key: &str,
+    change: impl FnOnce(&mut Entry) -> bool,
+) -> rusqlite::Result<Option<i64>> {
     let name = db.name("entry", collection, key);
     let Some(LocatedEntry { id, document, mut entry }) = entries::find(db, collection, &name)? else {
         return Ok(None);
     };
-    if !matches!(entry.state, EntryState::Live | EntryState::Pinned) {
+    if !change(&mut entry) {
         return Ok(None);
     }
-    entry.state = EntryState::Superseded;
-    entry.valid_to = Some(entry.valid_to.map_or(millis(at), |valid_to| valid_to.min(millis(at))));
     let row = EntryRow { collection, id, version: entry.version, document, name: name.bytes() };
     write(db, row, &entry)?;
     Ok(Some(id))
-}
-
-/// Entries after a key, in the order of their keys, which the file does not have: all are opened, and the first are kept.
-pub(super) fn list(db: &Db<'_>, collection: i64, after: &str, limit: usize) -> rusqlite::Result<Vec<Entry>> {
-    let mut first: BTreeMap<String, Entry> = BTreeMap::new();
-    let sql = format!("SELECT {COLUMNS} FROM entry WHERE collection = ?1");
-    let mut statement = db.prepare_cached(&sql)?;
-    let mut rows = statement.query([collection])?;
-    while let Some(row) = rows.next()? {
-        let entry = read(db, row)?;
-        if entry.key.as_str() > after {
-            first.insert(entry.key.clone(), entry);
-            if first.len() > limit {
-                first.pop_last();
-            }
-        }
-    }
-    Ok(first.into_values().collect())
 }

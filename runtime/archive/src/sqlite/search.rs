@@ -1,7 +1,7 @@
 //! A search: filters first, then by meaning and by words, then both ranks together.
 
 use super::database_error::DbError;
-use super::entries::{self, CollectionRow, EntryRow, vector_of};
+use super::entries::{self, CollectionRow, stored_vector};
 use super::indexes::Indexes;
 use super::seal::Db;
 use crate::index::{Query, Ranked, combine, cosine};
@@ -98,22 +98,7 @@ fn hit(
 
 /// The cosine of a query and an entry; none if the entry has no vector.
 fn exact(db: &Db<'_>, id: i64, query: &Query) -> rusqlite::Result<Option<f32>> {
-    let sql = match db.is_sealed() {
-        true => {
-            "SELECT data, collection, version, key FROM vector JOIN entry ON entry.id = vector.entry
-             WHERE vector.entry = ?1"
-        }
-        false => "SELECT data FROM vector WHERE entry = ?1",
-    };
-    let read = |row: &rusqlite::Row<'_>| {
-        if !db.is_sealed() {
-            return Ok(vector_of(row.get_ref(0)?.as_blob()?));
-        }
-        let (collection, version, name) = (row.get(1)?, row.get(2)?, row.get_ref(3)?.as_blob()?);
-        let at = EntryRow { collection, id, version, document: None, name };
-        Ok(vector_of(&db.open(row, 0, at.place("vector"))?))
-    };
-    let vector = db.prepare_cached(sql)?.query_row([id], read).optional()?;
+    let vector = stored_vector(db, id)?;
     Ok(vector
         .filter(|vector| vector.len() == query.vector.len())
         .map(|vector| cosine(&vector, &query.vector)))

@@ -39,6 +39,16 @@ pub(super) fn drop_index(connection: &Connection, collection: i64) -> rusqlite::
     ))
 }
 
+/// Makes the index of a collection again, of the entries that it has now. No byte of another text is left in it.
+pub(super) fn rebuild(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
+    drop_index(connection, collection)?;
+    create(connection, collection)?;
+    let sql = format!(
+        "INSERT INTO text_{collection}(rowid, text) SELECT id, text FROM entry WHERE collection = ?1 ORDER BY id"
+    );
+    connection.prepare(&sql)?.execute([collection]).map(drop)
+}
+
 pub(super) fn add(connection: &Connection, collection: i64, id: i64, text: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached(&format!("INSERT INTO text_{collection}(rowid, text) VALUES (?1, ?2)"))?

@@ -6,6 +6,7 @@ mod embeddings;
 mod exchange;
 mod flows;
 mod kb;
+mod memory;
 mod models;
 mod run;
 mod runs;
@@ -22,6 +23,10 @@ pub(crate) use embeddings::{EmbeddingsCommand, EmbeddingsOptions};
 pub(crate) use exchange::{ExportOptions, ImportOptions, Shape};
 pub(crate) use flows::{DiffOptions, FlowsCommand, FlowsOptions, PullOptions, PushOptions};
 pub(crate) use kb::{AddOptions, EmbedderOptions, KbCommand, KbOptions, SearchOptions};
+pub(crate) use memory::{
+    ExportMemoryOptions, ForgetOptions, ListMemoryOptions, MemoryCommand, MemoryOptions, PutMemoryOptions,
+    ReviewOptions, SearchMemoryOptions,
+};
 pub(crate) use models::{ModelTestOptions, ModelsCommand, ModelsOptions};
 pub(crate) use run::RunOptions;
 pub(crate) use runs::{
@@ -85,6 +90,8 @@ pub(crate) enum Command {
     Tools(ToolsOptions),
     /// Add documents to knowledge bases, search them, list and remove them
     Kb(KbOptions),
+    /// List, search and change what agents remember for long, review it, or forget people
+    Memory(MemoryOptions),
     /// Install a model that makes vectors on this machine
     Embeddings(EmbeddingsOptions),
     /// Replay a journal and compare every effect with the recorded one
@@ -234,6 +241,9 @@ impl Arguments {
                 allow_private: options.allow_private(),
                 ..flags
             },
+            Command::Memory(options) => {
+                Flags { data: options.data.clone(), url: options.sidecar().url, ..flags }
+            }
             Command::Models(_) | Command::Explain(_) | Command::Schema(_) => flags,
             Command::Types(_) | Command::Import(_) | Command::Export(_) => flags,
             Command::Completions { .. } | Command::Worker { .. } => flags,

@@ -287,7 +287,7 @@ fn parse_code(text: &str) -> Result<RunErrorCode, String> {
 }
 
 /// Parses a number with a unit: seconds, minutes, hours, days or weeks.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let problem = || "give a number and a unit: 90s, 15m, 12h, 30d or 8w".to_owned();
     let unit = text.chars().last().ok_or_else(problem)?;
     let seconds = match unit {

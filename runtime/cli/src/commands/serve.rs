@@ -107,9 +107,10 @@ impl Stores {
         let file = FlowFile::new(flows.to_owned(), data.to_owned());
         let manifests = Arc::new(ManifestFiles::new(data.to_owned()));
         if options.ephemeral {
-            let runs = Arc::new(MemoryStore::with_event_log(MemoryStore::DEFAULT_MAX_FINISHED, log));
-            let flow = Arc::new(EphemeralFlowStore { file, latest: Mutex::default() });
             let (chats, ui) = (Arc::new(MemoryChatStore::default()), Arc::new(MemoryUiStorage::default()));
+            let runs = MemoryStore::with_event_log(MemoryStore::DEFAULT_MAX_FINISHED, log);
+            let runs = Arc::new(runs.with_chats(Arc::clone(&chats)));
+            let flow = Arc::new(EphemeralFlowStore { file, latest: Mutex::default() });
             return Ok(Self { reader: runs.clone(), log: runs.clone(), runs, flow, chats, ui, manifests });
         }
         let runs = Arc::new(Store::open_with_log(data, log).map_err(print_store_error)?);
@@ -150,6 +151,7 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
         flow_store: flow,
         chats,
         knowledge: context.knowledge()?.clone(),
+        memories: context.memories()?.clone(),
         ui_storage: ui,
         manifests,
         adapters: Arc::clone(&context.adapters),

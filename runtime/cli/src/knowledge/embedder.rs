@@ -10,9 +10,9 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// An embedder, and the settings by which it is found again. They have no key.
-pub(super) struct Chosen {
-    pub(super) embedder: Arc<dyn Embedder>,
-    pub(super) settings: Message,
+pub(crate) struct Chosen {
+    pub(crate) embedder: Arc<dyn Embedder>,
+    pub(crate) settings: Message,
 }
 
 /// The settings of a choice, as a knowledge base keeps them.
@@ -25,7 +25,7 @@ fn settings_of(choice: &EmbedderChoice) -> Message {
 
 /// Builds the embedder of a choice. Keys come from the environment alone. They go to the provider, or to
 /// a server on this machine, and to no other address that a choice names.
-pub(super) fn choose(
+pub(crate) fn choose(
     factory: &EmbedderFactory,
     env: &dyn Fn(&str) -> Option<String>,
     choice: &EmbedderChoice,

@@ -1,9 +1,19 @@
 //! Removes expired entries and counts the others while a sidecar runs.
 
-use redflow_contract::archive::EntryKind;
-use redflow_ports::{Archive, Measurement, Meter};
+use redflow_contract::archive::{Collection, EntryKind, EntryState, LONG_MEMORY_PREFIX};
+use redflow_ports::{Archive, ArchiveError, EntryFilter, Measurement, Meter};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// The kinds of entries that long memories have.
+const MEMORY_KINDS: [EntryKind; 6] = [
+    EntryKind::Episode,
+    EntryKind::Fact,
+    EntryKind::Preference,
+    EntryKind::Decision,
+    EntryKind::Summary,
+    EntryKind::Log,
+];
 
 /// Removes the expired entries of an archive again and again until `stop`. An archive without a file stays without one.
 pub(crate) async fn remove_expired_entries(
@@ -24,8 +34,32 @@ pub(crate) async fn remove_expired_entries(
             let passages = collections.iter().filter(|collection| collection.name.starts_with("kb/"));
             let entries = passages.map(|collection| collection.entries).sum();
             meter.record(Measurement::ArchiveEntries { kind: EntryKind::Chunk, entries });
+            for kind in MEMORY_KINDS {
+                let filter = EntryFilter { kinds: vec![kind], ..EntryFilter::default() };
+                if let Ok(entries) = count_in_memories(archive, &collections, filter).await {
+                    meter.record(Measurement::ArchiveEntries { kind, entries });
+                }
+            }
+            let waiting = EntryFilter { states: vec![EntryState::Quarantined], ..EntryFilter::default() };
+            if let Ok(entries) = count_in_memories(archive, &collections, waiting).await {
+                meter.record(Measurement::Quarantined { entries });
+            }
         }
     }
+}
+
+/// How many entries of long memories there are.
+async fn count_in_memories(
+    archive: &dyn Archive,
+    collections: &[Collection],
+    filter: EntryFilter,
+) -> Result<u64, ArchiveError> {
+    let memories = collections.iter().filter(|collection| collection.name.starts_with(LONG_MEMORY_PREFIX));
+    let mut entries = 0;
+    for memory in memories {
+        entries += archive.count(&memory.name, filter.clone()).await?;
+    }
+    Ok(entries)
 }
 
 #[cfg(test)]
@@ -34,8 +68,10 @@ mod tests {
     use crate::context::clock;
     use redflow_archive::SqliteArchive;
     use redflow_contract::Message;
-    use redflow_contract::archive::EntryKind;
-    use redflow_ports::{Archive as _, NewCollection, NewEntry, NoMeter};
+    use redflow_contract::archive::{EntryKind, EntryState};
+    use redflow_ports::{Archive as _, Measurement, Meter, NewCollection, NewEntry, NoMeter};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
 
@@ -66,6 +102,57 @@ mod tests {
         for key in ["new", "kept"] {
             assert!(archive.get("memory/test", key).await.unwrap().is_some(), "{key}");
         }
+        stop.cancel();
+        sweep.await.unwrap();
+    }
+
+    /// The last count of entries that wait for a review, and of facts, each plus one; 0 before the first.
+    #[derive(Default)]
+    struct Counts {
+        waiting: AtomicU64,
+        facts: AtomicU64,
+    }
+
+    impl Meter for Counts {
+        fn record(&self, measurement: Measurement<'_>) {
+            match measurement {
+                Measurement::Quarantined { entries } => self.waiting.store(entries + 1, Ordering::SeqCst),
+                Measurement::ArchiveEntries { kind: EntryKind::Fact, entries } => {
+                    self.facts.store(entries + 1, Ordering::SeqCst);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn entries_of_long_memories_are_counted_by_kind_and_while_they_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = SqliteArchive::new(folder.path(), clock());
+        for name in ["ltm/flow/one", "ltm/flow/two", "kb/manuals"] {
+            let (embedder, settings) = ("hash".to_owned(), Message::new());
+            let collection = NewCollection { name: name.to_owned(), embedder, dimensions: 1, settings };
+            archive.create_collection(collection).await.unwrap();
+            let entry = |key: &str, state| NewEntry { state, ..NewEntry::new(key, EntryKind::Fact, "text") };
+            let turn = NewEntry::new("c", EntryKind::Episode, "text");
+            let entries = vec![entry("a", EntryState::Quarantined), entry("b", EntryState::Live), turn];
+            archive.put(name, entries).await.unwrap();
+        }
+        let (stop, sweeper, counts) =
+            (CancellationToken::new(), archive.clone(), Arc::new(Counts::default()));
+        let (stopped, meter) = (stop.clone(), Arc::clone(&counts));
+        let sweep =
+            tokio::spawn(async move { remove_expired_entries(&sweeper, &*meter, OFTEN, &stopped).await });
+        let counted = async |waiting: u64, facts: u64| {
+            let now = || (counts.waiting.load(Ordering::SeqCst), counts.facts.load(Ordering::SeqCst));
+            while now() != (waiting + 1, facts + 1) {
+                tokio::time::sleep(OFTEN).await;
+            }
+        };
+        let limit = Duration::from_secs(60);
+        tokio::time::timeout(limit, counted(2, 4)).await.expect("both long memories are counted");
+        archive.remove("ltm/flow/two", vec!["a".to_owned()]).await.unwrap();
+        tokio::time::timeout(limit, counted(1, 3)).await.expect("it follows");
         stop.cancel();
         sweep.await.unwrap();
     }

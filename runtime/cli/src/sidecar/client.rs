@@ -69,7 +69,7 @@ impl Sidecar {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ApiError> {
-        self.send(self.json_request(path, body)?).await
+        self.send(self.json_request(Method::POST, path, body)?).await
     }
 
     /// Posts a request that may take any time. A sidecar whose machine is gone still ends it: the system probes the
@@ -79,7 +79,21 @@ impl Sidecar {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ApiError> {
-        self.send_long(self.json_request(path, body)?).await
+        self.send_long(self.json_request(Method::POST, path, body)?).await
+    }
+
+    /// Replaces something, if a condition holds. The answer may take any time.
+    pub(crate) async fn put_long<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        condition: Option<(&'static str, String)>,
+        body: &impl Serialize,
+    ) -> Result<T, ApiError> {
+        let mut request = self.json_request(Method::PUT, path, body)?;
+        if let Some((name, value)) = condition {
+            request = request.header(name, value);
+        }
+        self.send_long(request).await
     }
 
     /// Posts bytes. The answer may take any time.
@@ -99,10 +113,15 @@ impl Sidecar {
         self.read_body(response).await.map(drop)
     }
 
-    fn json_request(&self, path: &[&str], body: &impl Serialize) -> Result<RequestBuilder, ApiError> {
+    fn json_request(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<RequestBuilder, ApiError> {
         let body =
             serde_json::to_vec(body).map_err(|_| self.incompatible("the request cannot be encoded"))?;
-        let request = self.request(Method::POST, path, &[]);
+        let request = self.request(method, path, &[]);
         Ok(request.header(CONTENT_TYPE, "application/json").body(body))
     }
 

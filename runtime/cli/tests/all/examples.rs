@@ -67,6 +67,33 @@ fn a_second_turn_recalls_the_first() {
     }
 }
 
+/// The line of a debug node.
+fn debug_line(file: &str, node: &str) -> String {
+    let output = run(file, &[]);
+    let start = format!("[debug {node}]");
+    let line = output.stderr.lines().find(|line| line.contains(&start));
+    line.unwrap_or_else(|| panic!("{output:#?}")).to_owned()
+}
+
+#[test]
+fn a_long_memory_recalls_the_tickets_that_fit() {
+    let text = debug_line("memory-long.json", "Recalled");
+    assert!(text.contains("Notes recalled from earlier conversations."), "{text}");
+    for ticket in ["Ticket 101: ", "Ticket 102: "] {
+        assert!(text.contains(ticket), "{text}");
+    }
+    let sources = debug_line("memory-long.json", "Sources");
+    assert!(sources.matches("\"ref\":\"tab/memory/turn-").count() >= 2, "{sources}");
+}
+
+#[test]
+fn a_summary_takes_the_place_of_the_first_turns() {
+    let text = debug_line("memory-summary.json", "Recalled");
+    assert!(text.contains("The user plans a trip to Lisbon in May with two children."), "{text}");
+    assert!(!text.contains("I plan a trip to Lisbon"), "{text}");
+    assert!(text.contains("The hotel should have a kitchen"), "{text}");
+}
+
 #[test]
 fn exit_codes_match_the_table() {
     for Row { file, check, run, .. } in table() {

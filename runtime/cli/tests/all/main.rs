@@ -36,6 +36,11 @@ mod kb_remote;
 mod kit;
 #[cfg(unix)]
 mod live_command;
+#[cfg(unix)]
+mod memory;
+#[cfg(unix)]
+mod memory_api;
+mod memory_vectors;
 mod models;
 #[cfg(feature = "otel")]
 mod otel;

@@ -212,6 +212,8 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
         cause: None,
         source: None,
         by: None,
+        user: None,
+        session: None,
         plan: EncodedPlan::new(&read.plan).unwrap(),
     };
     let batch = Batch {
@@ -223,6 +225,35 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
         events: [].into(),
     };
     let store = Store::open(&folder.data()).unwrap();
+    runtime().block_on(store.create(new).append(batch)).unwrap();
+}
+
+/// Adds an ended run of a user, whose journal is one line with this text.
+pub(crate) fn add_run_of_user(folder: &Folder, id: &str, user: &str, text: &str) {
+    let read =
+        redflow_strategies::read_journal(folder.run_ok(["runs", "export", &folder.only_run()]).as_bytes())
+            .unwrap();
+    let store = Store::open(&folder.data()).unwrap();
+    let new = NewRun {
+        run_id: id.into(),
+        agent: read.agent.clone(),
+        name: String::new(),
+        started_at: 0,
+        cause: None,
+        source: None,
+        by: None,
+        user: Some(user.to_owned()),
+        session: None,
+        plan: EncodedPlan::new(&read.plan).unwrap(),
+    };
+    let batch = Batch {
+        lines: vec![json!({"run": id, "text": text}).to_string()],
+        state: RunState::Finished { at: 1, ending: Ending::Completed, usage: Box::default() },
+        active_ms: 0,
+        tally: RunTally::default(),
+        durability: Durability::Synced,
+        events: [].into(),
+    };
     runtime().block_on(store.create(new).append(batch)).unwrap();
 }
 
@@ -241,6 +272,8 @@ pub(crate) fn add_invalid_runs(folder: &Folder, ids: &[String]) {
             cause: None,
             source: None,
             by: None,
+            user: None,
+            session: None,
             plan: EncodedPlan::new(&read.plan).unwrap(),
         };
         let batch = Batch {

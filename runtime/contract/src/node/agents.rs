@@ -6,7 +6,7 @@ use super::declaration::{
     choice, from, sets, text,
 };
 use super::services::OPTIONS;
-use super::values::{Budget, OutputFormat, ToolChoice};
+use super::values::{Budget, OutputFormat, TextList, ToolChoice};
 use crate::edge::{PortKind, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,6 +58,34 @@ const SESSION: Property = Property::new(
 )
 .hint("byMessage", "by the message")
 .icon("user");
+const USER: Property = Property::new(
+    "userId",
+    LINE,
+    "User",
+    "Whose messages they are. `{{msg.x}}` is a property of the message. Empty for `msg.userId`, else the memory's own.",
+)
+.hint("byMessage", "by the message")
+.icon("user")
+.more();
+const INPUT_TIME: Property = Property::new(
+    "inputTime",
+    LINE,
+    "Time of the message",
+    "When a message was made: milliseconds since 1970, or a text such as 2026-11-18T09:00:00Z. Empty for \
+     `{{msg.timestamp}}`. Without a time, the start of the run.",
+)
+.label("inputTime", "Message time")
+.example("{{msg.timestamp}}")
+.more();
+const INPUT_TAGS: Property = Property::new(
+    "inputTags",
+    Kind::Texts { most: 16 },
+    "Tags",
+    "Tags of the messages, in addition to `msg.tags`. `{{msg.x}}` is a property of the message.",
+)
+.label("inputTags", "Message tags")
+.example("support, {{msg.topic}}")
+.more();
 const TIMEOUT: Property = Property::new(
     "timeout",
     from(1),
@@ -92,6 +120,9 @@ config! {
         memory: String = MEMORY,
         tools: Vec<String> = TOOLS,
         session_id: String = SESSION,
+        user_id: String = USER,
+        input_time: String = INPUT_TIME,
+        input_tags: TextList = INPUT_TAGS,
         timeout: u64 = TIMEOUT,
         fallback_models: Vec<String> = FALLBACK_MODELS,
         #[cfg_attr(feature = "codegen", schemars(with = "Budget"))]
@@ -176,6 +207,9 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
             MAX_ITERATIONS,
             TIMEOUT,
             SESSION,
+            USER,
+            INPUT_TIME,
+            INPUT_TAGS,
             DEBUG,
             STOP_CONDITIONS,
             ALLOWED_TOOLS,
@@ -315,6 +349,9 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
             AI_MAX_ITERATIONS,
             TIMEOUT,
             SESSION,
+            USER,
+            INPUT_TIME,
+            INPUT_TAGS,
             PARALLEL_TOOLS,
             FALLBACK_MODELS,
             BUDGET,

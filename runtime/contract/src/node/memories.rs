@@ -2,15 +2,16 @@
 
 use super::config::config;
 use super::declaration::{
-    Initial, Kind, LINE, NodeDeclaration, Palette, Property, SecretRule, WHOLE, Whole, between, count, from,
-    line, sets,
+    Initial, Kind, LINE, NodeDeclaration, Palette, Property, SecretRule, WHOLE, Whole, between, choice,
+    count, from, line, sets,
 };
 use super::services::{CREDENTIALS, FROM_AGENT, NO_WIRE, OPTIONS};
+use super::values::TextList;
 use crate::edge::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-const fn palette(
+pub(super) const fn palette(
     label: &'static str,
     summary: &'static str,
     properties: &'static [&'static [Property]],
@@ -20,11 +21,11 @@ const fn palette(
     Palette { label, summary, color, icon, properties, named_by, input, outputs }
 }
 
-const fn memory(name: &'static str) -> NodeDeclaration {
+pub(super) const fn memory(name: &'static str) -> NodeDeclaration {
     NodeDeclaration::service(name, Role::Memory).native()
 }
 
-const SESSION: Property = Property::new(
+pub(super) const SESSION: Property = Property::new(
     "sessionId",
     LINE,
     "Session",
@@ -35,6 +36,61 @@ const SESSION: Property = Property::new(
 
 const MAX_MESSAGES: Property =
     Property::new("maxMessages", count(1), "Messages", "The most messages of one conversation.");
+
+const MAX_TURNS: Property = Property::new(
+    "maxTurns",
+    count(1),
+    "Turns",
+    "The most turns of one conversation. A turn is a message with its answer and the tool calls between them.",
+)
+.label("maxTurns", "Max turns")
+.more();
+
+pub(super) const MODEL_TOKENS: Property = Property::new(
+    "maxTokens",
+    count(1),
+    "Max tokens",
+    "The most tokens of one conversation. They are estimated: three bytes are a token.",
+);
+
+pub(super) const USER: Property = Property::new(
+    "userId",
+    LINE,
+    "User",
+    "Whose conversation it is, if neither the agent nor the message says it. `{{msg.x}}` is a property of the message.",
+)
+.hint("byMessage", "by the message")
+.icon("user")
+.more();
+
+const RECALL_TAGS: Property = Property::new(
+    "recallTags",
+    Kind::Texts { most: 16 },
+    "Only tags",
+    "Only turns with these tags are recalled. `msg.tags` are the tags of a turn.",
+)
+.more();
+
+const TAG_MATCH: Property = Property::new(
+    "tagMatch",
+    Kind::Choice { choices: &[choice("any", "One of the tags"), choice("all", "All of the tags")] },
+    "Match",
+    "Whether a turn needs one of the tags or all of them.",
+)
+.default(Initial::Text("any"))
+.more();
+
+/// Whether a turn needs one of the tags or all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum TagMatch {
+    /// One of them.
+    #[default]
+    Any,
+    /// All of them.
+    All,
+}
 
 const MAX_BYTES: Property = Property::new(
     "maxBytes",
@@ -63,6 +119,7 @@ config! {
     /// The properties that every memory node may have.
     MemoryConfig = "node.memory" {
         session_id: String = SESSION,
+        user_id: String = USER,
     }
 }
 
@@ -76,6 +133,11 @@ config! {
         session_id: String = SESSION,
         max_messages: u32 = MAX_MESSAGES.default(Initial::Number(1000)).icon("list"),
         max_bytes: u32 = MAX_BYTES,
+        max_turns: u32 = MAX_TURNS,
+        max_tokens: u32 = MODEL_TOKENS.more(),
+        user_id: String = USER,
+        recall_tags: TextList = RECALL_TAGS,
+        tag_match: TagMatch = TAG_MATCH,
         idle: u64 = IDLE,
         #[cfg_attr(feature = "codegen", schemars(with = "BufferMemoryConfig"))]
         options: Box<BufferMemoryConfig> = OPTIONS,
@@ -98,6 +160,11 @@ config! {
             .default(Initial::Number(10))
             .icon("list"),
         max_bytes: u32 = MAX_BYTES,
+        max_turns: u32 = MAX_TURNS,
+        max_tokens: u32 = MODEL_TOKENS.more(),
+        user_id: String = USER,
+        recall_tags: TextList = RECALL_TAGS,
+        tag_match: TagMatch = TAG_MATCH,
         idle: u64 = IDLE,
         #[cfg_attr(feature = "codegen", schemars(with = "WindowMemoryConfig"))]
         options: Box<WindowMemoryConfig> = OPTIONS,
@@ -161,6 +228,11 @@ config! {
             .more(),
         max_messages: u32 = MAX_MESSAGES.example("1000").more(),
         max_bytes: u32 = MAX_BYTES,
+        max_turns: u32 = MAX_TURNS,
+        max_tokens: u32 = MODEL_TOKENS.more(),
+        user_id: String = USER,
+        recall_tags: TextList = RECALL_TAGS,
+        tag_match: TagMatch = TAG_MATCH,
         timeout: u64 = Property::new(
             "timeout",
             in_dialog(1, 1, 3_600_000),

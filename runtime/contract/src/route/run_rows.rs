@@ -92,6 +92,17 @@ pub(super) const JOURNAL: Route = Route {
     )
 };
 
+pub(super) const TRACE: Route = Route {
+    query: &[Query { name: "after", about: "Only steps after this number." }],
+    ..get(
+        RouteId::RunTrace,
+        "/api/runs/{id}/trace",
+        "The decision trace of a run: what it recalled, decided and called. For `text/event-stream`, a stream until the \
+         run ends, closed by the event `end`.",
+        Answer::JsonOrEvents("RunTrace", "TraceStep"),
+    )
+};
+
 pub(super) const REPORT: Route = get(
     RouteId::RunReport,
     "/api/runs/{id}/report",

@@ -1,7 +1,7 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
-use super::{knowledge_rows, run_rows, session_rows, tool_rows};
+use super::{knowledge_rows, memory_rows, run_rows, session_rows, tool_rows};
 use crate::api::Scope;
 
 /// Every route of the sidecar.
@@ -145,6 +145,7 @@ pub const ROUTES: &[Route] = &[
     run_rows::EVENTS,
     run_rows::ITERATION,
     run_rows::JOURNAL,
+    run_rows::TRACE,
     Route {
         query: &[
             Query { name: "after", about: "Only runs that follow this one: `next` of the previous page." },
@@ -209,6 +210,17 @@ pub const ROUTES: &[Route] = &[
     knowledge_rows::KNOWLEDGE_PASSAGES,
     knowledge_rows::SEARCH_KNOWLEDGE,
     knowledge_rows::REINDEX_KNOWLEDGE,
+    memory_rows::MEMORIES,
+    memory_rows::MEMORY_ENTRIES,
+    memory_rows::SEARCH_MEMORY,
+    memory_rows::MEMORY_ENTRY,
+    memory_rows::PUT_MEMORY_ENTRY,
+    memory_rows::REMOVE_MEMORY_ENTRY,
+    memory_rows::REMOVE_MEMORY,
+    memory_rows::EXPORT_MEMORY,
+    memory_rows::EXPORT_MEMORIES,
+    memory_rows::REVIEW_MEMORY,
+    memory_rows::FORGET,
     get(
         RouteId::Models,
         "/api/models",

@@ -24,10 +24,12 @@ impl Machine for Run {
             return Err(FeedError::NotOpen(found));
         }
         match (std::mem::take(&mut self.phase), fact) {
-            (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.on_memory_recalled(at, turns),
+            (Phase::Recalling, Fact::MemoryRecalled { at, turns, sources, .. }) => {
+                self.on_memory_recalled(at, turns, sources)
+            }
             (Phase::Recalling, Fact::MemoryCleared { at, .. }) => {
                 self.record.emit(at, || RunEventKind::MemoryCleared {});
-                self.on_memory_recalled(at, Vec::new());
+                self.on_memory_recalled(at, Vec::new(), Vec::new());
             }
             (Phase::Recalling, Fact::MemoryFailed { at, error, .. }) => {
                 self.record.memory_failed(at, error);

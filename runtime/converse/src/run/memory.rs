@@ -3,12 +3,13 @@
 use super::{Phase, Run};
 use crate::final_answer::FinalAnswer;
 use redflow_contract::Millis;
+use redflow_contract::source::Source;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use std::sync::Arc;
 
 impl Run {
-    pub(super) fn on_memory_recalled(&mut self, at: Millis, turns: Vec<ChatMessage>) {
-        self.record.memory_recalled(at, &turns);
+    pub(super) fn on_memory_recalled(&mut self, at: Millis, turns: Vec<ChatMessage>, sources: Vec<Source>) {
+        self.record.memory_recalled(at, &turns, sources);
         for message in turns.into_iter().filter(|message| message.role != ChatRole::System) {
             self.used_ids.extend(message.tool_calls.iter().map(|call| call.id.clone()));
             self.record.transcript.push(Arc::new(message));

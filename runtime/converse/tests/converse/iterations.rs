@@ -28,7 +28,7 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
     let mut run = TestRun::start_in(agent, json!({"payload": "Hello?"}), Some("f:s"));
     let effect = run.open[0].id();
     let turns = vec![ChatMessage::new(ChatRole::User, "old"), ChatMessage::new(ChatRole::Assistant, "b")];
-    run.feed(|at| Fact::MemoryRecalled { at, effect, turns }).unwrap();
+    run.feed(|at| Fact::MemoryRecalled { at, effect, turns, sources: Vec::new() }).unwrap();
     let open = IterationDetail {
         iteration: 1,
         called_at: Some(START + 10),

@@ -92,6 +92,7 @@ pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
         agent: node("agent", "ai-agent", &spec.name, config),
         model: node("model", "scripted-model", "", json!({})),
         fallback_models: Vec::new(),
+        services: Vec::new(),
         memory: spec.memory.then(|| node("memory", "buffer-memory", "", json!({}))),
         tools: spec.tools.iter().map(|tool| node(tool.node.as_str(), "tool", "", json!({}))).collect(),
     }
@@ -138,8 +139,15 @@ impl TestRun {
         let agent = strategies().compile(&spec).unwrap();
         let Value::Object(message) = message else { panic!("not an object") };
         let (run_id, session) = ("0197-run".into(), session.map(str::to_owned));
-        let fact =
-            Fact::RunStarted { at: START, run_id, session, message, spec: Arc::clone(&spec), by: None };
+        let fact = Fact::RunStarted {
+            at: START,
+            run_id,
+            session,
+            message,
+            spec: Arc::clone(&spec),
+            by: None,
+            input: None,
+        };
         let mut recorder = Recorder::new(agent).observed(true);
         let step = recorder.start(&plan, ParentRun::default(), fact, &|call| class(&spec, call)).unwrap();
         let (lines, effects, open) = (Vec::new(), Vec::new(), Vec::new());

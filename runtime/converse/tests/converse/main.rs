@@ -14,3 +14,4 @@ mod output;
 mod plans;
 mod properties;
 mod sources;
+mod traces;

@@ -15,7 +15,7 @@ fn start() -> TestRun {
 
 fn recall(run: &mut TestRun, turns: Vec<ChatMessage>) {
     let effect = run.open[0].id();
-    run.feed(|at| Fact::MemoryRecalled { at, effect, turns }).unwrap();
+    run.feed(|at| Fact::MemoryRecalled { at, effect, turns, sources: Vec::new() }).unwrap();
 }
 
 fn appended(run: &TestRun) -> Vec<ChatMessage> {

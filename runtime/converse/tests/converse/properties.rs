@@ -71,7 +71,7 @@ fn fact(effect: &Effect, waits: bool, choice: &Choice, at: u64) -> Fact {
             Fact::ToolReturned { at, effect: id, result: ToolResult::ok(json!(choice.text)), tries: 1 }
         }
         Effect::AppendMemory { .. } => Fact::MemoryAppended { at, effect: id },
-        _ => Fact::MemoryRecalled { at, effect: id, turns: Vec::new() },
+        _ => Fact::MemoryRecalled { at, effect: id, turns: Vec::new(), sources: Vec::new() },
     }
 }
 

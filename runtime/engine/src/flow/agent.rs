@@ -2,6 +2,7 @@
 
 use redflow_contract::effect::ToolCall;
 use redflow_contract::id::NodeSummary;
+use redflow_contract::input::InputTemplates;
 use redflow_contract::manifest::NodeOperation;
 use redflow_contract::node::{EffectClass, OnUnknown};
 use redflow_contract::plan::EncodedPlan;
@@ -31,6 +32,12 @@ pub struct BuiltAgent {
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) session_id: Option<String>,
     pub(crate) memory_session_id: Option<Arc<str>>,
+    /// The `userId` of the memory.
+    pub(crate) memory_user_id: Option<Arc<str>>,
+    /// The node of the memory; none without one.
+    pub(crate) memory_node: Option<NodeSummary>,
+    /// What it says about the user, the time and the tags of a message.
+    pub(crate) input: InputTemplates,
     pub(crate) tab: String,
     /// Whether its stream port has a wire.
     pub(crate) stream_wired: bool,

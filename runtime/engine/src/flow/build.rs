@@ -4,6 +4,7 @@ use super::agent::{BoundProvider, BuiltAgent, BuiltTool, ProviderBindings, Provi
 use super::catches::CatchIndex;
 use super::reach::reply_only_nodes;
 use super::schedule::{MAX_SCHEDULES, Schedule};
+use super::services::{FlowServices, ProcessEnv, session_scope};
 use super::{BuiltFlow, BuiltNode};
 use crate::report::error_outside_run;
 use redflow_contract::Message;
@@ -13,14 +14,10 @@ use redflow_contract::editor_values::text_of;
 use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::plan::{AgentSpec, EncodedPlan};
 use redflow_contract::run_error::RunError;
-use redflow_contract::scrub::Scrubber;
 use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ReadyProvider, ResolvedFlow, Verdict};
 use redflow_machine::Strategies;
-use redflow_ports::{
-    Adapters, BuildError, Builder, ChatModel, Memory, ModelInfo, NodeConfig, Tool, ToolProvider, label_of,
-};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use redflow_ports::{Adapters, BuildError, ChatModel, Memory, ModelInfo, NodeConfig};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Builds every node that this build can run. A node that cannot be built does not stop the others: an agent
@@ -33,18 +30,13 @@ pub fn build_flow(
     env: ProcessEnv<'_>,
 ) -> BuiltFlow {
     let CheckedFlow { flow, agents, .. } = checked;
-    let mut builder = FlowBuilder {
-        flow: &flow,
-        adapters,
-        strategies,
-        env,
-        models: HashMap::new(),
-        memories: HashMap::new(),
-        memory_sessions: HashMap::new(),
-        tools: HashMap::new(),
-        providers: HashMap::new(),
-        secrets: RefCell::default(),
-    };
+    let instance = agents.iter().find_map(|agent| match &agent.verdict {
+        Verdict::Ready(ready) => Some(ready.spec.agent.instance.clone()),
+        Verdict::Refused { .. } => None,
+    });
+    let instance = instance.unwrap_or_else(InstanceId::local);
+    let services = FlowServices::new(&flow, adapters, env, &instance);
+    let builder = FlowBuilder { flow: &flow, adapters, strategies, env, services: &services };
     let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
     let mut ready_agents = Vec::new();
     let mut with_injects = Vec::new();
@@ -69,25 +61,32 @@ pub fn build_flow(
         built.insert(agent.ix, node);
     }
     // Any tool may return any secret of the flow, so each agent scrubs all of them.
-    let scrubber = Arc::new(builder.secrets.take());
+    let (memories, scrubber) = services.finish();
+    let scrubber = Arc::new(scrubber);
     for (ix, agent) in ready_agents {
         built.insert(ix, BuiltNode::Agent(Arc::new(BuiltAgent { scrubber: Arc::clone(&scrubber), ..agent })));
     }
     let nodes: Vec<BuiltNode> = (0..flow.nodes.len())
         .map(|ix| match built.remove(&ix) {
             Some(agent) => agent,
-            None => builder
-                .build_ordinary(ix)
+            None => build_ordinary(&flow, adapters, env, ix)
                 .unwrap_or_else(|error| BuiltNode::Misconfigured(config_error(&error))),
         })
         .collect();
     let catches = CatchIndex::new(&flow);
-    let schedules = read_schedules(&flow, &nodes, env);
+    let schedules = read_schedules(&flow, &nodes, &memories, env);
     let reply_only = reply_only_nodes(&flow, &nodes);
-    BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents: with_injects, build_errors, schedules }
+    let agents = with_injects;
+    BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents, memories, build_errors, schedules }
 }
 
-fn read_schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>) -> Vec<(NodeId, Schedule)> {
+/// The schedules of inject nodes, then those of memories.
+fn read_schedules(
+    flow: &ResolvedFlow,
+    nodes: &[BuiltNode],
+    memories: &[(NodeSummary, Arc<dyn Memory>)],
+    env: ProcessEnv<'_>,
+) -> Vec<(NodeId, Schedule)> {
     let is_inject = |ix: &NodeIx| flow.raw(*ix).type_name == "inject";
     let can_fire = |ix: &NodeIx| matches!(nodes[*ix], BuiltNode::Native(_)) && is_inject(ix);
     let read = |ix: NodeIx| {
@@ -95,13 +94,15 @@ fn read_schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>)
         Some((flow.nodes[ix].id.clone(), schedule))
     };
     let mut schedules: Vec<(NodeId, Schedule)> = (0..nodes.len()).filter(can_fire).filter_map(read).collect();
+    let of_memory = |(node, memory): &(NodeSummary, Arc<dyn Memory>)| {
+        let crontab = memory.settling()?.schedule?;
+        Some((node.id.clone(), Schedule::of_memory(&crontab)?))
+    };
+    schedules.extend(memories.iter().filter_map(of_memory));
     let too_many = schedules.iter_mut().skip(MAX_SCHEDULES);
     too_many.for_each(|(_, schedule)| *schedule = Schedule::over_limit());
     schedules
 }
-
-/// Reads a variable of the process environment.
-type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 fn config_error(error: &BuildError) -> RunError {
     let code = match error.missing_key {
@@ -116,18 +117,12 @@ struct FlowBuilder<'a> {
     adapters: &'a Adapters,
     strategies: &'a Strategies,
     env: ProcessEnv<'a>,
-    models: BuiltServices<dyn ChatModel>,
-    memories: BuiltServices<dyn Memory>,
-    /// The `sessionId` of each memory.
-    memory_sessions: HashMap<NodeIx, Option<Arc<str>>>,
-    tools: BuiltServices<dyn Tool>,
-    providers: BuiltServices<dyn ToolProvider>,
-    secrets: RefCell<Scrubber>,
+    services: &'a FlowServices<'a>,
 }
 
 impl FlowBuilder<'_> {
     fn build_agent(
-        &mut self,
+        &self,
         ix: NodeIx,
         node: &NodeSummary,
         ready: &ReadyAgent,
@@ -136,39 +131,27 @@ impl FlowBuilder<'_> {
         let compiled = self.strategies.compile(&ready.spec).map_err(|why| error(why.to_string()))?;
         let plan = EncodedPlan::new(&ready.plan).map_err(|why| error(why.to_string()))?;
         let (flow, env, adapters) = (self.flow, self.env, self.adapters);
-        let secrets = &self.secrets;
-        let mut models = Vec::new();
-        for ix in [ready.model].iter().chain(&ready.fallback_models) {
-            models.push(build_once(flow, env, secrets, &mut self.models, *ix, &adapters.models)?);
-        }
+        let models = std::iter::once(&ready.model).chain(&ready.fallback_models);
+        let models = models.map(|ix| self.services.model(*ix)).collect::<Result<Vec<_>, _>>()?;
         let fallback_models = fallback_infos(&models);
         let model = join_models(models, adapters, &ready.spec).map_err(error)?;
-        let memory = match ready.memory {
-            Some(memory) => {
-                Some(build_once(flow, env, secrets, &mut self.memories, memory, &adapters.memories)?)
-            }
-            None => None,
-        };
+        let memory = ready.memory.map(|memory| self.services.memory(memory)).transpose()?;
         let tools = ready
             .tools
             .iter()
             .map(|tool| match flow.nodes[tool.ix].kind.role {
                 Role::Data => flow_tool(adapters, &flow.summary(tool.ix), env),
-                _ => build_once(flow, env, secrets, &mut self.tools, tool.ix, &adapters.tools)
-                    .map(ToolTarget::Service),
+                _ => self.services.tool(tool.ix).map(ToolTarget::Service),
             })
             .map(|target| target.map(BuiltTool::of_node))
             .collect::<Result<Vec<_>, _>>()?;
         let providers = ready.providers.iter().map(|provider| self.bind_provider(provider));
         let providers = providers.collect::<Result<Vec<_>, _>>()?;
         let providers = ProviderBindings::new(providers, ready.allowed_tools.clone());
-        let memory_session_id = ready.memory.and_then(|memory| {
-            let read = || {
-                let props = flow.resolved_props(memory, env, ProcessSecrets::Hidden);
-                text_of(&props, "sessionId").map(Arc::from)
-            };
-            self.memory_sessions.entry(memory).or_insert_with(read).clone()
-        });
+        // Secrets stay hidden: sessions and users are shown.
+        let memory_props = ready.memory.map(|ix| flow.resolved_props(ix, env, ProcessSecrets::Hidden));
+        let of_memory =
+            |name: &str| memory_props.as_ref().and_then(|props| text_of(props, name)).map(Arc::from);
         Ok(BuiltAgent {
             compiled,
             plan,
@@ -180,14 +163,17 @@ impl FlowBuilder<'_> {
             tool_nodes: ready.tools.iter().map(|tool| flow.summary(tool.ix)).collect(),
             scrubber: Arc::default(),
             session_id: ready.session_id.clone(),
-            memory_session_id,
+            memory_session_id: of_memory("sessionId"),
+            memory_user_id: of_memory("userId"),
+            memory_node: ready.memory.map(|ix| flow.summary(ix)),
+            input: ready.input.clone(),
             tab: session_scope(&ready.spec.agent.instance, flow.tab_of(ix)),
             stream_wired: ready.stream_wired,
             providers,
         })
     }
 
-    fn bind_provider(&mut self, provider: &ReadyProvider) -> Result<BoundProvider, BuildError> {
+    fn bind_provider(&self, provider: &ReadyProvider) -> Result<BoundProvider, BuildError> {
         let (flow, env, adapters) = (self.flow, self.env, self.adapters);
         let node = flow.summary(provider.ix);
         let source = match &provider.ids {
@@ -196,33 +182,32 @@ impl FlowBuilder<'_> {
                 target: flow_tool(adapters, &node, env)?,
                 tool_name: provider.tool_name.clone(),
             },
-            None => {
-                let builders = &adapters.tool_providers;
-                let secrets = &self.secrets;
-                let built = build_once(flow, env, secrets, &mut self.providers, provider.ix, builders)?;
-                ProviderSource::Provider(built)
-            }
+            None => ProviderSource::Provider(self.services.provider(provider.ix)?),
         };
         Ok(BoundProvider { node, source, on_unknown: provider.on_unknown })
     }
+}
 
-    fn build_ordinary(&self, ix: NodeIx) -> Result<BuiltNode, BuildError> {
-        let node = &self.flow.nodes[ix];
-        if node.is_virtual {
-            return Ok(BuiltNode::Pass);
-        }
-        if !matches!(node.kind.role, Role::Data | Role::Chat) {
-            return Ok(if node.kind.role.is_service() { BuiltNode::Service } else { BuiltNode::NodeRedOnly });
-        }
-        let Some(build) = self.adapters.nodes.get(self.flow.raw(ix).type_name.as_str()) else {
-            return Ok(BuiltNode::NodeRedOnly);
-        };
-        // The properties of an ordinary node can enter a message, so no secret is resolved for it.
-        let props = self.flow.resolved_props(ix, self.env, ProcessSecrets::Hidden);
-        let config =
-            NodeConfig { node: &self.flow.summary(ix), props: &props, env: self.env, on_secret: &|_| () };
-        build(config).map(BuiltNode::Native)
+fn build_ordinary(
+    flow: &ResolvedFlow,
+    adapters: &Adapters,
+    env: ProcessEnv<'_>,
+    ix: NodeIx,
+) -> Result<BuiltNode, BuildError> {
+    let node = &flow.nodes[ix];
+    if node.is_virtual {
+        return Ok(BuiltNode::Pass);
     }
+    if !matches!(node.kind.role, Role::Data | Role::Chat) {
+        return Ok(if node.kind.role.is_service() { BuiltNode::Service } else { BuiltNode::NodeRedOnly });
+    }
+    let Some(build) = adapters.nodes.get(flow.raw(ix).type_name.as_str()) else {
+        return Ok(BuiltNode::NodeRedOnly);
+    };
+    // The properties of an ordinary node can enter a message, so no secret is resolved for it.
+    let props = flow.resolved_props(ix, env, ProcessSecrets::Hidden);
+    let node = flow.summary(ix);
+    build(NodeConfig::new(&node, &props, env, &|_| ())).map(BuiltNode::Native)
 }
 
 /// A data node that is a tool. Its messages move in this engine, or in the host that owns the flow.
@@ -232,7 +217,7 @@ pub(crate) fn flow_tool(
     env: ProcessEnv<'_>,
 ) -> Result<ToolTarget, BuildError> {
     let Some(build) = &adapters.flow_tools else { return Ok(ToolTarget::Flow) };
-    build(NodeConfig { node, props: &Message::new(), env, on_secret: &|_| () }).map(ToolTarget::Service)
+    build(NodeConfig::new(node, &Message::new(), env, &|_| ())).map(ToolTarget::Service)
 }
 
 /// What the fallback models are, given an agent's own model and these.
@@ -263,40 +248,4 @@ pub(crate) fn join_models(
         (_, Some(join)) => Ok(join(models)),
         (_, None) => Err("this build has no fallback models".to_owned()),
     }
-}
-
-/// The prefix of session keys. It names the instance, because two Node-REDs may have the same flow.
-fn session_scope(instance: &InstanceId, tab: &str) -> String {
-    if *instance == InstanceId::local() { tab.to_owned() } else { format!("{instance}/{tab}") }
-}
-
-/// The services that were built or failed to build.
-type BuiltServices<T> = HashMap<NodeIx, Result<Arc<T>, BuildError>>;
-
-/// Builds a service once, however many agents bind it. A failure is not tried again.
-fn build_once<T: ?Sized>(
-    flow: &ResolvedFlow,
-    env: ProcessEnv<'_>,
-    secrets: &RefCell<Scrubber>,
-    services: &mut BuiltServices<T>,
-    ix: NodeIx,
-    builders: &BTreeMap<&'static str, Builder<Arc<T>>>,
-) -> Result<Arc<T>, BuildError> {
-    let build = || {
-        let node = flow.summary(ix);
-        let mut props = flow.resolved_props(ix, env, ProcessSecrets::InSecretProperties);
-        flow.add_shared_key(ix, &node.type_name, &mut props, env);
-        secrets.borrow_mut().add_properties(&props);
-        let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
-        let config = NodeConfig { node: &node, props: &props, env, on_secret: &add_secret };
-        match builders.get(node.type_name.as_str()) {
-            Some(builder) => builder(config).map_err(|error| {
-                let key_node = flow.key_node(ix, &node.type_name, &props);
-                let shared_key = key_node.map(|key_node| label_of(&flow.summary(key_node)));
-                BuildError { shared_key, ..error }
-            }),
-            None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
-        }
-    };
-    services.entry(ix).or_insert_with(build).clone()
 }

@@ -6,6 +6,7 @@ pub(crate) mod catches;
 mod choose_start;
 mod reach;
 pub(crate) mod schedule;
+pub(crate) mod services;
 
 use agent::BuiltAgent;
 use catches::CatchIndex;
@@ -15,7 +16,7 @@ use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::ToolEntry;
 use redflow_flow::{NodeIx, ResolvedFlow};
-use redflow_ports::{BuildError, FlowNode, Tool};
+use redflow_ports::{BuildError, FlowNode, Memory, Tool};
 use schedule::Schedule;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct BuiltFlow {
     pub(crate) scrubber: Arc<Scrubber>,
     /// The agents in the order of the file, each with the inject nodes that are wired to it.
     pub(crate) agents: Vec<(NodeIx, Vec<NodeIx>)>,
+    /// The memories that agents bind, or that other services name, in the order of the flow.
+    pub(crate) memories: Vec<(NodeSummary, Arc<dyn Memory>)>,
     /// The agents with a service that cannot be built.
     pub(crate) build_errors: Vec<(NodeSummary, BuildError)>,
     /// The inject nodes with a schedule.
@@ -113,6 +116,12 @@ impl BuiltFlow {
         });
         tools.dedup_by(|one, other| one.entry.provider == other.entry.provider);
         tools
+    }
+
+    /// The memories that agents bind, or that other services name, in the order of the flow.
+    #[must_use]
+    pub fn memories(&self) -> &[(NodeSummary, Arc<dyn Memory>)] {
+        &self.memories
     }
 
     /// The agents that are not refused, by their ids.

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Inject nodes of one flow with a schedule.
+/// Inject nodes and memories of one flow with a schedule.
 pub(crate) const MAX_SCHEDULES: usize = 1_000;
 
 /// Bytes of a crontab.
@@ -60,7 +60,7 @@ impl Schedule {
         let mut schedule = Self::default();
         schedule.then = match schedule.seconds("repeat", repeat.as_ref()) {
             Some(interval) => Some(Repeat::Interval(interval.max(MIN_INTERVAL))),
-            None => schedule.crontab(crontab.as_ref()),
+            None => schedule.crontab("crontab", crontab.as_ref()),
         };
         if once.is_some_and(|once| once == Value::Bool(true) || once == "true") {
             // Editors write 0 for an empty field.
@@ -73,9 +73,16 @@ impl Schedule {
         (schedule != Self::default()).then_some(schedule)
     }
 
+    /// The schedule of a memory; none if the crontab is empty.
+    pub(crate) fn of_memory(crontab: &str) -> Option<Self> {
+        let mut schedule = Self::default();
+        schedule.then = schedule.crontab("schedule", Some(&Value::from(crontab)));
+        (schedule != Self::default()).then_some(schedule)
+    }
+
     /// The schedule of a node beyond `MAX_SCHEDULES`.
     pub(crate) fn over_limit() -> Self {
-        let problem = format!("more than {MAX_SCHEDULES} inject nodes of the flow have a schedule");
+        let problem = format!("more than {MAX_SCHEDULES} nodes of the flow have a schedule");
         Self { problems: vec![problem], ..Self::default() }
     }
 
@@ -99,17 +106,17 @@ impl Schedule {
         None
     }
 
-    fn crontab(&mut self, value: Option<&Value>) -> Option<Repeat> {
+    fn crontab(&mut self, name: &str, value: Option<&Value>) -> Option<Repeat> {
         let text = value?.as_str().unwrap_or("no text").trim();
         if text.is_empty() {
             return None;
         }
         let problem = match parse_crontab(text) {
             Some(cron) if has_date(&cron) => return Some(Repeat::Crontab(text.to_owned())),
-            Some(_) => "`crontab` names a time that never comes",
-            None => "`crontab` is not a cron expression of 5 or 6 fields",
+            Some(_) => "names a time that never comes",
+            None => "is not a cron expression of 5 or 6 fields",
         };
-        self.problems.push(problem.to_owned());
+        self.problems.push(format!("`{name}` {problem}"));
         None
     }
 }

@@ -1,6 +1,6 @@
 //! Begins a run when a message reaches an agent, or answers with the reason why it cannot.
 
-use super::clear_memory::only_clears_memory;
+use super::clear_memory::{only_clears_memory, only_consolidates};
 use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
 use crate::flow::agent::BuiltAgent;
@@ -8,6 +8,7 @@ use crate::origin::Origin;
 use crate::ports::EngineLimits;
 use crate::report::{RunEnd, error_outside_run};
 use crate::run::begin::{LARGE, RunInput};
+use crate::run::input_details::input_details;
 use crate::run::measure::record_refusal;
 use crate::run::session_key::session_key;
 use crate::run::size::{most_json_bytes, to_usize};
@@ -48,9 +49,16 @@ impl EngineState {
             let (own, memory) = (agent.session_id.as_deref(), agent.memory_session_id.as_deref());
             session_key(&agent.tab, own, &message, memory)
         });
-        if let Some(session) = session.as_ref().filter(|_| only_clears_memory(agent, &message)) {
-            return self.clear_memory(agent, session.clone(), message, origin);
+        if let Some(session) = session.as_ref() {
+            if only_clears_memory(agent, &message) {
+                return self.clear_memory(agent, session.clone(), message, origin);
+            }
+            if only_consolidates(agent, &message) {
+                self.request_settle(agent, session.clone());
+                return origin.acknowledge(&*self.ports.store);
+            }
         }
+        let details = input_details(&agent.input, agent.memory_user_id.as_deref(), &message);
         let accepted = message_bytes(&message, &spec.limits).and_then(|bytes| {
             let agent = agent.resolve(&self.ports.registry, &self.ports.strategies)?;
             let ticket = if origin.is_resent() {
@@ -70,7 +78,8 @@ impl EngineState {
         };
         let run = self.ports.clock.run_id();
         let report = origin.cascade.add_run(run.clone());
-        self.spawn_run(run, report, RunInput { agent, session, message, bytes, cause, origin, ticket });
+        let input = RunInput { agent, session, details, message, bytes, cause, origin, ticket };
+        self.spawn_run(run, report, input);
     }
 
     /// Answers a message whose run the store did not take.

@@ -1,4 +1,5 @@
-//! A message that only clears the memory: `msg.memory` is `"clear"`, and it has no payload.
+//! A message that only clears the memory, or only asks it to consolidate: `msg.memory` is `"clear"` or
+//! `"consolidate"`, and it has no payload.
 //!
 //! No run begins and nothing leaves the agent. If the memory fails, the Catch nodes get the error.
 
@@ -13,7 +14,7 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::run_error::Failure;
-use redflow_machine::requests_memory_clear;
+use redflow_machine::{requests_consolidation, requests_memory_clear};
 use redflow_ports::{Measurement, MemoryAction};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
@@ -24,14 +25,22 @@ use tokio::time::Instant;
 /// How long a memory may take; no longer than a process takes to stop.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether the message wants nothing else of the agent.
+/// Whether the message wants nothing of the agent but to clear its memory.
 pub(super) fn only_clears_memory(agent: &BuiltAgent, message: &Message) -> bool {
-    let has_no_payload = match message.get("payload") {
+    agent.memory.is_some() && has_no_payload(message) && requests_memory_clear(message)
+}
+
+/// Whether the message wants nothing of the agent but that its memory consolidates.
+pub(super) fn only_consolidates(agent: &BuiltAgent, message: &Message) -> bool {
+    agent.memory.is_some() && has_no_payload(message) && requests_consolidation(message)
+}
+
+fn has_no_payload(message: &Message) -> bool {
+    match message.get("payload") {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.is_empty(),
         Some(_) => false,
-    };
-    agent.memory.is_some() && has_no_payload && requests_memory_clear(message)
+    }
 }
 
 impl EngineState {

@@ -10,6 +10,7 @@ use crate::origin::{Cause, Origin};
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
 use redflow_contract::flow_message::FlowMessage;
+use redflow_contract::input::InputDetails;
 use redflow_machine::{ParentRun, Recorder};
 use redflow_ports::NewRun;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(crate) const LARGE: usize = 256 * 1024;
 pub(crate) struct RunInput {
     pub(crate) agent: Arc<BuiltAgent>,
     pub(crate) session: Option<String>,
+    pub(crate) details: Option<InputDetails>,
     pub(crate) message: Arc<FlowMessage>,
     /// The bytes of the message as JSON, or more if it is small.
     pub(crate) bytes: usize,
@@ -35,7 +37,7 @@ pub(crate) type BeginResult = Result<(Box<RunDriver>, Vec<Effect>, Ticket), RunE
 /// Begins a run. The caller drives it after this has returned, so that a waiting run does not hold what only
 /// its begin needs.
 pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
-    let RunInput { agent, session, message, bytes, cause, origin, ticket } = input;
+    let RunInput { agent, session, details, message, bytes, cause, origin, ticket } = input;
     let ports = &context.ports;
     if let Some(cause) = cause.as_ref().filter(|cause| cause.resent) {
         match ports.store.find_by_cause(&cause.key).await {
@@ -60,13 +62,16 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
         cause: cause.clone(),
         source: ports.source.clone(),
         by: by.clone(),
+        user: details.as_ref().and_then(|details| details.user.clone()),
+        session: session.clone(),
         plan: agent.plan.clone(),
     });
     let mut recorder = Recorder::new(Arc::clone(&agent.compiled)).observed(ports.observes_runs());
     let (own_agent, incoming) = (Arc::clone(&agent), Arc::clone(&message));
     let start = move || {
         // The fact gets a copy: a run that cannot be stored gives the message back.
-        let fact = Fact::RunStarted { at, run_id: run, session, message: (**incoming).clone(), spec, by };
+        let (message, input) = ((**incoming).clone(), details);
+        let fact = Fact::RunStarted { at, run_id: run, session, message, spec, by, input };
         let classify = |call: &_| own_agent.effect_class(call);
         let step = recorder.start(&own_agent.plan, ParentRun::default(), fact, &classify);
         step.map(|step| (recorder, step)).map_err(|error| Some(cannot_continue(&error)))

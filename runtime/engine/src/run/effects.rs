@@ -4,6 +4,7 @@ use super::call_tool::call_tool;
 use super::effect_context::{EffectContext, outcome_fact};
 use super::measure::EffectMeter;
 use super::outgoing::Outgoing;
+use super::settle_job::SettleJob;
 use super::size::{cut_answer, recall_fact, reply_failure};
 use super::stream::RunStream;
 use crate::flow::agent::{BuiltAgent, BuiltTool, ToolTarget};
@@ -13,15 +14,19 @@ use crate::registry::Permit;
 use futures::FutureExt as _;
 use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::effect::{Effect, ToolCall};
+use redflow_contract::effect::{Effect, RecallInput, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{EffectId, RunId};
+use redflow_contract::input::InputDetails;
 use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::{ScrubStream, Scrubber};
+use redflow_contract::source::{Source, limit_recalled_sources};
 use redflow_contract::stream::ModelDelta;
+use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{
-    DeltaObserver, EventSink, ModelRequest, ModelWait, ToolOutcome, WaitObserver, failpoint,
+    DeltaObserver, EventSink, Measurement, Memory, MemoryStore, Meter, ModelRequest, ModelWait, Recall,
+    Recalled, SettleReason, ToolOutcome, Turn, WaitObserver, failpoint,
 };
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -100,7 +105,11 @@ fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
             scrubber.result(result);
             result.limit_sources();
         }
-        Fact::MemoryRecalled { turns, .. } => scrubber.turns(turns),
+        Fact::MemoryRecalled { turns, sources, .. } => {
+            scrubber.turns(turns);
+            scrubber.sources(sources);
+            limit_recalled_sources(sources);
+        }
         Fact::ModelFailed { error, .. } | Fact::MemoryFailed { error, .. } => scrubber.failure(error),
         Fact::ToolOutcomeUnknown { reason, .. } => scrubber.text(reason),
         _ => {}
@@ -236,12 +245,15 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             }
         }
         Effect::CallTool { call, .. } => call_tool(id, call, context).await,
-        Effect::RecallMemory { session, .. } => match &agent.memory {
-            Some(memory) => match memory.recall(session).await {
-                Ok(turns) => recall_fact(id, turns, &agent.compiled.spec().limits, now()),
+        Effect::RecallMemory { session, input, .. } => match &agent.memory {
+            Some(memory) => match memory.recall(recall_of(session, input)).await {
+                Ok(recalled) => {
+                    record_lookup(&**memory, &recalled, &*ports.meter);
+                    recall_fact(id, recalled, &agent.compiled.spec().limits, now())
+                }
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
             },
-            None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },
+            None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new(), sources: Vec::new() },
         },
         Effect::ClearMemory { session, .. } => match &agent.memory {
             Some(memory) => match memory.clear(session).await {
@@ -250,18 +262,66 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             },
             None => Fact::MemoryCleared { at: now(), effect: id },
         },
-        Effect::AppendMemory { session, run_id, turn, .. } => match &agent.memory {
-            Some(memory) => match memory.append(session, run_id, turn).await {
-                Ok(()) => Fact::MemoryAppended { at: now(), effect: id },
+        Effect::AppendMemory { session, run_id, turn, details, sources, consolidates, .. } => {
+            let Some(memory) = &agent.memory else { return Fact::MemoryAppended { at: now(), effect: id } };
+            match memory.append(turn_of(session, run_id, turn, details, sources, now())).await {
+                Ok(()) => {
+                    request_settle(memory, session, *consolidates, context).await;
+                    Fact::MemoryAppended { at: now(), effect: id }
+                }
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
-            },
-            None => Fact::MemoryAppended { at: now(), effect: id },
-        },
+            }
+        }
         // The driver has emitted these; they need no answer.
         Effect::EmitModelResponse { .. } | Effect::Finish { .. } => {
             Fact::MemoryAppended { at: now(), effect: id }
         }
     }
+}
+
+/// Lets the memory work on the conversation, after the run and beside others.
+async fn request_settle(
+    memory: &Arc<dyn Memory>,
+    session: &str,
+    consolidates: bool,
+    context: EffectContext<'_>,
+) {
+    let (Some(node), Some(_)) = (&context.agent.memory_node, memory.settling()) else { return };
+    let reason = if consolidates { SettleReason::Request } else { SettleReason::Turn };
+    let (node, memory, session) = (node.clone(), Arc::clone(memory), Some(session.into()));
+    let scrubber = Arc::clone(&context.agent.scrubber);
+    let job = Box::new(SettleJob { node, memory, session, reason, scrubber });
+    // A task that has stopped lets no memory work.
+    let _ = context.outgoing.send(Outgoing::Settle(job)).await;
+}
+
+/// Counts whether the memory has found something: in the conversation, and among the entries of a long memory.
+fn record_lookup(memory: &dyn Memory, recalled: &Recalled, meter: &dyn Meter) {
+    let has_entries = !recalled.sources.is_empty();
+    if memory.entries().is_some() {
+        meter.record(Measurement::MemoryLookup { store: MemoryStore::Long, found: has_entries });
+    }
+    // The entries of a long memory are one message.
+    let found = recalled.turns.len() > usize::from(has_entries);
+    meter.record(Measurement::MemoryLookup { store: MemoryStore::Short, found });
+}
+
+fn recall_of<'a>(session: &'a str, input: &'a RecallInput) -> Recall<'a> {
+    let RecallInput { text, details, at } = input;
+    let (user, tags, at) = (details.user.as_deref(), &details.tags, details.time.unwrap_or(*at));
+    Recall { session, user, input: text, tags, at }
+}
+
+fn turn_of<'a>(
+    session: &'a str,
+    run: &'a RunId,
+    messages: &'a [ChatMessage],
+    details: &'a InputDetails,
+    sources: &'a [Source],
+    now: Millis,
+) -> Turn<'a> {
+    let (user, tags, at) = (details.user.as_deref(), &details.tags, details.time.unwrap_or(now));
+    Turn { session, user, tags, run, messages, at, sources }
 }
 
 /// Asks the tool for the outcome of a call that the process did not see end.

@@ -1,5 +1,6 @@
-//! Messages that leave a run before it is over: model responses, calls of flow tools, and streamed text.
+//! What leaves a run before it is over: model responses, calls of flow tools, streamed text, and work for its memory.
 
+use super::settle_job::SettleJob;
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::id::{EffectId, NodeId, RunId};
@@ -10,6 +11,8 @@ pub(crate) enum Outgoing {
     Response(ModelResponse),
     Call(Box<FlowToolCall>),
     Stream(StreamMessage),
+    /// A memory shall work on a conversation that has a new turn.
+    Settle(Box<SettleJob>),
 }
 
 /// A message for the stream port.

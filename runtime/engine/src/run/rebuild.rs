@@ -6,6 +6,7 @@
 use crate::flow::BuiltFlow;
 use crate::flow::agent::{BuiltAgent, BuiltTool, ToolTarget};
 use crate::flow::build::{fallback_infos, flow_tool, join_models};
+use crate::flow::services::session_scope;
 use crate::ports::Ports;
 use crate::registry::bindings::{recorded_operation, recorded_tool};
 use redflow_contract::Message;
@@ -13,7 +14,8 @@ use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::edge::Role;
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
+use redflow_contract::input::InputTemplates;
 use redflow_contract::node::{self, declaration::Kind};
 use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSpec};
 use redflow_contract::run_error::Failure;
@@ -22,10 +24,11 @@ use redflow_contract::secret::REDACTED;
 use redflow_flow::resolve_process_env;
 use redflow_machine::{Agent, CompileError, Strategies};
 use redflow_ports::{
-    BoxFuture, BuildError, Builder, ChatModel, ModelInfo, ModelRequest, NodeConfig, StoreError,
+    BoxFuture, BuildError, Builder, ChatModel, Memory, ModelInfo, ModelRequest, NamedServices, NodeConfig,
+    StoreError,
 };
 use serde_json::Value;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -115,6 +118,9 @@ impl RebuiltAgents {
             scrubber: Arc::default(),
             session_id: None,
             memory_session_id: None,
+            memory_user_id: None,
+            memory_node: None,
+            input: InputTemplates::default(),
             tab: String::new(),
             stream_wired: false,
             providers: None,
@@ -161,13 +167,21 @@ fn build_agent(
     // Any tool may return any secret of the flow.
     let secrets = RefCell::new(flow.map(|flow| Scrubber::clone(&flow.scrubber)).unwrap_or_default());
     let models = [&plan.model].into_iter().chain(&plan.fallback_models);
-    let models = models.map(|node| service(flow, node, &adapters.models, ports, &secrets));
+    let services = PlanServices {
+        flow,
+        plan,
+        ports,
+        instance: &compiled.spec().agent.instance,
+        secrets: &secrets,
+        depth: Cell::new(0),
+    };
+    let models = models.map(|node| services.build(node, &adapters.models));
     let models: Vec<Arc<dyn ChatModel>> = models.collect::<Result<_, _>>()?;
     let fallback_models = fallback_infos(&models);
     let model = join_models(models, adapters, compiled.spec())
         .map_err(|reason| BuildError::new(&plan.agent.node, reason))?;
     let memory = plan.memory.as_ref();
-    let memory = memory.map(|node| service(flow, node, &adapters.memories, ports, &secrets)).transpose()?;
+    let memory = memory.map(|node| services.build(node, &adapters.memories)).transpose()?;
     let planned = |id: &NodeId| {
         let node = plan.tools.iter().find(|tool| tool.node.id == *id);
         let missing = || {
@@ -186,11 +200,11 @@ fn build_agent(
             _ if spec.id.is_some() => {
                 let builders = &adapters.tool_providers;
                 let is_provider = builders.contains_key(planned.node.type_name.as_str());
-                let provider = is_provider.then(|| service(flow, planned, builders, ports, &secrets));
+                let provider = is_provider.then(|| services.build(planned, builders));
                 let provider = provider.transpose()?;
                 return Ok(recorded_tool(spec, &planned.node, &snapshot, provider.as_deref()));
             }
-            _ => ToolTarget::Service(service(flow, planned, &adapters.tools, ports, &secrets)?),
+            _ => ToolTarget::Service(services.build(planned, &adapters.tools)?),
         };
         Ok(match &spec.operation {
             Some(_) => {
@@ -210,10 +224,13 @@ fn build_agent(
         memory,
         tools,
         tool_nodes,
-        scrubber: Arc::new(secrets.into_inner()),
+        scrubber: Arc::new(secrets.take()),
         // The session of the run is in its journal.
         session_id: None,
         memory_session_id: None,
+        memory_user_id: None,
+        memory_node: plan.memory.as_ref().map(|memory| memory.node.clone()),
+        input: InputTemplates::default(),
         tab: String::new(),
         // Only the current flow has wires.
         stream_wired: flow
@@ -225,49 +242,110 @@ fn build_agent(
 
 type Builders<T> = BTreeMap<&'static str, Builder<Arc<T>>>;
 
-fn service<T: ?Sized>(
-    flow: Option<&BuiltFlow>,
-    planned: &PlanNode,
-    builders: &Builders<T>,
-    ports: &Ports,
-    secrets: &RefCell<Scrubber>,
-) -> Result<Arc<T>, BuildError> {
-    let node = &planned.node;
-    let mut props = planned.config.clone();
-    let position = flow.and_then(|flow| Some((&flow.flow, flow.flow.find(node.id.as_str())?)));
-    // A node of another type has other secrets.
-    let current = position.filter(|(flow, ix)| flow.raw(*ix).type_name == node.type_name);
-    let current = current.map(|(flow, ix)| &flow.raw(ix).props);
-    let has_moved = current.is_some_and(|current| !have_same_address(&node.type_name, &props, current));
-    let moved = || {
-        let reason = "its address in the flow has changed since the run began, and its key is now for the new one; \
-                      cancel the run, or set the address back";
-        BuildError::new(node, reason)
-    };
-    if let Some(name) = restore_secrets(&mut props, current.filter(|_| !has_moved)) {
-        if has_moved {
-            return Err(moved());
-        }
-        let reason = format!("the secret in `{name}` is not recorded, and the flow does not have it");
-        return Err(BuildError::new(node, reason));
-    }
-    let props = match position {
-        Some((flow, ix)) => {
-            let mut props = flow.resolve_at(ix, &props, &ports.env);
-            if has_moved && flow.key_node(ix, &node.type_name, &props).is_some() {
+/// The most services in a row of which each names the next one.
+const MAX_DEPTH: usize = 16;
+
+/// Builds the services of a plan, and those that they name.
+struct PlanServices<'a> {
+    flow: Option<&'a BuiltFlow>,
+    plan: &'a AgentPlan,
+    ports: &'a Ports,
+    instance: &'a InstanceId,
+    secrets: &'a RefCell<Scrubber>,
+    /// How many services are being built, each for the one before.
+    depth: Cell<usize>,
+}
+
+impl PlanServices<'_> {
+    fn build<T: ?Sized>(&self, planned: &PlanNode, builders: &Builders<T>) -> Result<Arc<T>, BuildError> {
+        let Self { flow, ports, secrets, .. } = self;
+        let node = &planned.node;
+        let mut props = planned.config.clone();
+        let position = flow.and_then(|flow| Some((&flow.flow, flow.flow.find(node.id.as_str())?)));
+        // A node of another type has other secrets.
+        let current = position.filter(|(flow, ix)| flow.raw(*ix).type_name == node.type_name);
+        let current = current.map(|(flow, ix)| &flow.raw(ix).props);
+        let has_moved = current.is_some_and(|current| !have_same_address(&node.type_name, &props, current));
+        let moved = || {
+            let reason = "its address in the flow has changed since the run began, and its key is now for the new one; \
+                          cancel the run, or set the address back";
+            BuildError::new(node, reason)
+        };
+        if let Some(name) = restore_secrets(&mut props, current.filter(|_| !has_moved)) {
+            if has_moved {
                 return Err(moved());
             }
-            flow.add_shared_key(ix, &node.type_name, &mut props, &ports.env);
-            props
+            let reason = format!("the secret in `{name}` is not recorded, and the flow does not have it");
+            return Err(BuildError::new(node, reason));
         }
-        None => resolve_process_env(&props, &ports.env),
-    };
-    secrets.borrow_mut().add_properties(&props);
-    let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
-    let config = NodeConfig { node, props: &props, env: &ports.env, on_secret: &add_secret };
-    match builders.get(node.type_name.as_str()) {
-        Some(build) => build(config),
-        None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
+        let props = match position {
+            Some((flow, ix)) => {
+                let mut props = flow.resolve_at(ix, &props, &ports.env);
+                if has_moved && flow.key_node(ix, &node.type_name, &props).is_some() {
+                    return Err(moved());
+                }
+                flow.add_shared_key(ix, &node.type_name, &mut props, &ports.env);
+                props
+            }
+            None => resolve_process_env(&props, &ports.env),
+        };
+        secrets.borrow_mut().add_properties(&props);
+        let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
+        let scope = position.map(|(flow, ix)| session_scope(self.instance, flow.tab_of(ix)));
+        let scope = scope.unwrap_or_default();
+        let config = NodeConfig {
+            services: self,
+            flow: &scope,
+            ..NodeConfig::new(node, &props, &ports.env, &add_secret)
+        };
+        match builders.get(node.type_name.as_str()) {
+            Some(build) => build(config),
+            None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
+        }
+    }
+
+    /// Builds a service that another one names.
+    fn build_named<T: ?Sized>(
+        &self,
+        owner: &NodeSummary,
+        id: &str,
+        builders: &Builders<T>,
+    ) -> Result<Arc<T>, BuildError> {
+        let missing = || BuildError::new(owner, format!("the plan does not have `{id}`"));
+        if self.depth.get() == MAX_DEPTH {
+            return Err(BuildError::new(owner, "too many services name each other"));
+        }
+        let plan = self.plan;
+        let models = std::iter::once(&plan.model).chain(&plan.fallback_models);
+        let all = models.chain(&plan.memory).chain(&plan.services);
+        let is_fitting = |planned: &&PlanNode| {
+            builders.contains_key(planned.node.type_name.as_str()) && planned.node.id != owner.id
+        };
+        let fitting: Vec<&PlanNode> = all.filter(is_fitting).collect();
+        // Inside a subflow instance the id of a node begins with that of the instance.
+        let own_id = |planned: &&&PlanNode| planned.node.id.as_str() == id;
+        let inner = format!("-{id}");
+        let is_inner = |planned: &&&PlanNode| {
+            let prefix = planned.node.id.as_str().strip_suffix(&inner);
+            prefix.is_some_and(|prefix| owner.id.as_str().starts_with(&format!("{prefix}-")))
+        };
+        // A node of the same instance comes first, as in the flow.
+        let planned = fitting.iter().find(is_inner).or_else(|| fitting.iter().find(own_id));
+        let planned = *planned.ok_or_else(missing)?;
+        self.depth.set(self.depth.get() + 1);
+        let built = self.build(planned, builders);
+        self.depth.set(self.depth.get() - 1);
+        built
+    }
+}
+
+impl NamedServices for PlanServices<'_> {
+    fn model(&self, owner: &NodeSummary, id: &str) -> Result<Arc<dyn ChatModel>, BuildError> {
+        self.build_named(owner, id, &self.ports.adapters.models)
+    }
+
+    fn memory(&self, owner: &NodeSummary, id: &str) -> Result<Arc<dyn Memory>, BuildError> {
+        self.build_named(owner, id, &self.ports.adapters.memories)
     }
 }
 

@@ -1,11 +1,8 @@
 //! The key of the conversation that a message belongs to.
 
 use redflow_contract::Message;
-use redflow_contract::digest::Digest;
+use redflow_contract::memory::session_name;
 use redflow_machine::template::{render, text_of};
-
-/// Bytes of a session name; a longer one is replaced by its digest.
-const MAX_NAME_BYTES: usize = 256;
 
 /// The `sessionId` of the agent, else of the message, else of the memory, else `default`; prefixed by the
 /// flow.
@@ -19,12 +16,9 @@ pub(crate) fn session_key(
     let sent = || message.get("sessionId").map(text_of).filter(|text| !text.is_empty());
     let default = || memory.map(|template| render(template, message)).filter(|text| !text.is_empty());
     let session = own.or_else(sent).or_else(default).unwrap_or_else(|| "default".to_owned());
-    // A name can be as long as a message, but a key must be short.
-    let session =
-        if session.len() > MAX_NAME_BYTES { Digest::of(session.as_bytes()).to_hex() } else { session };
     // The first colon separates the two, so the flow's part must not have one.
     let flow = flow.replace('%', "%25").replace(':', "%3A");
-    format!("{flow}:{session}")
+    format!("{flow}:{}", session_name(&session))
 }
 
 #[cfg(test)]

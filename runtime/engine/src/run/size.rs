@@ -8,6 +8,7 @@ use redflow_contract::json::{nests_within, size_of};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
+use redflow_ports::Recalled;
 
 /// Cuts an answer that is too large. It stays one byte too long, so that the machine refuses it.
 pub(super) fn cut_answer(mut answer: ModelAnswer, limits: &RunLimits) -> ModelAnswer {
@@ -39,7 +40,7 @@ pub(super) fn reply_failure(answer: &ModelAnswer, limits: &RunLimits) -> Option<
 /// turn alone is too long, the recall has failed.
 pub(super) fn recall_fact(
     effect: EffectId,
-    mut turns: Vec<ChatMessage>,
+    Recalled { mut turns, mut sources }: Recalled,
     limits: &RunLimits,
     at: Millis,
 ) -> Fact {
@@ -57,7 +58,11 @@ pub(super) fn recall_fact(
         first = next;
     }
     turns.drain(..first);
-    Fact::MemoryRecalled { at, effect, turns }
+    if first > 0 {
+        // The entries of a long memory are the first message. The model does not read them.
+        sources.clear();
+    }
+    Fact::MemoryRecalled { at, effect, turns, sources }
 }
 
 /// What makes a tool result too large, as the end of a sentence.
@@ -88,11 +93,15 @@ pub(crate) fn to_usize(number: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{most_json_bytes, reply_failure, result_problem};
-    use redflow_contract::fact::{ModelAnswer, ToolResult};
+    use super::{most_json_bytes, recall_fact, reply_failure, result_problem};
+    use redflow_contract::archive::{SourceKind, Trust};
+    use redflow_contract::fact::{Fact, ModelAnswer, ToolResult};
+    use redflow_contract::id::EffectId;
     use redflow_contract::json::size_of;
     use redflow_contract::limits::RunLimits;
-    use redflow_contract::transcript::OpaqueParts;
+    use redflow_contract::source::Source;
+    use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts};
+    use redflow_ports::Recalled;
     use serde_json::{Value, json};
 
     #[test]
@@ -110,6 +119,28 @@ mod tests {
             let problem = format!("has {bytes} bytes; the limit is {}", bytes - 1);
             assert_eq!(result_problem(&result, &limits(bytes - 1)), Some(problem));
             assert_eq!(result_problem(&result, &RunLimits::default()), None);
+        }
+    }
+
+    /// The first message has the entries of a long memory.
+    #[test]
+    fn what_is_cut_off_has_no_sources() {
+        let source = Source {
+            kind: SourceKind::Memory,
+            reference: "m/1".to_owned(),
+            version: None,
+            digest: None,
+            score: None,
+            trust: Trust::User,
+        };
+        let turns = ["notes".repeat(20), "hello".to_owned()];
+        let turns: Vec<_> = turns.into_iter().map(|text| ChatMessage::new(ChatRole::User, text)).collect();
+        for (max_message_bytes, expected) in [(10_000, (2, 1)), (60, (1, 0))] {
+            let limits = RunLimits { max_message_bytes, ..RunLimits::default() };
+            let recalled = Recalled { turns: turns.clone(), sources: vec![source.clone()] };
+            let fact = recall_fact(EffectId(1), recalled, &limits, 0);
+            let Fact::MemoryRecalled { turns, sources, .. } = fact else { panic!("{fact:?}") };
+            assert_eq!((turns.len(), sources.len()), expected);
         }
     }
 

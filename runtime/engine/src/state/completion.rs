@@ -4,12 +4,13 @@ use crate::flow::schedule::FirstTime;
 use crate::origin::{Origin, StartAck, StartedRuns};
 use crate::report::RunReport;
 use crate::run::exit::RunExit;
+use crate::run::settle_job::SettleJob;
 use crate::start::{EarlierRun, StartError, StartOrder};
 use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{PendingRequest, StoreError};
+use redflow_ports::{PendingRequest, Settled, StoreError};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,8 @@ pub(crate) enum Completion {
         reply: Reply<Result<(), StoreError>>,
     },
     MemoryCleared(Box<MemoryClear>),
+    /// A memory has ended its work after runs.
+    MemorySettled(Box<SettleJob>, Settled),
     HostDelivered(Box<HostDelivery>),
     UnfinishedRunsLoaded(Result<Vec<RunSummary>, StoreError>, RecoveryPurpose),
     FirstTimesFound(Vec<FirstTime>),

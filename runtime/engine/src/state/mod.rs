@@ -5,6 +5,7 @@
 
 pub(crate) mod completion;
 pub(crate) mod open_calls;
+pub(crate) mod settling;
 mod spawn;
 
 use crate::cascade::Cascade;
@@ -28,6 +29,7 @@ use redflow_contract::node::FORMER_AGENT_TYPE;
 use redflow_contract::run::RunRequest;
 use redflow_flow::NodeIx;
 use redflow_ports::{BoxFuture, StartId, StoreError};
+use settling::Settling;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -51,7 +53,8 @@ pub(crate) struct EngineState {
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
     pub(crate) open_calls: OpenCalls,
     pub(crate) timers: Timers,
-    /// Lookups, requests and memory clears that must end before the task stops.
+    pub(crate) settling: Settling,
+    /// Lookups, requests and work of memories that must end before the task stops.
     pub(crate) pending: usize,
     /// The caller of a shutdown. While it is set, no new work begins.
     pub(crate) shutdown_reply: Option<Reply<()>>,
@@ -120,6 +123,7 @@ impl EngineState {
             outgoing,
             open_calls: OpenCalls::default(),
             timers: Timers::default(),
+            settling: Settling::default(),
             pending: 0,
             shutdown_reply: None,
             starts: 0,

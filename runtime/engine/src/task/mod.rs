@@ -7,4 +7,5 @@ mod recovery;
 mod requests;
 mod run_loop;
 mod schedules;
+mod settle;
 mod starting;

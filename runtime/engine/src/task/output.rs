@@ -18,6 +18,7 @@ impl EngineState {
         match message {
             Outgoing::Response(response) => self.handle_response(response),
             Outgoing::Call(call) => self.send_call(*call),
+            Outgoing::Settle(job) => self.add_settle(*job),
             Outgoing::Stream(StreamMessage { run, agent, message }) => {
                 if let Some(live) = self.live_runs.get(&run) {
                     let cascade = Arc::clone(&live.cascade);

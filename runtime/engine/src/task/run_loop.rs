@@ -58,6 +58,7 @@ impl EngineState {
                 },
                 // Last, because work that has begun goes before scheduled work.
                 node = self.timers.next_due(), if self.timers.is_armed() => self.handle_timer(&node),
+                () = self.settling.next_idle(), if self.settling.is_armed() => self.handle_idle(),
                 // Lets other tasks run: the process may have one thread for all.
                 () = tokio::task::yield_now(), if has_deliveries => {}
             }
@@ -93,6 +94,7 @@ impl EngineState {
             Command::Shutdown { drain, reply } => {
                 self.shutdown_reply = Some(reply);
                 self.timers = Timers::default();
+                self.settling.clear();
                 self.suspend_live_runs(&Control::Suspend);
                 self.computations.stop();
                 self.work.push(Box::pin(async move {
@@ -148,6 +150,10 @@ impl EngineState {
                 self.pending -= 1;
                 self.handle_memory_clear(*clear);
             }
+            Completion::MemorySettled(job, settled) => {
+                self.pending -= 1;
+                self.handle_settled(&job, settled);
+            }
             Completion::HostDelivered(delivery) => self.handle_host_delivery(*delivery),
             Completion::UnfinishedRunsLoaded(runs, purpose) => {
                 self.pending -= 1;
@@ -156,6 +162,7 @@ impl EngineState {
             Completion::FirstTimesFound(times) => self.timers.set(times),
             Completion::DrainTimeElapsed => {
                 self.suspend_live_runs(&Control::SuspendNow);
+                self.settling.stop.cancel();
                 self.computations.give_up();
             }
         }

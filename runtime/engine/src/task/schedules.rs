@@ -1,4 +1,4 @@
-//! Fires inject nodes by their schedules.
+//! Fires inject nodes by their schedules, and lets memories work at theirs.
 
 use crate::flow::schedule::{NewSchedules, Now};
 use crate::origin::Origin;
@@ -21,6 +21,7 @@ impl EngineState {
     /// Sets the timers of the current flow and reports schedules that cannot be used. Such a node can still
     /// be fired by hand.
     pub(super) fn set_timers(&mut self) {
+        self.set_idle_timers();
         let Some(flow) = self.flow.clone() else { return };
         let now = self.now();
         let NewSchedules { problems, crontabs } = self.timers.replace(&flow.schedules, now);
@@ -31,7 +32,7 @@ impl EngineState {
             }));
         }
         for (id, problem) in problems {
-            tracing::warn!(node = id.as_str(), problem, "the schedule of an inject node cannot be used");
+            tracing::warn!(node = id.as_str(), problem, "the schedule of a node cannot be used");
             let message = format!("the schedule of the node cannot be used: {problem}");
             let node = self.agent_summary(&id);
             let error = error_outside_run(RunErrorCode::ConfigInvalid, message).on_message(&node, 1);
@@ -41,6 +42,9 @@ impl EngineState {
 
     pub(super) fn handle_timer(&mut self, node: &NodeId) {
         if !self.timers.elapsed(node, self.now()) {
+            return;
+        }
+        if self.settle_all(node) {
             return;
         }
         let found = self.flow.as_ref().and_then(|flow| flow.flow.find(node.as_str()));

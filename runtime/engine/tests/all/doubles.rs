@@ -6,14 +6,14 @@ use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::{ModelAnswer, ToolResult, Usage};
-use redflow_contract::id::RunId;
+use redflow_contract::memory::Consolidated;
 use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::ChatMessage;
 use redflow_models::ScriptedModel;
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, FlowNode, ManifestToolConfig, Memory, ModelInfo,
-    ModelRequest, NodeConfig, NodeContext, NodeOutput, ProvidedTool, Tool, ToolOutcome, ToolProvider,
+    Adapters, BoxFuture, BuildError, ChatModel, FlowNode, ManifestToolConfig, Memory, MemoryAnswer,
+    ModelInfo, ModelRequest, NodeConfig, NodeContext, NodeOutput, ProvidedTool, Recall, Recalled,
+    SettleReason, Settled, Settling, Tool, ToolOutcome, ToolProvider, Turn,
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -100,6 +100,7 @@ pub(crate) fn register(adapters: &mut Adapters) {
     adapters.tool_providers.insert("tool.provider", Arc::new(|_| Ok(provider() as Arc<dyn ToolProvider>)));
     adapters.nodes.insert("node.double", Arc::new(|config| Ok(Box::new(NodeDouble::build(config)))));
     adapters.memories.insert("buffer-memory", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
+    adapters.memories.insert("long-memory", Arc::new(|config| Ok(Arc::new(Double::naming_others(config)?))));
 }
 
 /// `tool.provider`: has as many tools as a test says, `many.one` first.
@@ -233,6 +234,16 @@ impl Double {
         }
     }
 
+    /// A memory that builds the memory and the model that it names.
+    fn naming_others(config: NodeConfig<'_>) -> Result<Self, BuildError> {
+        let text = |name: &str| config.props.get(name).and_then(Value::as_str);
+        config.memory(text("shortMemory"))?;
+        config.model(text("model"))?;
+        let double = Self::build(config);
+        double.recorder.record(format!("in flow {}", config.flow));
+        Ok(double)
+    }
+
     /// The property `result`, or nested arrays, as deep as `nests` says.
     fn result(&self) -> Value {
         let levels = self.props.get("nests").and_then(Value::as_u64);
@@ -356,38 +367,65 @@ impl Tool for Double {
     }
 }
 
-/// `buffer-memory`: recalls its `turns`, unless it has `recallFails`; records what is appended, unless it has
-/// `appendFails`.
+/// `buffer-memory`, `long-memory`: recalls its `turns` with its `sources`, unless it has `recallFails`; records what is
+/// appended, unless it has `appendFails`. With `settles` it works after runs: for `settleSeconds`, unless it has
+/// `settleFails`.
 impl Memory for Double {
-    fn recall<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, Failure>> {
+    fn recall<'a>(&'a self, recall: Recall<'a>) -> MemoryAnswer<'a, Recalled> {
         Box::pin(async move {
-            self.record_call("recall", format!(" {session}")).await;
+            let details = match recall.user {
+                Some(user) => format!(" of {user} {:?} at {}: {}", recall.tags, recall.at, recall.input),
+                None => String::new(),
+            };
+            self.record_call("recall", format!(" {}{details}", recall.session)).await;
             self.failure("recallFails")?;
             let turns = self.props.get("turns").cloned();
-            Ok(turns.map(|turns| serde_json::from_value(turns).unwrap()).unwrap_or_default())
+            let turns = turns.map(|turns| serde_json::from_value(turns).unwrap()).unwrap_or_default();
+            let sources = self.props.get("sources").cloned().unwrap_or(json!([]));
+            Ok(Recalled { turns, sources: serde_json::from_value(sources).unwrap() })
         })
     }
 
-    fn append<'a>(
-        &'a self,
-        session: &'a str,
-        run: &'a RunId,
-        turn: &'a [ChatMessage],
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    fn append<'a>(&'a self, turn: Turn<'a>) -> MemoryAnswer<'a, ()> {
         Box::pin(async move {
-            let turn: Vec<String> = turn
+            let Turn { session, run, messages, user, tags, at, sources } = turn;
+            let details = match user {
+                Some(user) => format!(" of {user} {tags:?} at {at} after {}", sources.len()),
+                None => String::new(),
+            };
+            let turn: Vec<String> = messages
                 .iter()
                 .map(|message| format!("{}: {}", message.role.as_str(), message.content))
                 .collect();
-            self.record_call("append", format!(" {session} {run} {}", turn.join(" | "))).await;
+            self.record_call("append", format!(" {session}{details} {run} {}", turn.join(" | "))).await;
             self.failure("appendFails")
         })
     }
 
-    fn clear<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+    fn clear<'a>(&'a self, session: &'a str) -> MemoryAnswer<'a, ()> {
         Box::pin(async move {
             self.record_call("clear", format!(" {session}")).await;
             self.failure("clearFails")
+        })
+    }
+
+    fn settling(&self) -> Option<Settling> {
+        self.props.get("settles")?;
+        let idle = self.props.get("idleSeconds").and_then(Value::as_u64).map(Duration::from_secs);
+        let schedule = self.props.get("schedule").and_then(Value::as_str).map(str::to_owned);
+        Some(Settling { idle, schedule })
+    }
+
+    fn settle<'a>(&'a self, session: Option<&'a str>, reason: SettleReason) -> BoxFuture<'a, Settled> {
+        Box::pin(async move {
+            let session = session.unwrap_or("all");
+            self.record_call("settle", format!(" {session} {reason:?}")).await;
+            if let Some(seconds) = self.props.get("settleSeconds").and_then(Value::as_u64) {
+                sleep(Duration::from_secs(seconds)).await;
+                self.recorder.record(format!("settled {session}"));
+            }
+            let consolidated = Consolidated { added: 1, ..Consolidated::default() };
+            Settled { consolidated, error: self.failure("settleFails").err() }
         })
     }
 }

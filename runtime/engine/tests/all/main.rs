@@ -36,6 +36,7 @@ mod requests;
 mod run_events;
 mod schedules;
 mod secrets;
+mod settling;
 mod several_effects;
 mod simulation;
 mod sources;

@@ -119,6 +119,12 @@ fn event_line(event: &FlowEvent) -> String {
         FlowEvent::ToolInvoked { call } => format!("called {}", call.id),
         FlowEvent::Checked { revision, .. } => format!("checked {revision}"),
         FlowEvent::MemoryCleared { node } => format!("{} memory cleared", node.id),
+        FlowEvent::MemoryConsolidated { node, consolidated, error } => {
+            let error = error.as_ref().map(|error| format!(" {}", error.message)).unwrap_or_default();
+            format!("{} consolidated +{}{error}", node.id, consolidated.added)
+        }
+        FlowEvent::MemoryForgotten { forgotten } => format!("forgotten {}", forgotten.runs),
+        FlowEvent::Erased {} => "erased".to_owned(),
         FlowEvent::NeedsNodeRed { node } => format!("{} needs Node-RED", node.id),
         FlowEvent::Uncaught { node, error } => {
             format!("{} uncaught {} #{}", node.id, error.code, error.source.count)

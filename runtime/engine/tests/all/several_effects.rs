@@ -145,6 +145,7 @@ impl FanOutMachine {
                 agent: self.spec.agent.node_id.clone(),
                 declared: tool.effect,
                 operation: None,
+                conversation: Default::default(),
             };
             self.open.insert(id, Some(call.clone()));
             self.effects.push_back(Effect::CallTool { id, call });

@@ -5,10 +5,11 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
+use redflow_contract::memory::DataOwner;
 use redflow_contract::run::{RunRequest, RunState, RunStatus, RunSummary};
 use redflow_ports::{
-    Batch, BoxFuture, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError,
-    StoredRun,
+    Batch, BoxFuture, Durability, ForgottenRuns, Journal, JournalPosition, NewRun, PendingRequest, RunStore,
+    StoreError, StoredRun,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -317,6 +318,11 @@ impl RunStore for StorePort {
 
     fn answer_request(&self, request: i64, refused: Option<StoreCode>) {
         self.0.answers.lock().unwrap().push((request, refused));
+    }
+
+    /// Keeps every run: the tests read them all.
+    fn forget_runs<'a>(&'a self, _: &'a DataOwner) -> BoxFuture<'a, Result<ForgottenRuns, StoreError>> {
+        Box::pin(std::future::ready(Ok(ForgottenRuns::default())))
     }
 }
 

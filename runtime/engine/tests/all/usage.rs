@@ -88,6 +88,7 @@ fn plan(spec: &AgentSpec) -> EncodedPlan {
         agent: node(spec.agent.node_id.as_str(), &spec.type_name, config),
         model: node("model", "scripted-model", json!({})),
         fallback_models: Vec::new(),
+        services: Vec::new(),
         memory: None,
         tools: spec
             .tools
@@ -298,6 +299,8 @@ async fn run(rng: &mut Rng, number: u64, spec: &Arc<AgentSpec>, stores: &[&dyn R
         cause: None,
         source: None,
         by: None,
+        user: None,
+        session: None,
         plan: plan.clone(),
     };
     let message = Message::from_iter([("payload".to_owned(), json!("?"))]);
@@ -308,6 +311,7 @@ async fn run(rng: &mut Rng, number: u64, spec: &Arc<AgentSpec>, stores: &[&dyn R
         message,
         spec: Arc::clone(spec),
         by: None,
+        input: None,
     };
     let mut recorder = Recorder::new(strategies().compile(spec).unwrap());
     let step = recorder.start(&plan, ParentRun::default(), first, &class).unwrap();

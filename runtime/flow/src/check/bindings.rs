@@ -2,6 +2,7 @@
 //! service, or by a property.
 
 use super::config::AgentConfig;
+use super::named_services::{NamedServices, reached_services};
 use super::texts::{agent_port, agent_port_number, role_text, with_article};
 use super::wires::{BoundService, Edges};
 use super::{Checker, LABEL_CHARS, label};
@@ -29,6 +30,8 @@ pub(super) struct Bindings {
     pub(super) fallback_models: Vec<NodeIx>,
     pub(super) model_response_wired: bool,
     pub(super) stream_wired: bool,
+    /// The models and memories that the bound services name.
+    pub(super) named: Vec<NodeIx>,
     known: HashSet<NodeIx>,
 }
 
@@ -55,12 +58,18 @@ impl Bindings {
     /// All bound services.
     pub(super) fn all(&self) -> impl Iterator<Item = NodeIx> {
         let models = self.models.iter().chain(&self.fallback_models);
-        models.chain(&self.memories).chain(&self.tools).copied()
+        models.chain(&self.memories).chain(&self.tools).chain(&self.named).copied()
     }
 }
 
 impl Checker<'_> {
-    pub(super) fn check_bindings(&mut self, agent: NodeIx, config: &AgentConfig, edges: &Edges) -> Bindings {
+    pub(super) fn check_bindings(
+        &mut self,
+        agent: NodeIx,
+        config: &AgentConfig,
+        edges: &Edges,
+        named_services: &NamedServices,
+    ) -> Bindings {
         let mut bound = Bindings {
             model_response_wired: edges.model_response.contains(&agent),
             stream_wired: edges.stream.contains(&agent),
@@ -115,10 +124,18 @@ impl Checker<'_> {
             self.check_count(agent, role, bound.by_role(role));
         }
         self.check_session(agent, config, &bound);
+        bound.named = reached_services(&bound.known, named_services);
         bound
     }
 
-    fn find_by_property(&mut self, agent: NodeIx, role: Role, id: &str, pointer: String) -> Option<NodeIx> {
+    /// Finds the service that a property of an agent, a memory or a tool names.
+    pub(super) fn find_by_property(
+        &mut self,
+        agent: NodeIx,
+        role: Role,
+        id: &str,
+        pointer: String,
+    ) -> Option<NodeIx> {
         let key = pointer.split('/').nth(1).unwrap_or_default().to_owned();
         let port = match role {
             Role::Model => PortKind::Model,

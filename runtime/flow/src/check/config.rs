@@ -13,10 +13,12 @@ use redflow_contract::edge::Role;
 use redflow_contract::editor_values::without_blanks;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
+use redflow_contract::input::InputTemplates;
 use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node::{
-    self, AgentBindingConfig, Budget, CONVERSE_STRATEGY, DEFAULT_STRATEGY, StopCondition, ToolConfig,
+    self, AgentBindingConfig, Budget, CONVERSE_STRATEGY, DEFAULT_STRATEGY, StopCondition, TextList,
+    ToolConfig,
 };
 use redflow_contract::phrase::Sentence;
 use redflow_contract::phrases;
@@ -52,6 +54,7 @@ pub(super) struct AgentConfig {
     pub(super) memory: Option<String>,
     pub(super) tools: Vec<String>,
     pub(super) session_id: Option<String>,
+    pub(super) input: InputTemplates,
     pub(super) timeout_ms: u64,
     pub(super) fallback_models: Vec<String>,
     pub(super) budget: Option<Budget>,
@@ -252,6 +255,11 @@ impl Checker<'_> {
             memory: text("memory"),
             tools: ids("tools"),
             session_id: text("sessionId"),
+            input: InputTemplates {
+                user: text("userId"),
+                time: text("inputTime"),
+                tags: bindings.get("inputTags").map(read_texts).unwrap_or_default(),
+            },
             timeout_ms: bindings.get("timeout").and_then(whole_number).unwrap_or(DEFAULT_RUN_TIMEOUT_MS),
             fallback_models: ids("fallbackModels"),
             budget: budget.filter(|budget| *budget != Budget::default()),
@@ -462,6 +470,12 @@ pub(super) fn whole_number(value: &Value) -> Option<u64> {
     let number = value.as_f64()?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
     (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number as u64)
+}
+
+/// Reads texts that follow their schema: a list, or one text with commas.
+fn read_texts(texts: &Value) -> Vec<String> {
+    let texts: Option<TextList> = serde_json::from_value(texts.clone()).ok();
+    texts.iter().flat_map(TextList::list).map(str::to_owned).collect()
 }
 
 /// Reads a budget that follows its schema. A number may be written as 5.0.

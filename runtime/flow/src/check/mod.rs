@@ -9,6 +9,7 @@ mod flow_tools;
 mod http_request;
 mod key_node;
 mod knowledge_base;
+mod named_services;
 pub(crate) mod schema;
 
 mod spec;
@@ -27,6 +28,7 @@ use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeSummary};
+use redflow_contract::input::InputTemplates;
 use redflow_contract::json::size_of;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::{Budget, OnUnknown};
@@ -79,6 +81,8 @@ pub struct CheckedAgent {
     pub injects: Vec<NodeIx>,
     /// The models that it binds, then its fallback models, also of an agent that cannot run.
     pub models: Vec<NodeIx>,
+    /// The memories that it binds, also of an agent that cannot run.
+    pub memories: Vec<NodeIx>,
     /// Whether it can run, and with what.
     pub verdict: Verdict,
 }
@@ -122,6 +126,8 @@ pub struct ReadyAgent {
     pub allowed_tools: Option<Vec<String>>,
     /// Its own `sessionId`; none if it has none.
     pub session_id: Option<String>,
+    /// What it says about the user, the time and the tags of a message.
+    pub input: InputTemplates,
 }
 
 /// A node that provides several tools.
@@ -232,9 +238,10 @@ impl Checker<'_> {
     fn run(&mut self) -> Result<Vec<CheckedAgent>, LimitExceeded> {
         self.check_configs()?;
         let edges = self.check_wires()?;
+        let named = self.check_named_services();
         let mut agents = Vec::new();
         for (ix, config) in std::mem::take(&mut self.configs) {
-            let bound = self.check_bindings(ix, &config, &edges);
+            let bound = self.check_bindings(ix, &config, &edges, &named);
             self.check_tools(ix, &config, &bound)?;
             agents.push((ix, config, bound));
         }

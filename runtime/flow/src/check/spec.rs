@@ -51,7 +51,8 @@ impl Checker<'_> {
             },
         };
         let models = bound.models.iter().chain(&bound.fallback_models).copied().collect();
-        Ok(CheckedAgent { ix, node: self.flow.summary(ix), injects, models, verdict })
+        let (node, memories) = (self.flow.summary(ix), bound.memories.clone());
+        Ok(CheckedAgent { ix, node, injects, models, memories, verdict })
     }
 
     /// Finds why an agent cannot run: an error of its own or of a service, or a type that this build cannot
@@ -194,12 +195,15 @@ impl Checker<'_> {
         let fallback_models = bound.fallback_models.clone();
         let planned_models = fallback_models.iter().map(|model| self.plan_node(*model));
         let planned_models = planned_models.collect::<Result<Vec<_>, _>>()?;
+        let planned_services = bound.named.iter().map(|service| self.plan_node(*service));
+        let planned_services = planned_services.collect::<Result<Vec<_>, _>>()?;
         let plan = AgentPlan {
             agent: self.plan_node(ix)?,
             model: self.plan_node(model)?,
             fallback_models: planned_models,
             memory: memory.map(|memory| self.plan_node(memory)).transpose()?,
             tools: planned,
+            services: planned_services,
         };
         Ok(Some(ReadyAgent {
             spec: Arc::new(spec),
@@ -214,6 +218,7 @@ impl Checker<'_> {
                 .allowed_tools
                 .map(|names| names.into_iter().map(|(_, name)| name).collect()),
             session_id: config.session_id,
+            input: config.input,
         }))
     }
 

@@ -20,6 +20,7 @@ mod http_request;
 mod kit;
 mod knowledge_base;
 mod manifest;
+mod named_services;
 mod phrases;
 mod plan;
 mod redflow_flows;

@@ -36,6 +36,7 @@ impl ModelAnswers {
             message: Map::new(),
             spec: Arc::clone(agent.spec()),
             by: None,
+            input: None,
         };
         let answer = |text: &str| ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
         let classify = &|_: &_| EffectClass::Read;

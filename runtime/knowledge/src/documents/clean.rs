@@ -45,7 +45,8 @@ fn line_at(before: &[u8]) -> usize {
 }
 
 /// Removes characters that show nothing or turn the direction of text. Every end of a line becomes `\n`.
-pub(super) fn clean(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(is_removed) {
         return Cow::Borrowed(text);
     }

@@ -20,6 +20,7 @@ mod rows;
 mod units;
 mod values;
 
+pub use clean::clean as clean_text;
 pub use markdown::read_markdown;
 pub use names::clean_name;
 pub use redflow_contract::document_kind::DocumentKind;

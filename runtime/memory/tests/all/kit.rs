@@ -6,7 +6,7 @@ use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use redflow_memory::{MemorySettings, register};
-use redflow_ports::{Adapters, Memory, NodeConfig};
+use redflow_ports::{Adapters, Memory, NodeConfig, Recall, Turn};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) fn try_build(
     let variable =
         |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let props = props.as_object().unwrap();
-    let config = NodeConfig { node: &node, props, env: &variable, on_secret: &|_| () };
+    let config = NodeConfig::new(&node, props, &variable, &|_| ());
     adapters.memories[type_name](config).map_err(|error| error.reason)
 }
 
@@ -60,14 +60,43 @@ pub(crate) fn tool_result(id: &str) -> ChatMessage {
     ChatMessage { tool_call_id: Some(id.to_owned()), ..ChatMessage::new(ChatRole::Tool, id) }
 }
 
+/// Appends a turn of which nothing else is known.
+pub(crate) async fn append(
+    memory: &Arc<dyn Memory>,
+    session: &str,
+    run: &str,
+    messages: &[ChatMessage],
+) -> Result<(), Failure> {
+    memory.append(Turn::new(session, &run.into(), messages)).await
+}
+
+/// Appends a question and an answer of a user, both with the name of the run as text.
+pub(crate) async fn append_of(
+    memory: &Arc<dyn Memory>,
+    session: &str,
+    run: &str,
+    user_name: &str,
+    tags: &[&str],
+) {
+    let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    let (run_id, messages) = (run.into(), [user(run), assistant(run)]);
+    let turn = Turn { user: Some(user_name), tags: &tags, ..Turn::new(session, &run_id, &messages) };
+    memory.append(turn).await.unwrap();
+}
+
+/// The recalled messages.
+pub(crate) async fn recall(memory: &Arc<dyn Memory>, session: &str) -> Result<Vec<ChatMessage>, Failure> {
+    memory.recall(Recall::new(session)).await.map(|recalled| recalled.turns)
+}
+
 /// Appends a question and an answer, both with the name of the run as text.
 pub(crate) async fn append_turn(memory: &Arc<dyn Memory>, session: &str, run: &str) -> Result<(), Failure> {
-    memory.append(session, &run.into(), &[user(run), assistant(run)]).await
+    append(memory, session, run, &[user(run), assistant(run)]).await
 }
 
 /// The texts of the user messages.
 pub(crate) async fn user_texts(memory: &Arc<dyn Memory>, session: &str) -> Vec<String> {
-    let messages = memory.recall(session).await.unwrap();
+    let messages = recall(memory, session).await.unwrap();
     messages.into_iter().filter(|one| one.role == ChatRole::User).map(|one| one.content).collect()
 }
 
@@ -85,10 +114,10 @@ pub(crate) async fn check_parallel_calls(memory: &Arc<dyn Memory>) {
     let opaque = OpaqueParts { wire: "anthropic-messages".to_owned(), parts };
     let with_reasoning =
         turn("1").into_iter().map(|message| ChatMessage { reasoning: Some(opaque.clone()), ..message });
-    memory.append("f:calls", &"1".into(), &with_reasoning.collect::<Vec<_>>()).await.unwrap();
-    assert_eq!(memory.recall("f:calls").await.unwrap(), turn("1"), "two and five messages are too many");
+    append(memory, "f:calls", "1", &with_reasoning.collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(recall(memory, "f:calls").await.unwrap(), turn("1"), "two and five messages are too many");
     append_turn(memory, "f:calls", "2").await.unwrap();
-    let recalled = memory.recall("f:calls").await.unwrap();
+    let recalled = recall(memory, "f:calls").await.unwrap();
     assert_eq!(recalled, [user("2"), assistant("2")], "no part of a turn stays");
     // Turns with an unanswered call, with a call id twice and with a result twice.
     let mut broken = [turn("3"), turn("4"), turn("5")];
@@ -96,12 +125,12 @@ pub(crate) async fn check_parallel_calls(memory: &Arc<dyn Memory>) {
     broken[1][1] = tool_calls(&["a", "a"]);
     broken[2][2] = tool_result("a");
     for (index, turn) in broken.iter().enumerate() {
-        memory.append("f:broken", &index.to_string().as_str().into(), turn).await.unwrap();
-        assert_eq!(memory.recall("f:broken").await.unwrap(), [], "{turn:?}");
+        append(memory, "f:broken", &index.to_string(), turn).await.unwrap();
+        assert_eq!(recall(memory, "f:broken").await.unwrap(), [], "{turn:?}");
     }
     // Other turns may have the same ids. A turn longer than the limit stays whole.
     let mut long = turn("6");
     long.extend([tool_calls(&["c", "d"]), tool_result("c"), tool_result("d"), assistant("6")]);
-    memory.append("f:calls", &"6".into(), &long).await.unwrap();
-    assert_eq!(memory.recall("f:calls").await.unwrap(), long);
+    append(memory, "f:calls", "6", &long).await.unwrap();
+    assert_eq!(recall(memory, "f:calls").await.unwrap(), long);
 }

@@ -17,3 +17,6 @@ mod redis_legacy_format;
 mod redis_server;
 mod redis_storage;
 mod redis_tls;
+mod redis_users;
+mod summary_memory;
+mod tags_and_limits;

@@ -1,8 +1,8 @@
 //! `buffer-memory` and `window-memory`.
 
 use crate::kit::{
-    append_turn, assistant, build, check_parallel_calls, failure, process, tool_call, tool_result, try_build,
-    user, user_texts,
+    append, append_turn, assistant, build, check_parallel_calls, failure, process, recall, tool_call,
+    tool_result, try_build, user, user_texts,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -22,19 +22,19 @@ async fn a_conversation_is_recalled_unchanged_by_node_and_session() {
         let turn = [user("2+2?"), tool_call("a"), tool_result("a"), assistant("4")];
         let prompt = ChatMessage::new(ChatRole::System, "never stored");
         let with_prompt: Vec<ChatMessage> = [prompt].into_iter().chain(turn.clone()).collect();
-        memory.append("f:s", &"r1".into(), &with_prompt).await.unwrap();
-        memory.append("f:s", &"r2".into(), &[]).await.unwrap();
-        assert_eq!(memory.recall("f:s").await.unwrap(), turn, "{type_name}");
+        append(&memory, "f:s", "r1", &with_prompt).await.unwrap();
+        append(&memory, "f:s", "r2", &[]).await.unwrap();
+        assert_eq!(recall(&memory, "f:s").await.unwrap(), turn, "{type_name}");
         for (memory, session) in [(&memory, "g:s"), (&memory, "f:t"), (&other_node, "f:s")] {
-            assert_eq!(memory.recall(session).await.unwrap(), [], "{session}");
+            assert_eq!(recall(memory, session).await.unwrap(), [], "{session}");
         }
         // A deploy builds the node again.
         let again = build(&adapters, type_name, "n", json!({}));
         drop(memory);
-        assert_eq!(again.recall("f:s").await.unwrap(), turn);
+        assert_eq!(recall(&again, "f:s").await.unwrap(), turn);
         again.clear("f:s").await.unwrap();
         again.clear("f:s").await.unwrap();
-        assert_eq!(again.recall("f:s").await.unwrap(), []);
+        assert_eq!(recall(&again, "f:s").await.unwrap(), []);
     }
 }
 
@@ -57,14 +57,13 @@ async fn a_window_is_ten_messages_of_complete_turns() {
     }
     assert_eq!(user_texts(&memory, "f:s").await, ["4", "5", "6", "7", "8"]);
     // Four more messages leave six of the ten for older turns.
-    memory
-        .append("f:s", &"t".into(), &[user("t"), tool_call("a"), tool_result("a"), assistant("x")])
+    append(&memory, "f:s", "t", &[user("t"), tool_call("a"), tool_result("a"), assistant("x")])
         .await
         .unwrap();
     assert_eq!(user_texts(&memory, "f:s").await, ["6", "7", "8", "t"]);
     let long: Vec<ChatMessage> = (0..12).map(|_| assistant("x")).collect();
-    memory.append("f:s", &"long".into(), &long).await.unwrap();
-    assert_eq!(memory.recall("f:s").await.unwrap(), long);
+    append(&memory, "f:s", "long", &long).await.unwrap();
+    assert_eq!(recall(&memory, "f:s").await.unwrap(), long);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +92,7 @@ async fn a_buffer_is_limited_to_a_thousand_messages_and_its_bytes() {
     }
     // Without `maxBytes` it is 2 MiB.
     let mib = "x".repeat(1024 * 1024);
-    let error = memory.append("f:s", &"big".into(), &[user(&mib), user(&mib), user("x")]).await;
+    let error = append(&memory, "f:s", "big", &[user(&mib), user(&mib), user("x")]).await;
     assert_eq!(error, Err(failure("the turn has 2097153 bytes; the limit is 2097152")));
 }
 
@@ -101,9 +100,9 @@ async fn a_buffer_is_limited_to_a_thousand_messages_and_its_bytes() {
 async fn incomplete_turns_are_not_recalled() {
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "buffer-memory", "n", json!({}));
-    memory.append("f:s", &"1".into(), &[user("1"), tool_call("a")]).await.unwrap();
+    append(&memory, "f:s", "1", &[user("1"), tool_call("a")]).await.unwrap();
     append_turn(&memory, "f:s", "2").await.unwrap();
-    memory.append("f:s", &"3".into(), &[user("3"), tool_result("a"), assistant("x")]).await.unwrap();
+    append(&memory, "f:s", "3", &[user("3"), tool_result("a"), assistant("x")]).await.unwrap();
     assert_eq!(user_texts(&memory, "f:s").await, ["2"]);
 }
 
@@ -161,12 +160,12 @@ async fn beyond_the_limits_the_least_recently_used_conversation_is_removed() {
     let small = process(MemorySettings { max_bytes: 10_000, ..MemorySettings::default() });
     let memory = build(&small, "buffer-memory", "n", json!({}));
     for session in ["f:a", "f:b", "f:c"] {
-        memory.append(session, &"1".into(), &[user(&"x".repeat(4_000))]).await.unwrap();
+        append(&memory, session, "1", &[user(&"x".repeat(4_000))]).await.unwrap();
     }
-    let lengths = [memory.recall("f:a").await, memory.recall("f:b").await, memory.recall("f:c").await]
+    let lengths = [recall(&memory, "f:a").await, recall(&memory, "f:b").await, recall(&memory, "f:c").await]
         .map(|turns| turns.unwrap().len());
     assert_eq!(lengths, [0, 1, 1]);
-    let error = memory.append("f:d", &"1".into(), &[user(&"x".repeat(10_001))]).await;
+    let error = append(&memory, "f:d", "1", &[user(&"x".repeat(10_001))]).await;
     assert_eq!(error, Err(failure("the turn has 10001 bytes; the limit is 10000")));
 }
 

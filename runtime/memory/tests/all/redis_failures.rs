@@ -1,7 +1,7 @@
 //! A Redis that is down, slow or refuses: each call fails within its time limit, and works when Redis is
 //! back.
 
-use crate::kit::{append_turn, build, failure, process, try_build, user_texts};
+use crate::kit::{append_turn, build, failure, process, recall, try_build, user_texts};
 use crate::redis_server::RedisServer;
 use pretty_assertions::assert_eq;
 use redflow_memory::MemorySettings;
@@ -17,7 +17,7 @@ async fn a_restarted_redis_is_used_again() {
     append_turn(&memory, "f:s", "1").await.unwrap();
     for round in 0..2 {
         server.kill();
-        assert_eq!(memory.recall("f:s").await, Err(away.clone()), "{round}");
+        assert_eq!(recall(&memory, "f:s").await, Err(away.clone()), "{round}");
         assert_eq!(append_turn(&memory, "f:s", "2").await, Err(away.clone()));
         assert_eq!(memory.clear("f:s").await, Err(away.clone()));
         assert_eq!(memory.check().await, Err(away.clone()));
@@ -38,7 +38,7 @@ async fn redis_may_start_after_the_node() {
     server.kill();
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
-    assert_eq!(memory.recall("f:s").await, Err(failure("Redis cannot be reached")));
+    assert_eq!(recall(&memory, "f:s").await, Err(failure("Redis cannot be reached")));
     server.restart();
     assert_eq!(user_texts(&memory, "f:s").await, [] as [&str; 0]);
 }
@@ -54,7 +54,7 @@ async fn a_silent_redis_times_out_and_is_used_again() {
         let mut props = props.clone();
         props.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let memory = build(&adapters, "redis-memory", "n", props);
-        let calls = futures::future::join_all((0..20).map(|_| memory.recall("f:s"))).await;
+        let calls = futures::future::join_all((0..20).map(|_| recall(&memory, "f:s"))).await;
         assert!(calls.iter().all(|one| *one == Err(late.clone())), "{more}: {calls:?}");
     }
 
@@ -99,7 +99,7 @@ async fn a_wrong_or_missing_password_is_refused() {
     let mut held = Vec::new();
     for (props, expected) in rows {
         let memory = build(&adapters, "redis-memory", "n", server.props(&props.clone()));
-        assert_eq!(memory.recall("f:s").await.err().as_ref(), expected, "{props}");
+        assert_eq!(recall(&memory, "f:s").await.err().as_ref(), expected, "{props}");
         held.push(memory);
     }
     let by_url = format!("redis://:s3cret@127.0.0.1:{}/0", server.port);
@@ -109,7 +109,7 @@ async fn a_wrong_or_missing_password_is_refused() {
             props.as_object_mut().unwrap().remove("host");
         }
         let memory = try_build(&adapters, "redis-memory", "n", &props, &env).unwrap();
-        assert_eq!(memory.recall("f:s").await, Ok(vec![]), "{env:?}");
+        assert_eq!(recall(&memory, "f:s").await, Ok(vec![]), "{env:?}");
     }
 }
 
@@ -140,14 +140,14 @@ async fn refusals_of_redis_are_reported_in_our_own_words() {
     let mut raw = server.raw().await;
     let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
     let away = build(&adapters, "redis-memory", "n", server.props(&json!({"db": 2})));
-    assert_eq!(away.recall("f:s").await, Err(failure("Redis refused to open the database 2")));
+    assert_eq!(recall(&away, "f:s").await, Err(failure("Redis refused to open the database 2")));
 
     let _: () =
         redis::cmd("ACL").arg(&["SETUSER", "eve", "on", ">p", "+ping"]).query_async(&mut raw).await.unwrap();
     let eve = server.props(&json!({"username": "eve", "password": "p"}));
     let eve = build(&adapters, "redis-memory", "n", eve);
     let forbidden = failure("Redis does not allow this user the commands that a memory needs");
-    assert_eq!(eve.recall("f:s").await, Err(forbidden.clone()));
+    assert_eq!(recall(&eve, "f:s").await, Err(forbidden.clone()));
     assert_eq!(eve.check().await, Err(forbidden));
 
     append_turn(&memory, "f:s", "1").await.unwrap();
@@ -178,10 +178,10 @@ async fn all_nodes_of_the_same_redis_share_one_connection() {
         })
         .collect();
     let before = connections(&mut raw).await;
-    let calls = memories.iter().cycle().take(100).map(|memory| memory.recall("f:s"));
+    let calls = memories.iter().cycle().take(100).map(|memory| recall(memory, "f:s"));
     assert!(futures::future::join_all(calls).await.iter().all(Result::is_ok));
     assert_eq!(connections(&mut raw).await, before + 1);
     let elsewhere = build(&adapters, "redis-memory", "n", server.props(&json!({"db": 1})));
-    elsewhere.recall("f:s").await.unwrap();
+    recall(&elsewhere, "f:s").await.unwrap();
     assert_eq!(connections(&mut raw).await, before + 2);
 }

@@ -1,6 +1,6 @@
 //! A fake Redis, for answers that the real one gives too rarely.
 
-use crate::kit::{append_turn, build, failure, process};
+use crate::kit::{append_turn, build, failure, process, recall};
 use pretty_assertions::assert_eq;
 use redflow_memory::MemorySettings;
 use redflow_ports::Memory;
@@ -59,7 +59,7 @@ async fn a_legacy_value_that_always_changes_is_given_up() {
     let legacy = "*2\r\n$6\r\nlegacy\r\n$2\r\n[]\r\n";
     let changing = failure("the key `agent:memory:s` changed while it was read");
     let memory = memory_with_answers(&[legacy, "*1\r\n$7\r\nchanged\r\n"]);
-    assert_eq!(memory.recall("f:s").await, Err(changing.clone()));
+    assert_eq!(recall(&memory, "f:s").await, Err(changing.clone()));
     // The append finds a legacy value, the recall finds none, and the next append finds one again.
     let memory = memory_with_answers(&["*1\r\n$6\r\nlegacy\r\n", "*1\r\n$5\r\nturns\r\n"]);
     assert_eq!(append_turn(&memory, "f:s", "1").await, Err(changing));
@@ -86,6 +86,6 @@ async fn every_refusal_is_reported_in_our_own_words() {
     ];
     for (answer, expected) in rows {
         let memory = memory_with_answers(&[answer]);
-        assert_eq!(memory.recall("f:s").await, Err(failure(expected)), "{answer:?}");
+        assert_eq!(recall(&memory, "f:s").await, Err(failure(expected)), "{answer:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! The legacy format: it is read and migrated, and other values are left unchanged.
 
-use crate::kit::{append_turn, build, failure, process, user_texts};
+use crate::kit::{append_turn, build, failure, process, recall, user_texts};
 use crate::redis_server::RedisServer;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -36,7 +36,7 @@ async fn a_legacy_conversation_continues_in_the_new_format() {
     let memory = build(&adapters, "redis-memory", "n", server.props(&json!({"ttl": 3600})));
     let _: () = raw.set_ex(LEGACY, legacy(), 100).await.unwrap();
 
-    let messages: Vec<ChatMessage> = memory.recall("f:s").await.unwrap();
+    let messages: Vec<ChatMessage> = recall(&memory, "f:s").await.unwrap();
     let first = json!([
         {"role": "user", "content": "one"},
         {"role": "assistant", "content": "",
@@ -120,7 +120,7 @@ async fn other_values_are_reported_and_left_unchanged() {
 
     for odd in ["hello", "{}", r#"[{"role":"robot","content":"x"}]"#] {
         let _: () = raw.set(LEGACY, odd).await.unwrap();
-        assert_eq!(memory.recall("f:s").await, Err(not_a_conversation(LEGACY)), "{odd}");
+        assert_eq!(recall(&memory, "f:s").await, Err(not_a_conversation(LEGACY)), "{odd}");
         assert_eq!(append_turn(&memory, "f:s", "x").await, Err(not_a_conversation(LEGACY)), "{odd}");
         assert_eq!(raw.get::<_, String>(LEGACY).await.unwrap(), odd);
     }
@@ -129,16 +129,16 @@ async fn other_values_are_reported_and_left_unchanged() {
         failure(&format!("the key `{LEGACY}` holds {bytes} bytes in one piece; the limit is {limit}"))
     };
     let _: () = raw.set(LEGACY, "x".repeat(2001)).await.unwrap();
-    assert_eq!(memory.recall("f:s").await, Err(large(2001, 2000)));
+    assert_eq!(recall(&memory, "f:s").await, Err(large(2001, 2000)));
     let turn: Value = json!([{"role": "user", "content": "x".repeat(1000)}]);
     let _: () = raw.set(LEGACY, turn.to_string()).await.unwrap();
-    let error = memory.recall("f:s").await.unwrap_err();
+    let error = recall(&memory, "f:s").await.unwrap_err();
     assert!(error.message.ends_with(" bytes in one piece; the limit is 1000"), "{}", error.message);
     assert_eq!(raw.get::<_, String>(LEGACY).await.unwrap(), turn.to_string());
     // Another type of value.
     let _: usize = raw.del(LEGACY).await.unwrap();
     let _: usize = raw.hset(LEGACY, "a", "b").await.unwrap();
-    assert_eq!(memory.recall("f:s").await, Err(not_a_conversation(LEGACY)));
+    assert_eq!(recall(&memory, "f:s").await, Err(not_a_conversation(LEGACY)));
     assert_eq!(append_turn(&memory, "f:s", "x").await, Err(not_a_conversation(LEGACY)));
     assert_eq!(raw.hget::<_, _, String>(LEGACY, "a").await.unwrap(), "b");
     // A clear that cannot remove everything removes nothing.
@@ -151,7 +151,7 @@ async fn other_values_are_reported_and_left_unchanged() {
 
     // The same at the list's own key.
     let _: () = raw.set(LIST, "hello").await.unwrap();
-    assert_eq!(memory.recall("f:s").await, Err(not_a_conversation(LIST)));
+    assert_eq!(recall(&memory, "f:s").await, Err(not_a_conversation(LIST)));
     assert_eq!(append_turn(&memory, "f:s", "x").await, Err(not_a_conversation(LIST)));
     let _: () = raw.set(LEGACY, "[]").await.unwrap();
     assert_eq!(memory.clear("f:s").await, Err(not_a_conversation(LIST)));
@@ -161,7 +161,7 @@ async fn other_values_are_reported_and_left_unchanged() {
     let readable = r#"{"v":1,"n":1,"run":"r","at":1,"messages":[{"role":"robot","content":"x"}]}"#;
     for (odd, appends) in [("hello", false), (r#"{"v":2,"n":1,"run":"r","at":1}"#, false), (readable, true)] {
         let _: usize = raw.rpush(LIST, odd).await.unwrap();
-        assert_eq!(memory.recall("f:s").await, Err(not_a_conversation(LIST)), "{odd}");
+        assert_eq!(recall(&memory, "f:s").await, Err(not_a_conversation(LIST)), "{odd}");
         // The script accepts any element that begins like a turn, and removes it like others.
         assert_eq!(
             append_turn(&memory, "f:s", "x").await,

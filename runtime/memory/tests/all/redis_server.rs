@@ -46,7 +46,8 @@ impl RedisServer {
 
     /// Starts it again, on the same port with the same data.
     pub(crate) fn restart(&mut self) {
-        assert!(self.try_launch(), "redis-server did not start again");
+        // A test of another process may hold the port for a moment.
+        assert!((0..50).any(|_| self.try_launch()), "redis-server did not start again");
     }
 
     /// Kills the process without a shutdown.

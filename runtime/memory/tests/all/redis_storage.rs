@@ -1,8 +1,8 @@
 //! What `redis-memory` stores, for how long, and in which format.
 
 use crate::kit::{
-    append_turn, assistant, build, check_parallel_calls, failure, process, tool_call, tool_result, try_build,
-    user, user_texts,
+    append, append_turn, assistant, build, check_parallel_calls, failure, process, recall, tool_call,
+    tool_result, try_build, user, user_texts,
 };
 use crate::redis_server::RedisServer;
 use base64::Engine;
@@ -21,26 +21,26 @@ async fn a_conversation_is_recalled_unchanged() {
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
     let mut raw = server.raw().await;
-    assert_eq!(memory.recall("f:s").await.unwrap(), []);
+    assert_eq!(recall(&memory, "f:s").await.unwrap(), []);
     let turn = [user("2+2?"), tool_call("a"), tool_result("a"), assistant("4")];
     let prompt = ChatMessage::new(ChatRole::System, "never stored");
     let with_prompt: Vec<ChatMessage> = [prompt].into_iter().chain(turn.clone()).collect();
-    memory.append("f:s", &"r1".into(), &with_prompt).await.unwrap();
-    memory.append("f:s", &"r1".into(), &turn).await.unwrap();
-    memory.append("f:s", &"nothing".into(), &[]).await.unwrap();
-    assert_eq!(memory.recall("f:s").await.unwrap(), turn);
+    append(&memory, "f:s", "r1", &with_prompt).await.unwrap();
+    append(&memory, "f:s", "r1", &turn).await.unwrap();
+    append(&memory, "f:s", "nothing", &[]).await.unwrap();
+    assert_eq!(recall(&memory, "f:s").await.unwrap(), turn);
 
     let stored: Vec<String> = raw.lrange(LIST, 0, -1).await.unwrap();
     assert_eq!(stored.len(), 1);
     let mut element: Value = serde_json::from_str(&stored[0]).unwrap();
     assert!(element["at"].take().as_u64().unwrap() > 1_700_000_000_000);
-    assert_eq!(element, json!({"v": 1, "n": 4, "run": "r1", "at": null, "messages": turn}));
+    assert_eq!(element, json!({"v": 2, "n": 4, "t": 22, "run": "r1", "at": null, "messages": turn}));
     let ttl: i64 = raw.pttl(LIST).await.unwrap();
     assert_eq!(ttl, -1);
 
     // Another node of the same flow sees it; another prefix, session or database does not.
     let other = build(&adapters, "redis-memory", "other", server.props(&json!({})));
-    assert_eq!(other.recall("f:s").await.unwrap(), turn);
+    assert_eq!(recall(&other, "f:s").await.unwrap(), turn);
     for (props, session) in [
         (json!({}), "g:s"),
         (json!({}), "f:t"),
@@ -48,15 +48,15 @@ async fn a_conversation_is_recalled_unchanged() {
         (json!({"db": 1}), "f:s"),
     ] {
         let elsewhere = build(&adapters, "redis-memory", "n", server.props(&props.clone()));
-        assert_eq!(elsewhere.recall(session).await.unwrap(), [], "{props} {session}");
+        assert_eq!(recall(&elsewhere, session).await.unwrap(), [], "{props} {session}");
         append_turn(&elsewhere, session, "there").await.unwrap();
     }
-    assert_eq!(memory.recall("f:s").await.unwrap(), turn);
+    assert_eq!(recall(&memory, "f:s").await.unwrap(), turn);
     // An incomplete turn is stored and not recalled. A clear removes this conversation and no other.
-    memory.append("f:s", &"r2".into(), &[user("x"), tool_call("b")]).await.unwrap();
-    assert_eq!(memory.recall("f:s").await.unwrap(), turn);
+    append(&memory, "f:s", "r2", &[user("x"), tool_call("b")]).await.unwrap();
+    assert_eq!(recall(&memory, "f:s").await.unwrap(), turn);
     memory.clear("f:s").await.unwrap();
-    assert_eq!(memory.recall("f:s").await.unwrap(), []);
+    assert_eq!(recall(&memory, "f:s").await.unwrap(), []);
     assert_eq!(user_texts(&memory, "g:s").await, ["there"]);
     let exists: bool = raw.exists("p:f:s").await.unwrap();
     assert!(exists);
@@ -77,11 +77,11 @@ async fn the_oldest_turns_are_removed_first_and_none_is_split() {
     // A run with a stored turn does not append again, even if its turn is the next to be removed.
     append_turn(&few, "f:s", "2").await.unwrap();
     assert_eq!(user_texts(&few, "f:s").await, ["2", "3"]);
-    few.append("f:s", &"t".into(), &[user("t"), tool_call("a"), tool_result("a")]).await.unwrap();
+    append(&few, "f:s", "t", &[user("t"), tool_call("a"), tool_result("a")]).await.unwrap();
     assert_eq!(user_texts(&few, "f:s").await, ["t"]);
     let long: Vec<ChatMessage> = (0..6).map(|_| assistant("x")).collect();
-    few.append("f:s", &"long".into(), &long).await.unwrap();
-    assert_eq!(few.recall("f:s").await.unwrap(), long);
+    append(&few, "f:s", "long", &long).await.unwrap();
+    assert_eq!(recall(&few, "f:s").await.unwrap(), long);
     append_turn(&few, "f:s", "4").await.unwrap();
     assert_eq!(user_texts(&few, "f:s").await, ["4"]);
 
@@ -103,7 +103,7 @@ async fn the_oldest_turns_are_removed_first_and_none_is_split() {
     }
     assert_eq!(user_texts(&small, "f:small").await, ["2", "3"]);
     assert_eq!(raw.llen::<_, usize>("agent:memory:f:small").await.unwrap(), 2);
-    let error = small.append("f:small", &"4".into(), &[user(&"x".repeat(300))]).await.unwrap_err();
+    let error = append(&small, "f:small", "4", &[user(&"x".repeat(300))]).await.unwrap_err();
     let (start, end) = ("the turn has 3", " bytes; the limit is 300");
     assert!(error.message.starts_with(start) && error.message.ends_with(end), "{}", error.message);
     assert_eq!(user_texts(&small, "f:small").await, ["2", "3"]);
@@ -112,7 +112,7 @@ async fn the_oldest_turns_are_removed_first_and_none_is_split() {
     let tiny = build(&adapters, "redis-memory", "n", server.props(&json!({"maxBytes": 100})));
     let message =
         format!("the key `agent:memory:f:small` holds {length} bytes in one piece; the limit is 100");
-    assert_eq!(tiny.recall("f:small").await, Err(failure(&message)));
+    assert_eq!(recall(&tiny, "f:small").await, Err(failure(&message)));
     assert_eq!(user_texts(&small, "f:small").await, ["2", "3"]);
 }
 
@@ -173,9 +173,9 @@ async fn encrypted_turns_hide_their_text_and_open_only_with_their_key() {
     }
     let undecryptable =
         format!("the key `{LIST}` holds a turn that cannot be decrypted with this encryptionKey");
-    assert_eq!(other.recall("f:s").await, Err(failure(&undecryptable)));
+    assert_eq!(recall(&other, "f:s").await, Err(failure(&undecryptable)));
     let no_key = format!("the key `{LIST}` is encrypted, and the node has no encryptionKey");
-    assert_eq!(plain.recall("f:s").await, Err(failure(&no_key)));
+    assert_eq!(recall(&plain, "f:s").await, Err(failure(&no_key)));
     assert_eq!(
         raw.lrange::<_, Vec<String>>(LIST, 0, -1).await.unwrap(),
         stored,
@@ -184,7 +184,7 @@ async fn encrypted_turns_hide_their_text_and_open_only_with_their_key() {
     // An element that was moved to another conversation does not open.
     let _: usize = raw.rpush("agent:memory:f:t", &stored[1]).await.unwrap();
     let moved = undecryptable.replace("f:s", "f:t");
-    assert_eq!(sealed.recall("f:t").await, Err(failure(&moved)));
+    assert_eq!(recall(&sealed, "f:t").await, Err(failure(&moved)));
 
     let env = [("REDFLOW_MEMORY_KEY", key.as_str())];
     let by_env = try_build(&adapters, "redis-memory", "n", &server.props(&json!({})), &env).unwrap();

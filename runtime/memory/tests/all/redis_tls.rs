@@ -3,7 +3,7 @@
 //! The environment names the trusted certificates, so the test runs itself again in a process with another
 //! environment.
 
-use crate::kit::{append_turn, build, failure, process, user_texts};
+use crate::kit::{append_turn, build, failure, process, recall, user_texts};
 use crate::redis_server::RedisServer;
 use pretty_assertions::assert_eq;
 use redflow_memory::MemorySettings;
@@ -57,10 +57,10 @@ async fn connect(port: &str, trusted: bool) {
         append_turn(&memory, "f:s", "1").await.unwrap();
         assert_eq!(user_texts(&memory, "f:s").await, ["1"]);
     } else {
-        assert_eq!(memory.recall("f:s").await, Err(failure("Redis cannot be reached")));
+        assert_eq!(recall(&memory, "f:s").await, Err(failure("Redis cannot be reached")));
     }
     // The certificate is for another host name.
     let url = format!("rediss://127.0.0.1:{port}/0");
     let memory = build(&adapters, "redis-memory", "n", json!({"url": url, "timeout": 20_000}));
-    assert_eq!(memory.recall("f:s").await, Err(failure("Redis cannot be reached")));
+    assert_eq!(recall(&memory, "f:s").await, Err(failure("Redis cannot be reached")));
 }

@@ -18,7 +18,7 @@ fn embedder(node: &Value, kept: &Value, env: &dyn Fn(&str) -> Option<String>) ->
     let secrets = Mutex::new(Vec::new());
     let on_secret = |secret: &str| secrets.lock().unwrap().push(secret.to_owned());
     let props: &Message = node.as_object().unwrap();
-    let source = sources(NodeConfig { node: &summary, props, env, on_secret: &on_secret }).unwrap();
+    let source = sources(NodeConfig::new(&summary, props, env, &on_secret)).unwrap();
     let built = source(kept.as_object().unwrap());
     let id = built.map_or_else(|error| error.message, |embedder| embedder.info().id.clone());
     (id, secrets.into_inner().unwrap())
@@ -75,7 +75,7 @@ fn sent_key(node: &Value, kept: &Value) -> Option<String> {
     let (props, env) = (node.as_object().unwrap(), |name: &str| {
         (name == "OPENAI_API_KEY").then(|| "sk-of-the-environment".to_owned())
     });
-    let source = sources(NodeConfig { node: &summary, props, env: &env, on_secret: &|_| () }).unwrap();
+    let source = sources(NodeConfig::new(&summary, props, &env, &|_| ())).unwrap();
     let embedder = source(kept.as_object().unwrap()).unwrap();
     let _ = block_on(embedder.embed(&["hi".to_owned()], EmbedPurpose::Query));
     recording.requests()[0].header("authorization").map(str::to_owned)

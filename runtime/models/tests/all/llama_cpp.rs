@@ -221,7 +221,7 @@ async fn the_wait_for_other_calls_is_part_of_the_timeout() {
     let [earlier, later] = [60_000, 300].map(|timeout| {
         let props = value!({"baseURL": server.url(), "model": "m", "maxConcurrent": 1, "timeout": timeout});
         let props = props.as_object().unwrap();
-        let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () };
+        let config = NodeConfig::new(&node, props, &|_| None, &|_| ());
         adapters.models["openai-model"](config).unwrap()
     });
     let first = tokio::spawn(async move { call(&*earlier).await });

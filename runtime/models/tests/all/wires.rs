@@ -140,7 +140,7 @@ fn build(type_name: &str, props: &Value, settings: ModelSettings) -> Result<Arc<
     register(&mut adapters, settings);
     let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
     let props = props.as_object().unwrap();
-    adapters.models[type_name](NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () })
+    adapters.models[type_name](NodeConfig::new(&node, props, &|_| None, &|_| ()))
 }
 
 pub(crate) async fn call(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {

@@ -16,6 +16,7 @@ use redflow_contract::fact::{ModelAnswer, ToolResult};
 use redflow_contract::flow_message::MessageResult;
 use redflow_contract::id::CallId;
 use redflow_contract::node::{OnUnknown, StopCondition};
+use redflow_contract::source::Source;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
 use redflow_machine::CallMeasure;
@@ -24,8 +25,8 @@ use redflow_machine::text::{quote, truncate_reason};
 use std::sync::Arc;
 
 impl Run {
-    pub(super) fn on_memory_recalled(&mut self, at: Millis, turns: Vec<ChatMessage>) {
-        self.record.memory_recalled(at, &turns);
+    pub(super) fn on_memory_recalled(&mut self, at: Millis, turns: Vec<ChatMessage>, sources: Vec<Source>) {
+        self.record.memory_recalled(at, &turns, sources);
         for turn in turns {
             self.record.transcript.push(Arc::new(turn));
         }

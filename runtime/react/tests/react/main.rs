@@ -13,3 +13,4 @@ mod resuming;
 mod runs;
 mod script;
 mod sources;
+mod traces;

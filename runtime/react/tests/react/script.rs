@@ -85,7 +85,7 @@ impl ScriptStep {
             Self::NeverHappened => {
                 Fact::OutcomeResolved { at, effect, result: ToolResult::failed("It never happened.") }
             }
-            Self::Recalled(turns) => Fact::MemoryRecalled { at, effect, turns },
+            Self::Recalled(turns) => Fact::MemoryRecalled { at, effect, turns, sources: Vec::new() },
             Self::Appended => Fact::MemoryAppended { at, effect },
             Self::MemoryFailure => {
                 let message = "The memory cannot be reached.".to_owned();
@@ -182,6 +182,7 @@ pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
         agent: node("agent", "agent-core", &spec.name, config),
         model: node("model", "openai-model", "", json!({"model": "gpt", "baseUrl": "${URL}"})),
         fallback_models: Vec::new(),
+        services: Vec::new(),
         memory: spec.memory.then(|| node("memory", "buffer-memory", "", json!({}))),
         tools: tools
             .map(|tool| node(tool.node.as_str(), "tool", "", json!({"toolName": tool.name})))
@@ -288,6 +289,7 @@ pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<
         message,
         spec: Arc::clone(spec),
         by: None,
+        input: None,
     }
 }
 

@@ -121,7 +121,13 @@ impl NoticeWriter {
             FlowEvent::ReplyDropped { node, reason } => {
                 self.log(at, node, WARN, &format!("a reply was dropped: {reason}"));
             }
+            FlowEvent::MemoryConsolidated { node, error: Some(error), .. } => {
+                self.log(at, node, WARN, &format!("the memory could not consolidate: {}", error.message));
+            }
             FlowEvent::Chat { .. }
+            | FlowEvent::MemoryConsolidated { .. }
+            | FlowEvent::MemoryForgotten { .. }
+            | FlowEvent::Erased {}
             | FlowEvent::ToolInvoked { .. }
             | FlowEvent::MemoryCleared { .. }
             | FlowEvent::Checked { .. }

@@ -195,6 +195,8 @@ impl Instance {
         let mut report = CheckReport::clone(&active.report);
         let limit = self.flow_builder.settings.flow_limits.max_diagnostics;
         add_build_problems(&mut report, built.build_errors(), limit);
+        // Node-RED fires its inject nodes itself. These are the schedules of memories.
+        self.engine.begin_schedules().await;
         self.engine.deploy(built).await;
         let agents: Vec<AgentState> = active.agents().cloned().collect();
         self.memory_health.watch(&agents, &active.tools.agents);

@@ -8,4 +8,5 @@ pub(crate) mod journals;
 mod names;
 pub(crate) mod report;
 pub(crate) mod stats;
+pub(crate) mod traces;
 pub(crate) mod tree;

@@ -173,7 +173,7 @@ impl Report<'_> {
             Kind::RunStarted { max_iterations, tools, .. } => {
                 (None, vec![format!("iterations: at most {max_iterations}, tools: {}", tools.len())])
             }
-            Kind::MemoryRecalled { messages } => (None, vec![format!("messages: {messages}")]),
+            Kind::MemoryRecalled { messages, .. } => (None, vec![format!("messages: {messages}")]),
             Kind::MemoryCleared {} => (None, Vec::new()),
             Kind::MemoryFailed { error } => (None, vec![error.code.to_string()]),
             Kind::ModelCalled { iteration, .. } => (Some(*iteration), Vec::new()),

@@ -141,7 +141,7 @@ impl ConnectionTest {
             secrets.borrow_mut().add(secret);
         };
         let env = |name: &str| (flow_builder.env)(name).filter(|_| server == Server::Azure);
-        let config = NodeConfig { node: &node, props: &props, env: &env, on_secret: &takes };
+        let config = NodeConfig::new(&node, &props, &env, &takes);
         let Some(build) = flow_builder.adapters.models.get(TYPE) else {
             return Err(TestFailure::invalid("This build has no models of Azure."));
         };

@@ -138,6 +138,7 @@ impl Scene {
             agent: agent.id.clone(),
             declared: None,
             operation: None,
+            conversation: Default::default(),
         };
         match result {
             None => self.step(FlowStep::ToolCalled { service_call, call }),

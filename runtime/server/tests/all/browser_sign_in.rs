@@ -172,8 +172,19 @@ async fn a_token_signs_a_browser_in_with_its_own_scopes() {
         assert!(cookie.contains(part), "{cookie}");
     }
     let cookie = cookie.split(';').next().unwrap();
-    let pages =
-        ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "knowledge", "settings"];
+    let pages = [
+        "home",
+        "runs",
+        "inbox",
+        "flow",
+        "check",
+        "usage",
+        "models",
+        "tools",
+        "knowledge",
+        "memory",
+        "settings",
+    ];
     let wanted = json!({
         "name": "guest", "scopes": ["read", "run"], "features": pages, "version": env!("CARGO_PKG_VERSION"),
     });

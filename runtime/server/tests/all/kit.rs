@@ -2,7 +2,7 @@
 
 use crate::client::{Reply, Request, Socket};
 use redflow_access::Tokens;
-use redflow_contract::archive::Collection;
+use redflow_contract::archive::{Collection, Entry, SearchHit};
 use redflow_contract::code::{ArchiveCode, DiagnosticCode, StoreCode};
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::effect::ToolCall;
@@ -11,15 +11,21 @@ use redflow_contract::knowledge_api::{
     DocumentAnswer, EmbedderChoice, KnowledgeDocumentList, KnowledgePassageList, KnowledgeSearch,
     KnowledgeSearchResult,
 };
+use redflow_contract::memory::Forgotten;
+use redflow_contract::memory_api::{
+    Decision, ForgetAnswer, ForgetRequest, MemoryCollection, MemoryEntryDetail, MemoryEntryList,
+    MemoryFilter, MemoryPut, MemorySearch,
+};
 use redflow_contract::node::EffectClass;
 use redflow_contract::{Message, Millis};
 use redflow_engine::SystemClock;
 use redflow_ports::{
     Adapters, ArchiveError, BoxFuture, FlowStore as _, KnowledgeAnswer, KnowledgeBases, ManifestToolConfig,
-    Measurement, Meter, NewDocument, OnProgress, StoredFlow, Tool, ToolOutcome,
+    Measurement, Memories, MemoriesAnswer, Meter, NewDocument, OnProgress, RunReader as _, StoredFlow, Tool,
+    ToolOutcome,
 };
 use redflow_server::{Parts, Settings, Sidecar};
-use redflow_store::{EventLogSettings, FlowFile, ManifestFiles, Store, UiStorageFile};
+use redflow_store::{EventLogSettings, FlowFile, ManifestFiles, RunFilter, Store, UiStorageFile};
 use redflow_telemetry::{RedactionLevel, Redactor};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -92,10 +98,11 @@ impl Setup {
             log: store.clone(),
             chats: store.clone(),
             manifests: Arc::new(ManifestFiles::new(dir.path().to_owned())),
-            store,
+            store: store.clone(),
             flow_store: Arc::new(flow_file),
             ui_storage: Arc::new(UiStorageFile::new(dir.path())),
             knowledge: Arc::new(NoKnowledge),
+            memories: Arc::new(NoMemories { runs: store.clone() }),
             adapters: Arc::new(adapters()),
             meter: closed_sockets.clone(),
             metrics: Arc::new(move || closed_sockets.text()),
@@ -400,5 +407,74 @@ impl KnowledgeBases for NoKnowledge {
         _: OnProgress<'a>,
     ) -> KnowledgeAnswer<'a, DocumentAnswer> {
         Self::unknown(name)
+    }
+}
+
+/// No long memories: each request names one that does not exist. `redflow serve` has the real ones, and its tests are
+/// those of the routes.
+struct NoMemories {
+    runs: Arc<Store>,
+}
+
+impl NoMemories {
+    fn unknown<T: Send + 'static>(name: &str) -> MemoriesAnswer<'_, T> {
+        let text = format!("There is no long memory `{name}`.");
+        let error = ArchiveError::new(ArchiveCode::CollectionUnknown, text);
+        Box::pin(std::future::ready(Err(error.into())))
+    }
+}
+
+impl Memories for NoMemories {
+    fn list(&self) -> MemoriesAnswer<'_, Vec<MemoryCollection>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn entries<'a>(
+        &'a self,
+        memory: &'a str,
+        _: &'a MemoryFilter,
+        _: Option<&'a str>,
+        _: usize,
+    ) -> MemoriesAnswer<'a, MemoryEntryList> {
+        Self::unknown(memory)
+    }
+
+    fn show<'a>(&'a self, memory: &'a str, _: &'a str) -> MemoriesAnswer<'a, MemoryEntryDetail> {
+        Self::unknown(memory)
+    }
+
+    fn search<'a>(&'a self, memory: &'a str, _: MemorySearch) -> MemoriesAnswer<'a, Vec<SearchHit>> {
+        Self::unknown(memory)
+    }
+
+    fn put<'a>(
+        &'a self,
+        memory: &'a str,
+        _: &'a str,
+        _: MemoryPut,
+        _: Option<u32>,
+    ) -> MemoriesAnswer<'a, Entry> {
+        Self::unknown(memory)
+    }
+
+    fn remove_entry<'a>(&'a self, memory: &'a str, _: &'a str) -> MemoriesAnswer<'a, ()> {
+        Self::unknown(memory)
+    }
+
+    fn remove<'a>(&'a self, memory: &'a str) -> MemoriesAnswer<'a, ()> {
+        Self::unknown(memory)
+    }
+
+    fn review<'a>(&'a self, memory: &'a str, _: Vec<String>, _: Decision) -> MemoriesAnswer<'a, u64> {
+        Self::unknown(memory)
+    }
+
+    fn forget(&self, _: ForgetRequest) -> MemoriesAnswer<'_, ForgetAnswer> {
+        // It says what it finds, so that tests see the order of the steps.
+        Box::pin(async {
+            let runs = self.runs.list(RunFilter::default()).await.unwrap().runs.len();
+            let problems = vec![format!("Stored runs: {runs}")];
+            Ok(ForgetAnswer { forgotten: Forgotten::default(), problems })
+        })
     }
 }

@@ -272,9 +272,14 @@ async fn unknown_routes_need_a_token() {
     sidecar.request("DELETE", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
     sidecar.request("OPTIONS", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
     sidecar.get("/api/codes/NO_SUCH").await.refused(404, "NOT_FOUND");
-    for path in
-        ["/api/runs/%ff", "/api/flows/%ff", "/api/codes/%ff", "/api/runs/%ff/events", "/api/runs/%ff/journal"]
-    {
+    for path in [
+        "/api/runs/%ff",
+        "/api/flows/%ff",
+        "/api/codes/%ff",
+        "/api/runs/%ff/events",
+        "/api/runs/%ff/journal",
+        "/api/runs/%ff/trace",
+    ] {
         sidecar.get(path).await.refused(400, "REQUEST_INVALID");
     }
     assert_eq!(sidecar.get("/api/codes/FORBIDDEN").await.ok(200)["set"], "api");

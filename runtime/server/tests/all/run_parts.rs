@@ -206,6 +206,7 @@ async fn shows_the_intact_part_of_a_damaged_run() {
     // The row alone does not show it.
     assert_eq!(sidecar.get(&format!("{path}?only=summary")).await.ok(200)["status"], "completed");
     sidecar.get(&format!("{path}/journal")).await.refused(500, "DATA_CORRUPT");
+    sidecar.get(&format!("{path}/trace")).await.refused(500, "DATA_CORRUPT");
     let page = sidecar.get(&format!("{path}/journal?from=1")).await.ok(200);
     assert_eq!(page["problem"]["code"], "DATA_CORRUPT");
     let lines = page["lines"].as_array().unwrap();

@@ -126,7 +126,7 @@ async fn shows_exports_and_replays_a_run() {
     let report =
         sidecar.request("POST", &format!("/api/runs/{run}/replay")).token(TOKEN).send().await.ok(200);
     assert_eq!((report["equal"].clone(), report["complete"].clone()), (json!(true), json!(true)));
-    for path in ["", "?only=summary", "/journal", "/journal?from=1", "/events", "/iterations/1"] {
+    for path in ["", "?only=summary", "/journal", "/journal?from=1", "/events", "/iterations/1", "/trace"] {
         sidecar.get(&format!("/api/runs/unknown{path}")).await.refused(404, "RUN_UNKNOWN");
     }
     sidecar.post("/api/runs/unknown/cancel", json!({})).await.refused(404, "RUN_UNKNOWN");

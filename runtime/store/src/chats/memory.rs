@@ -3,10 +3,11 @@
 //! Owns their limits in memory. Never stores one item twice.
 
 use super::limits::{MAX_BYTES_PER_CHAT, MAX_CHATS, max_items, truncate_item};
+use crate::removed_runs::RemovedRuns;
 use redflow_contract::chat::ChatItem;
-use redflow_contract::id::NodeId;
+use redflow_contract::id::{NodeId, RunId};
 use redflow_ports::{BoxFuture, ChatStore, StoreError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -70,12 +71,37 @@ impl Chats {
         }
     }
 
+    fn forget(&mut self, removed: &RemovedRuns) {
+        for chat in self.by_node.values_mut() {
+            let items: Vec<ChatItem> = std::mem::take(&mut chat.items).into();
+            let selected = removed.select_items(&items);
+            let kept = items.into_iter().zip(selected).filter(|(_, selected)| !selected);
+            chat.items = kept.map(|(item, _)| item).collect();
+            chat.bytes = chat.items.iter().map(item_bytes).sum();
+        }
+        self.by_node.retain(|_, chat| !chat.items.is_empty());
+        self.bytes = self.by_node.values().map(|chat| chat.bytes).sum();
+    }
+
     fn clear(&mut self, node: &NodeId) {
         self.bytes -= self.by_node.remove(node).map_or(0, |chat| chat.bytes);
     }
 }
 
 impl MemoryChatStore {
+    /// The ids of all items, and the runs that they name.
+    pub(crate) fn names(&self) -> (HashSet<String>, HashSet<RunId>) {
+        let chats = self.chats();
+        let items = || chats.by_node.values().flat_map(|chat| &chat.items);
+        let runs = items().filter_map(|item| item.trace_id.clone()).collect();
+        (items().map(|item| item.id.clone()).collect(), runs)
+    }
+
+    /// Removes the items of removed runs.
+    pub(crate) fn forget(&self, removed: &RemovedRuns) {
+        self.chats().forget(removed);
+    }
+
     fn chats(&self) -> MutexGuard<'_, Chats> {
         self.chats.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,8 +5,11 @@
 
 use super::limits::{MAX_BYTES_PER_CHAT, MAX_CHATS};
 use super::queue::QueuedChatItem;
+use crate::removed_runs::RemovedRuns;
+use redflow_contract::chat::ChatItem;
 use redflow_contract::id::NodeId;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use std::collections::HashSet;
 
 /// Bytes of all chats. The newest item is stored in any case.
 const MAX_BYTES: i64 = 256 * 1024 * 1024;
@@ -91,6 +94,46 @@ fn remove_chat(connection: &Connection, chat: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM chat_items WHERE chat = ?1")?.execute([chat])?;
     connection.prepare_cached("DELETE FROM chats WHERE id = ?1")?.execute([chat])?;
     Ok(())
+}
+
+/// The ids of all items.
+pub(crate) fn item_ids(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+    connection.prepare("SELECT item FROM chat_items")?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Removes the items of removed runs. An item that cannot be read stays: nothing tells whose it is.
+pub(crate) fn forget(connection: &Connection, removed: &RemovedRuns) -> rusqlite::Result<()> {
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let chats: Vec<i64> = connection
+        .prepare("SELECT id FROM chats")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for chat in chats {
+        let mut read =
+            connection.prepare_cached("SELECT id, body FROM chat_items WHERE chat = ?1 ORDER BY id")?;
+        let rows = read.query_map([chat], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows: Vec<(i64, String)> = rows.collect::<Result<_, _>>()?;
+        let readable = rows.iter().filter_map(|(id, json)| Some((*id, serde_json::from_str(json).ok()?)));
+        let (ids, items): (Vec<i64>, Vec<ChatItem>) = readable.unzip();
+        let selected = removed.select_items(&items);
+        let mut selected = ids.iter().zip(selected).filter(|(_, selected)| *selected).peekable();
+        if selected.peek().is_none() {
+            continue;
+        }
+        for (id, _) in selected {
+            connection.prepare_cached("DELETE FROM chat_items WHERE id = ?1")?.execute([id])?;
+        }
+        connection
+            .prepare_cached(
+                "UPDATE chats SET bytes = (SELECT coalesce(sum(bytes), 0) FROM chat_items WHERE chat = ?1)
+                 WHERE id = ?1",
+            )?
+            .execute([chat])?;
+    }
+    let empty = "DELETE FROM chats WHERE id NOT IN (SELECT chat FROM chat_items)";
+    connection.execute(empty, []).map(drop)
 }
 
 /// The items of a chat as JSON, oldest first.

@@ -3,6 +3,7 @@
 //! Owns how a large event is shortened: first its preview goes, then its sources and the ends of long texts.
 //! The result is always a valid event. Never shortens an id.
 
+use crate::removed_runs::{RemovedRuns, erased_event};
 use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::{NodeSummary, RunId};
@@ -72,17 +73,21 @@ fn approximate_bytes(event: &RunEvent) -> usize {
         RunEventKind::ModelCalled { preview, .. }
         | RunEventKind::ModelAnswered { preview, .. }
         | RunEventKind::ToolCalled { preview, .. } => preview.as_ref().map_or(0, String::len),
+        RunEventKind::MemoryRecalled { sources, .. } => source_bytes(sources),
         RunEventKind::ToolReturned { preview, error, sources, .. } => {
-            let source = |source: &Source| source.reference.len() + size_of::<Source>();
             preview.as_ref().map_or(0, String::len)
                 + error.as_ref().map_or(0, String::len)
-                + sources.iter().map(source).sum::<usize>()
+                + source_bytes(sources)
         }
         RunEventKind::WaitingForOutcome { reason, .. } => reason.len(),
         RunEventKind::RunFinished { error: Some(error), .. } => error.message.len(),
         _ => 0,
     };
     size_of::<RunEvent>() + text
+}
+
+fn source_bytes(sources: &[Source]) -> usize {
+    sources.iter().map(|source| source.reference.len() + size_of::<Source>()).sum()
 }
 
 /// None only if the event cannot be serialised, which does not happen with our types.
@@ -161,9 +166,39 @@ fn flow_event_json(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<Str
             }
             call.output = call.output.take().map(|output| beginning(&output));
         }
-        FlowEvent::Deployed { .. } => {}
+        FlowEvent::MemoryConsolidated { node, error, .. } => {
+            shorten_node(node, max_bytes);
+            error.iter_mut().for_each(|error| shorten(&mut error.message, long));
+        }
+        FlowEvent::Deployed { .. } | FlowEvent::MemoryForgotten { .. } | FlowEvent::Erased {} => {}
     }
     serde_json::to_string(&StreamEvent::Flow { at, event }).ok()
+}
+
+/// The run that an event belongs to or names.
+pub(crate) fn named_run(json: &str) -> Option<RunId> {
+    match serde_json::from_str(json).ok()? {
+        StreamEvent::Run { event } => Some(event.run_id),
+        StreamEvent::Flow { event: FlowEvent::Chat { item, .. }, .. } => item.trace_id,
+        StreamEvent::Flow { event: FlowEvent::ToolInvoked { call }, .. } => call.run_id,
+        StreamEvent::Flow { .. } => None,
+    }
+}
+
+/// The JSON that takes the place of an event, if that may hold words of removed runs.
+pub(crate) fn erased_json(json: &str, removed: &RemovedRuns) -> Option<String> {
+    let event: StreamEvent = serde_json::from_str(json).ok()?;
+    if !removed.has_event(&event) {
+        return None;
+    }
+    serde_json::to_string(&erased_event(&event)).ok()
+}
+
+/// The JSON that takes the place of an event of a removed run, even of one that cannot be read.
+pub(crate) fn erased_run_json(json: &str) -> String {
+    let unread = || StreamEvent::Flow { at: 0, event: FlowEvent::Erased {} };
+    let erased = serde_json::from_str(json).map_or_else(|_| unread(), |event| erased_event(&event));
+    serde_json::to_string(&erased).unwrap_or_default()
 }
 
 /// The beginning of a value's JSON.
@@ -192,6 +227,7 @@ fn shorten_texts(event: &mut RunEventKind, max_bytes: usize) {
     let (long, short) = text_limits(max_bytes);
     match event {
         RunEventKind::RunStarted { name, .. } => shorten(name, short),
+        RunEventKind::MemoryRecalled { sources, .. } => sources.clear(),
         RunEventKind::MemoryFailed { error } => shorten(&mut error.message, long),
         RunEventKind::ToolReturned { error, sources, .. } => {
             sources.clear();

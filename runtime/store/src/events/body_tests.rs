@@ -1,4 +1,4 @@
-use super::{ELLIPSIS, flow_event_json as flow_event, run_event as run_event_json};
+use super::{ELLIPSIS, approximate_bytes, flow_event_json as flow_event, run_event as run_event_json};
 use crate::kit::{debug_event, debug_node, deployed_event, run_event};
 use redflow_contract::action::ActionKind;
 use redflow_contract::archive::{SourceKind, Trust};
@@ -143,19 +143,26 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
         };
         assert!(error.ends_with(ELLIPSIS) && long.starts_with(error.trim_end_matches(ELLIPSIS)));
         assert_eq!((cut.seq, cut.run_id), (4, "a".into()));
-        let mut with_sources = returned(None, None);
-        if let RunEventKind::ToolReturned { sources, .. } = &mut with_sources.event {
-            sources.extend((0..16).map(|_| Source {
-                kind: SourceKind::Knowledge,
-                reference: "\u{1}".repeat(500),
-                version: None,
-                digest: None,
-                score: None,
-                trust: Trust::External,
-            }));
+        let recalled = event(RunEventKind::MemoryRecalled { messages: 3, sources: Vec::new() });
+        for without_sources in [returned(None, None), recalled] {
+            let mut with_sources = without_sources.clone();
+            if let RunEventKind::ToolReturned { sources, .. } | RunEventKind::MemoryRecalled { sources, .. } =
+                &mut with_sources.event
+            {
+                sources.extend((0..16).map(|_| Source {
+                    kind: SourceKind::Knowledge,
+                    reference: "\u{1}".repeat(500),
+                    version: None,
+                    digest: None,
+                    score: None,
+                    trust: Trust::External,
+                }));
+            }
+            let (empty, full) = (approximate_bytes(&without_sources), approximate_bytes(&with_sources));
+            assert!(full >= empty + 16 * 500, "{empty} {full}");
+            let written = read(&run_event_json(&with_sources, limit).unwrap());
+            assert_eq!(written, StreamEvent::Run { event: without_sources });
         }
-        let without_sources = StreamEvent::Run { event: returned(None, None) };
-        assert_eq!(read(&run_event_json(&with_sources, limit).unwrap()), without_sources);
         let reason = event(RunEventKind::WaitingForOutcome {
             iteration: 1,
             tool: "t".into(),

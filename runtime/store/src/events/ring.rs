@@ -3,9 +3,11 @@
 //! Owns what readers may see: an event gets here only after it is stored. Limited in number and in bytes.
 //! Never touches a disk.
 
-use super::body::EventBody;
-use redflow_ports::{EventBounds, LoggedEvent, ToolCallQuery};
-use std::collections::VecDeque;
+use super::body::{EventBody, erased_json, named_run};
+use crate::removed_runs::RemovedRuns;
+use redflow_contract::id::RunId;
+use redflow_ports::{EventBounds, EventJson, LoggedEvent, ToolCallQuery};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
@@ -127,6 +129,33 @@ impl EventRing {
         self.notify(newest, newest_of_flow);
     }
 
+    /// Replaces events by others of the flow, which keep their positions.
+    pub(crate) fn replace(&self, erased: &HashMap<u64, EventJson>) {
+        let mut recent = self.write();
+        recent.replace(erased);
+        let newest_of_flow = recent.newest_of_flow();
+        drop(recent);
+        self.notify(self.newest.load(Ordering::Acquire), newest_of_flow);
+    }
+
+    /// The runs that the events belong to or name, where they are stored only here.
+    pub(crate) fn named_runs(&self) -> HashSet<RunId> {
+        let recent = self.read();
+        recent.events.iter().filter_map(|(event, _)| named_run(&event.json)).collect()
+    }
+
+    /// Replaces the events of removed runs, where they are stored only here.
+    pub(crate) fn erase(&self, removed: &RemovedRuns) {
+        let recent = self.read();
+        let erased = recent.events.iter().filter_map(|(event, _)| {
+            let json = erased_json(&event.json, removed)?;
+            Some((event.position, EventJson::from(json)))
+        });
+        let erased = erased.collect();
+        drop(recent);
+        self.replace(&erased);
+    }
+
     /// Wakes the readers.
     fn notify(&self, newest: u64, newest_of_flow: u64) {
         for (watch, newest) in [(&self.newest_watch, newest), (&self.newest_flow_watch, newest_of_flow)] {
@@ -179,6 +208,19 @@ impl RecentEvents {
         while self.events.len() > self.max_events || (self.bytes > self.max_bytes && self.events.len() > 1) {
             self.pop();
         }
+    }
+
+    fn replace(&mut self, erased: &HashMap<u64, EventJson>) {
+        for (event, bytes) in &mut self.events {
+            if let Some(json) = erased.get(&event.position) {
+                let position = event.position;
+                self.bytes = self.bytes - *bytes + json.len();
+                *bytes = json.len();
+                *event = LoggedEvent { position, run: None, tool: None, json: json.clone() };
+            }
+        }
+        let of_flow = self.events.iter().filter(|(event, _)| event.run.is_none());
+        self.flow_positions = of_flow.map(|(event, _)| event.position).collect();
     }
 
     fn pop(&mut self) {

@@ -3,14 +3,16 @@
 //! Owns their table: the positions they get, when the oldest are removed, and that no reader sees an event
 //! before it is on the disk. Never decides what goes into one transaction.
 
-use super::body::{self, EventBody};
+use super::body::{self, EventBody, erased_json, erased_run_json};
 use super::log::{EventLogHandle, EventLogSettings, new_log_id};
 use super::ring::{AnswerBudget, EventRing};
 use crate::database::{from_sql_integer, to_sql_integer};
+use crate::removed_runs::RemovedRuns;
 use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
-use redflow_ports::{EventBounds, LoggedEvent, ToolCallQuery};
+use redflow_ports::{EventBounds, EventJson, LoggedEvent, ToolCallQuery};
 use rusqlite::{Connection, Rows, params};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The newest events that are also in memory, and their bytes.
@@ -34,6 +36,8 @@ pub(crate) struct EventRows {
     pending: EventBounds,
     /// The events inserted in the open transaction, each with its bytes.
     inserted: Vec<(LoggedEvent, usize)>,
+    /// The events replaced in the open transaction, by their positions.
+    erased: HashMap<u64, EventJson>,
 }
 
 impl EventRows {
@@ -55,7 +59,7 @@ impl EventRows {
             settings: settings.with_minimums(),
             ring: Arc::new(EventRing::new(committed, MAX_RECENT, MAX_RECENT_BYTES)),
         };
-        Ok(Self { log, committed, pending: committed, inserted: Vec::new() })
+        Ok(Self { log, committed, pending: committed, inserted: Vec::new(), erased: HashMap::new() })
     }
 
     pub(crate) fn log(&self) -> &EventLogHandle {
@@ -96,8 +100,24 @@ impl EventRows {
         Ok(())
     }
 
+    /// Replaces the events of removed runs. Their positions stay.
+    pub(crate) fn erase(&mut self, connection: &Connection, removed: &RemovedRuns) -> rusqlite::Result<()> {
+        self.erased.extend(erase(connection, removed)?);
+        for (event, bytes) in &mut self.inserted {
+            if let Some(json) = self.erased.get(&event.position) {
+                *bytes = json.len();
+                let position = event.position;
+                *event = LoggedEvent { position, run: None, tool: None, json: json.clone() };
+            }
+        }
+        Ok(())
+    }
+
     /// The transaction is on the disk: readers may see its events.
     pub(crate) fn on_commit(&mut self) {
+        if !self.erased.is_empty() {
+            self.log.ring.replace(&std::mem::take(&mut self.erased));
+        }
         if self.committed != self.pending {
             self.committed = self.pending;
             self.log.ring.publish(self.inserted.drain(..), self.committed.oldest);
@@ -108,7 +128,36 @@ impl EventRows {
     pub(crate) fn on_rollback(&mut self) {
         self.pending = self.committed;
         self.inserted.clear();
+        self.erased.clear();
     }
+}
+
+/// Replaces the stored events of removed runs. Returns what is at their positions now. Nothing tells any more whose
+/// the runs were that are not stored: they were removed earlier, so their events go too.
+pub(crate) fn erase(
+    connection: &Connection,
+    removed: &RemovedRuns,
+) -> rusqlite::Result<HashMap<u64, EventJson>> {
+    let mut erased = HashMap::new();
+    let mut read = connection.prepare(
+        "SELECT id, run_id IS NULL, body FROM events
+         WHERE run_id IS NULL OR NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = events.run_id)",
+    )?;
+    let mut rows = read.query([])?;
+    while let Some(row) = rows.next()? {
+        let (is_of_flow, json) = (row.get(1)?, row.get_ref(2)?.as_str()?);
+        let json = if is_of_flow { erased_json(json, removed) } else { Some(erased_run_json(json)) };
+        if let Some(json) = json {
+            erased.insert(from_sql_integer(row.get(0)?)?, EventJson::from(json));
+        }
+    }
+    drop(rows);
+    let replace = "UPDATE events SET run_id = NULL, tool = NULL, body = ?2 WHERE id = ?1";
+    let mut replace = connection.prepare(replace)?;
+    for (position, json) in &erased {
+        replace.execute(params![to_sql_integer(*position), &**json])?;
+    }
+    Ok(erased)
 }
 
 /// The stored events after a position, up to `newest`.

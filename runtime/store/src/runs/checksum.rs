@@ -8,7 +8,8 @@
 //!
 //! Not covered: `delivered` and `driver`, which change without the journal. The first decides only whether a
 //! result is sent again, the second only whether a run counts as running or as interrupted. Also not `started_by`,
-//! `tally` and `parent`: only lists use them, and the journal or the cause has them.
+//! `tally` and `parent`: only lists use them, and the journal or the cause has them; and not `user` and `session`, by
+//! which a run is forgotten.
 
 use redflow_contract::digest::Digest;
 

@@ -3,10 +3,12 @@
 //! Owns nothing on a disk. Otherwise behaves like a [`Store`](crate::Store); only requests never come,
 //! because no other process can submit any.
 
+mod forget;
 mod reads;
 
 use super::row::causing_run;
 use super::usage::PendingUsage;
+use crate::chats::memory::MemoryChatStore;
 use crate::database;
 use crate::error;
 use crate::events::body;
@@ -18,11 +20,12 @@ use redflow_contract::day::Day;
 use redflow_contract::effect::Ending;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
+use redflow_contract::memory::DataOwner;
 use redflow_contract::run::{RunState, RunStatus, RunSummary};
 use redflow_contract::tally::RunTally;
 use redflow_ports::{
-    Batch, BoxFuture, EventBounds, EventLog, Journal, JournalPosition, LoggedEvent, NewRun, PendingRequest,
-    RunStore, StoreError, StoredRun, ToolCallQuery,
+    Batch, BoxFuture, EventBounds, EventLog, ForgottenRuns, Journal, JournalPosition, LoggedEvent, NewRun,
+    PendingRequest, RunStore, StoreError, StoredRun, ToolCallQuery,
 };
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -38,6 +41,8 @@ pub struct MemoryStore {
     runs: Arc<Mutex<Runs>>,
     /// None if events are not stored.
     log: Option<EventLogHandle>,
+    /// The chats that forget with it.
+    chats: Option<Arc<MemoryChatStore>>,
 }
 
 impl Default for MemoryStore {
@@ -58,7 +63,7 @@ impl MemoryStore {
     pub fn with_max_finished(finished: usize) -> Self {
         let usage = database::open_in_memory().ok();
         let runs = Runs { max_finished: finished, usage, ..Runs::default() };
-        Self { runs: Arc::new(Mutex::new(runs)), log: None }
+        Self { runs: Arc::new(Mutex::new(runs)), log: None, chats: None }
     }
 
     /// The same, with an [`EventLog`] that is also limited to [`Self::MAX_EVENT_BYTES`].
@@ -68,6 +73,12 @@ impl MemoryStore {
         let ring = EventRing::new(NO_EVENTS, settings.max_events, Self::MAX_EVENT_BYTES);
         let log = EventLogHandle { id: new_log_id().into(), settings, ring: Arc::new(ring) };
         Self { log: Some(log), ..Self::with_max_finished(finished) }
+    }
+
+    /// The same, with chats whose items are forgotten together with their runs.
+    #[must_use]
+    pub fn with_chats(self, chats: Arc<MemoryChatStore>) -> Self {
+        Self { chats: Some(chats), ..self }
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
@@ -113,6 +124,8 @@ struct Runs {
 struct Run {
     summary: RunSummary,
     cause: Option<String>,
+    user: Option<String>,
+    session: Option<String>,
     /// The bytes of the journal file, without the plan.
     journal: Vec<u8>,
     /// The plan, which all runs of an agent share, and its place in the journal.
@@ -140,6 +153,13 @@ impl Runs {
         if let Some(parent) = &parent {
             self.children.entry(parent.clone()).or_default().insert(self.last_number);
         }
+        // The run that started it may be removed earlier.
+        let starter = parent.as_ref().and_then(|parent| self.find(parent));
+        let (starter_user, starter_session) =
+            starter.map_or((None, None), |(_, starter)| (starter.user.clone(), starter.session.clone()));
+        let has_same_user = run.user.is_none() || run.user == starter_user;
+        let (user, session) =
+            (run.user.or(starter_user), run.session.or(starter_session.filter(|_| has_same_user)));
         self.numbers.insert(run.run_id.clone(), self.last_number);
         self.causes.extend(run.cause.clone().map(|cause| (cause, self.last_number)));
         let summary = RunSummary {
@@ -163,6 +183,8 @@ impl Runs {
         let run = Box::new(Run {
             summary,
             cause: run.cause,
+            user,
+            session,
             journal: Vec::new(),
             plan: Some((0, Arc::clone(run.plan.json()))),
             batches: 0,
@@ -440,6 +462,22 @@ impl RunStore for MemoryStore {
     }
 
     fn answer_request(&self, _request: i64, _refused: Option<StoreCode>) {}
+
+    fn forget_runs<'a>(&'a self, owner: &'a DataOwner) -> BoxFuture<'a, Result<ForgottenRuns, StoreError>> {
+        let mut runs = self.runs();
+        let (forgotten, mut removed) = runs.forget(owner);
+        let (messages, mut named) = self.chats.as_ref().map(|chats| chats.names()).unwrap_or_default();
+        named.extend(self.log.iter().flat_map(|log| log.ring.named_runs()));
+        runs.add_named(named, &messages, &mut removed);
+        drop(runs);
+        if let Some(log) = &self.log {
+            log.ring.erase(&removed);
+        }
+        if let Some(chats) = &self.chats {
+            chats.forget(&removed);
+        }
+        Box::pin(ready(Ok(forgotten)))
+    }
 }
 
 /// A store without events is a log that stays empty.

@@ -5,6 +5,7 @@ mod checksum;
 pub(crate) mod journal;
 pub(crate) mod memory;
 pub(crate) mod queries;
+pub(crate) mod removal;
 mod row;
 pub(crate) mod run_tables;
 mod search;

@@ -6,13 +6,15 @@
 
 use super::batch::{JournalHandle, QueuedBatch};
 use super::checksum::{BatchRow, EndSeal, RunHead};
+use super::removal;
 use super::row::{causing_run, questions_to_json};
 use super::usage::PendingUsage;
 use crate::chats::rows as chat_rows;
 use crate::database::to_sql_integer;
 use crate::error;
 use crate::events::log::{EventLogHandle, EventLogSettings};
-use crate::events::rows::EventRows;
+use crate::events::rows::{self as event_rows, EventRows};
+use crate::removed_runs::RemovedRuns;
 use crate::requests;
 use crate::write_queue::BackgroundWrite;
 use redflow_contract::code::StoreCode;
@@ -21,9 +23,10 @@ use redflow_contract::digest::Digest;
 use redflow_contract::effect::Ending;
 use redflow_contract::id::{NodeId, NodeRef, Principal, RunId};
 use redflow_contract::journal::plan_line;
+use redflow_contract::memory::DataOwner;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_contract::tally::RunTally;
-use redflow_ports::{JournalPosition, NewRun, StoreError};
+use redflow_ports::{ForgottenRuns, JournalPosition, NewRun, StoreError, failpoint};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -217,7 +220,8 @@ impl RunTables {
     }
 
     /// Inserts a new run. Each plan is stored once for all runs. So if the second line is the plan's line, it
-    /// is left out, and the plan's digest takes its place in the checksum of the row.
+    /// is left out, and the plan's digest takes its place in the checksum of the row. A run without a user or a
+    /// session takes that of the run that started it: that one may be removed earlier.
     fn insert_run(
         &mut self,
         handle: &Arc<JournalHandle>,
@@ -244,8 +248,10 @@ impl RunTables {
             .connection
             .prepare_cached(
                 "INSERT INTO runs(run_id, plan, instance, node_id, name, started_at, cause, cause_run, source,
-                                  head, driver, started_by, parent, status)
+                                  head, driver, started_by, user, session, parent, status)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                         coalesce(?13, (SELECT user FROM runs WHERE run_id = ?8)),
+                         coalesce(?14, (SELECT session FROM runs WHERE run_id = ?8 AND coalesce(?13, user) IS user)),
                          (SELECT run_id FROM runs WHERE run_id = ?8), 'running')",
             )?
             .execute(params![
@@ -260,7 +266,9 @@ impl RunTables {
                 head.source,
                 checksum.to_hex(),
                 self.driver,
-                run.by.as_ref().map(Principal::as_str)
+                run.by.as_ref().map(Principal::as_str),
+                run.user,
+                run.session
             ]);
         match inserted {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
@@ -389,6 +397,60 @@ impl RunTables {
 
     pub(crate) fn clear_chat(&self, node: &NodeId) -> rusqlite::Result<()> {
         chat_rows::clear(&self.connection, node)
+    }
+
+    /// Removes the runs of an owner that are over, and all that belongs to them. Their bytes may be left in the files
+    /// until [`Self::clean`].
+    /// If it fails, the open transaction goes on without it.
+    pub(crate) fn forget(&mut self, owner: &DataOwner) -> rusqlite::Result<(ForgottenRuns, RemovedRuns)> {
+        self.run("SAVEPOINT forget")?;
+        let forgotten = self.remove_owned(owner);
+        if forgotten.is_err() {
+            // After some errors SQLite has rolled back everything already.
+            let _ = self.run("ROLLBACK TO forget");
+        }
+        let released = self.run("RELEASE forget");
+        let (forgotten, removed) = forgotten?;
+        released?;
+        for run in removed.ids() {
+            self.journals.remove(run);
+        }
+        Ok((forgotten, removed))
+    }
+
+    fn remove_owned(&mut self, owner: &DataOwner) -> rusqlite::Result<(ForgottenRuns, RemovedRuns)> {
+        self.run("UPDATE meta SET unclean = 1")?;
+        let (forgotten, mut removed) = removal::remove_owned(&self.connection, owner)?;
+        removal::add_missing_runs(&self.connection, &mut removed)?;
+        if !removed.is_empty() {
+            let ids = chat_rows::item_ids(&self.connection)?;
+            removal::add_kept_messages(&self.connection, &ids, &mut removed)?;
+        }
+        chat_rows::forget(&self.connection, &removed)?;
+        match &mut self.events {
+            Some(events) => events.erase(&self.connection, &removed)?,
+            None => event_rows::erase(&self.connection, &removed).map(drop)?,
+        }
+        Ok((forgotten, removed))
+    }
+
+    /// Whether bytes of forgotten runs may be left in the files.
+    pub(crate) fn is_unclean(&self) -> rusqlite::Result<bool> {
+        self.connection.query_row("SELECT unclean FROM meta", [], |row| row.get(0))
+    }
+
+    /// Writes the whole database anew and empties the write-ahead log. Then its files hold only what is stored.
+    pub(crate) fn clean(&self) -> rusqlite::Result<()> {
+        failpoint("forget.removed");
+        self.connection.execute_batch("VACUUM")?;
+        failpoint("forget.vacuumed");
+        let busy: bool =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy {
+            let failure = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+            return Err(rusqlite::Error::SqliteFailure(failure, None));
+        }
+        self.run("UPDATE meta SET unclean = 0")
     }
 
     pub(crate) fn remove_old_requests(&self) -> rusqlite::Result<()> {

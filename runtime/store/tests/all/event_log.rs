@@ -201,7 +201,9 @@ async fn an_older_directory_can_be_used() {
                DROP INDEX runs_failed_by_end; DROP INDEX runs_failed_by_start; DROP INDEX runs_waiting; ALTER TABLE runs DROP COLUMN parent;
                DROP INDEX runs_by_agent; DROP INDEX runs_by_instance; DROP INDEX runs_failed; DROP INDEX runs_failed_by_agent; DROP TABLE chat_items;
                DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log;
-               ALTER TABLE runs DROP COLUMN started_by; ALTER TABLE runs DROP COLUMN tally; PRAGMA user_version = 1;";
+               ALTER TABLE runs DROP COLUMN started_by; ALTER TABLE runs DROP COLUMN tally;
+               DROP INDEX runs_by_user; DROP INDEX runs_by_session; ALTER TABLE runs DROP COLUMN user;
+               ALTER TABLE runs DROP COLUMN session; ALTER TABLE meta DROP COLUMN unclean; PRAGMA user_version = 1;";
     plain(dir.path()).execute_batch(old).unwrap();
     // Reading changes nothing, and a backup can be made.
     let reader = Reader::open(dir.path()).unwrap();

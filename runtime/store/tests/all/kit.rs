@@ -21,6 +21,7 @@ pub(crate) fn plan(name: &str) -> EncodedPlan {
         agent: node("agent"),
         model: node("model"),
         fallback_models: Vec::new(),
+        services: Vec::new(),
         memory: None,
         tools: Vec::new(),
     };
@@ -36,6 +37,8 @@ pub(crate) fn new_run(run: &str) -> NewRun {
         cause: None,
         source: Some("flows/ü.json".into()),
         by: Some("token:ü".into()),
+        user: None,
+        session: None,
         plan: plan("p"),
     }
 }
@@ -198,6 +201,8 @@ pub(crate) fn describe(event: &LoggedEvent) -> String {
             match flow {
                 FlowEvent::Debug { value, .. } => format!("debug {value}"),
                 FlowEvent::Deployed { revision, .. } => format!("deployed {revision}"),
+                FlowEvent::Chat { item, .. } => format!("chat {}", item.content),
+                FlowEvent::Erased {} => "erased".to_owned(),
                 other => panic!("no test adds {other:?}"),
             }
         }

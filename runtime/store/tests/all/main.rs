@@ -19,6 +19,7 @@ mod event_log_contract;
 mod flow_file;
 #[cfg(unix)]
 mod flow_kills;
+mod forget;
 #[cfg(unix)]
 mod kills;
 mod kit;

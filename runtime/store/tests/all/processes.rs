@@ -54,6 +54,7 @@ async fn role() {
             prune(dir, PruneRequest { keep: Some(10), ..PruneRequest::default() }).unwrap();
             panic!("the process was not stopped at the failpoint");
         }
+        "forget" => crate::forget::play_role(dir).await,
         "recount" => crate::recount::play_role(dir),
         "back up" => {
             Reader::open(dir).unwrap().backup(&backup_of(dir)).unwrap();
@@ -262,7 +263,7 @@ async fn a_damaged_end_of_the_log_loses_whole_commits() {
 #[test]
 fn a_file_size_limit_is_reported_as_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
-    let output = output_with_file_limit(512, "fill", dir.path());
+    let output = output_with_file_limit(768, "fill", dir.path());
     assert!(output.contains("failed: DATA_FULL: There is no room left"), "{output}");
     assert!(!output.contains("prune"), "that needs room too: {output}");
     // The run has the batches that were stored, and without the limit there is room again.

@@ -65,6 +65,7 @@ mod tests {
             agent: "a".into(),
             declared: None,
             operation: None,
+            conversation: Default::default(),
         };
         let mut future = Calculator.call(&call);
         let Poll::Ready(ToolOutcome::Returned(result)) =

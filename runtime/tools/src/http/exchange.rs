@@ -146,6 +146,7 @@ mod tests {
                 agent: "a".into(),
                 declared: None,
                 operation: None,
+                conversation: Default::default(),
             };
             let mut headers = HeaderMap::new();
             add_call_headers(&mut headers, method, &call);

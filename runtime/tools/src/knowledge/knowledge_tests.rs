@@ -74,8 +74,7 @@ impl Place {
             KnowledgeSettings { base: KnowledgeBase::new(self.archive.clone()), embedder: Arc::new(source) };
         let node =
             NodeSummary { id: "t".into(), type_name: "knowledge-base-tool".to_owned(), name: String::new() };
-        let config =
-            NodeConfig { node: &node, props: props.as_object().unwrap(), env: &|_| None, on_secret: &|_| () };
+        let config = NodeConfig::new(&node, props.as_object().unwrap(), &|_| None, &|_| ());
         KnowledgeBaseTool::build(config, &settings).map_err(|error| error.to_string())
     }
 
@@ -125,6 +124,7 @@ async fn call_result(tool: &Arc<dyn Tool>, input: Value) -> ToolResult {
         timeout_ms: 1_000,
         declared: None,
         operation: None,
+        conversation: Default::default(),
     };
     match tool.call(&call).await {
         ToolOutcome::Returned(result) => result,

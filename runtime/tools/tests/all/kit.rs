@@ -219,7 +219,7 @@ impl Net {
         let secrets = Mutex::new(Scrubber::default());
         let on_secret = |secret: &str| secrets.lock().unwrap().add(secret);
         let props = props.as_object().unwrap();
-        let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &on_secret };
+        let config = NodeConfig::new(&node, props, &|_| None, &on_secret);
         let tool = adapters.tools["http-request-tool"](config)?;
         Ok(BuiltTool { tool, secrets: secrets.into_inner().unwrap() })
     }
@@ -240,6 +240,7 @@ impl BuiltTool {
             agent: "a".into(),
             declared: None,
             operation: None,
+            conversation: Default::default(),
         };
         self.tool.call(&call).await
     }

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, Option<&[&str]>)] = &[
     ("tools", Some(&["contract", "egress", "knowledge", "ports"])),
     ("archive", Some(&["contract", "ports"])),
     ("memory", Some(&["contract", "ports"])),
+    ("long-memory", Some(&["contract", "knowledge", "ports"])),
     ("store", Some(&["contract", "ports"])),
     ("telemetry", Some(&["contract", "ports"])),
     ("engine", Some(&["contract", "ports", "machine", "flow"])),

@@ -1,0 +1,197 @@
+//! Memories that work after runs, and what they know about a message.
+
+use crate::kit::{
+    Buffered, EngineTest, agent, build, calculator, debug, ends, final_answer, inject, model_double, node,
+    only_message, with,
+};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// An agent with the long memory `mem`, which names `short` and the model `m2`.
+fn flow(settings: Value, props: Value) -> Value {
+    let named = json!({"shortMemory": "short", "model": "m2", "settles": true});
+    json!([
+        inject(&["a"]),
+        with(with(agent("a", "m", &["d"]), json!({"memory": "mem"})), settings),
+        model_double("m", json!([final_answer("hi"), final_answer("hi"), final_answer("hi")]), json!({})),
+        model_double("m2", json!([final_answer("two")]), json!({})),
+        calculator(),
+        with(with(node("mem", "long-memory", json!([])), named), props),
+        node("short", "buffer-memory", json!([])),
+        debug("d", "payload"),
+    ])
+}
+
+fn settles(test: &EngineTest) -> Vec<String> {
+    let mut calls = test.recorder.calls();
+    calls.retain(|call| call.starts_with("settle") || call.starts_with("dropped settle"));
+    calls
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_is_built_with_the_services_that_it_names() {
+    let test = EngineTest::new(&flow(json!({}), json!({})));
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    let built = ["built m", "built short", "built m2", "built mem", "in flow t"];
+    assert_eq!(test.recorder.calls()[..5], built);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_run_builds_them_from_its_plan() {
+    let mut flow = flow(json!({}), json!({"hangs": "append"}));
+    let store = EngineTest::new(&flow).crash_after(5, Buffered::Survives).await;
+    // The flow has changed since: the agent now has another memory.
+    flow[1]["memory"] = json!("short");
+    let test = EngineTest::restart(&flow, &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
+    let calls = test.recorder.calls();
+    let of_plan = calls.iter().position(|call| call == "built mem").unwrap();
+    assert_eq!(calls[of_plan - 2..=of_plan + 1], ["built short", "built m2", "built mem", "in flow t"]);
+    assert_eq!(settles(&test), ["settle mem t:default Turn"]);
+}
+
+/// Inside a subflow instance ids begin with that of the instance. An id that only ends alike is another node.
+#[tokio::test(start_paused = true)]
+async fn a_resumed_run_does_not_mix_up_ids_that_end_alike() {
+    let flow = flow(json!({}), json!({"hangs": "append"})).to_string().replace("\"mem\"", "\"long-short\"");
+    let flow: Value = serde_json::from_str(&flow).unwrap();
+    let store = EngineTest::new(&flow).crash_after(5, Buffered::Survives).await;
+    let mut changed = flow;
+    changed[1]["memory"] = json!("short");
+    let test = EngineTest::restart(&changed, &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
+    assert_eq!(settles(&test), ["settle long-short t:default Turn"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_run_waits_for_the_work_of_its_memory() {
+    let test = EngineTest::new(&flow(json!({}), json!({"settleSeconds": 100})));
+    let before = tokio::time::Instant::now();
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    assert!(before.elapsed() < Duration::from_secs(50), "the memory works for 100 s");
+    test.fire().await;
+    assert_eq!(settles(&test), ["settle mem t:default Turn"], "one conversation is in work once");
+    sleep(Duration::from_secs(250)).await;
+    let twice = ["settle mem t:default Turn", "settled t:default"].repeat(2);
+    assert_eq!(settles(&test), twice);
+    assert_eq!(
+        test.recorder.flow_lines().iter().filter(|line| line.starts_with("mem")).collect::<Vec<_>>(),
+        ["mem consolidated +1", "mem consolidated +1"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_memories_work_at_the_same_time() {
+    let test = EngineTest::new(&flow(json!({"sessionId": "{{json.user}}"}), json!({"settleSeconds": 100})));
+    for user in ["a", "b", "c"] {
+        test.fire_with(json!({"user": user})).await;
+    }
+    assert_eq!(settles(&test), ["settle mem t:a Turn", "settle mem t:b Turn"]);
+    sleep(Duration::from_secs(101)).await;
+    assert_eq!(settles(&test)[4..], ["settle mem t:c Turn"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_asks_the_memory_to_consolidate() {
+    let mut asks = flow(json!({}), json!({}));
+    asks[0]["props"].as_array_mut().unwrap().push(json!({"p": "memory", "v": "consolidate", "vt": "str"}));
+    let test = EngineTest::new(&asks);
+    let message = only_message(&test.fire().await);
+    assert_eq!(message["payload"], "hi", "the run goes on as usual");
+    assert_eq!(settles(&test), ["settle mem t:default Request"]);
+    // Without a payload no run begins.
+    assert_eq!(test.fire_with(json!("")).await.len(), 0);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(settles(&test), ["settle mem t:default Request", "settle mem t:default Request"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_works_when_a_conversation_is_idle() {
+    let test = EngineTest::new(&flow(json!({}), json!({"idleSeconds": 600})));
+    test.fire().await;
+    sleep(Duration::from_secs(500)).await;
+    test.fire().await;
+    sleep(Duration::from_secs(500)).await;
+    let turns = ["settle mem t:default Turn", "settle mem t:default Turn"];
+    assert_eq!(settles(&test), turns, "the second turn has set the timer anew");
+    sleep(Duration::from_secs(200)).await;
+    assert_eq!(settles(&test)[2..], ["settle mem t:default Time"]);
+    sleep(Duration::from_secs(5_000)).await;
+    assert_eq!(settles(&test).len(), 3, "once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_works_by_its_schedule_and_after_a_deploy() {
+    let test = EngineTest::new(&flow(json!({}), json!({"schedule": "0 * * * *", "idleSeconds": 60})));
+    test.engine.begin_schedules().await;
+    sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(
+        settles(&test),
+        ["settle mem all Time", "settle mem all Time"],
+        "when idle, and by the schedule"
+    );
+    test.engine.deploy(build(&flow(json!({}), json!({"schedule": "never", "idleSeconds": 60})))).await;
+    sleep(Duration::from_secs(7_200)).await;
+    assert_eq!(settles(&test).len(), 3, "an earlier process may have left turns");
+    let problem = "mem uncaught CONFIG_INVALID #1";
+    assert!(test.recorder.flow_lines().iter().any(|line| line == problem));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_the_work_is_reported() {
+    let failure = json!({"code": "MEMORY_ERROR", "message": "The model is away."});
+    let rows = [
+        (json!({"settleFails": failure}), "mem consolidated +1 The model is away."),
+        (json!({"panics": "settle"}), "mem consolidated +0 the memory crashed while it worked"),
+        (json!({"hangs": "settle"}), "mem consolidated +0 the memory did not end its work in time"),
+    ];
+    for (props, expected) in rows {
+        let test = EngineTest::new(&flow(json!({}), props));
+        assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+        sleep(Duration::from_secs(601)).await;
+        let lines = test.recorder.flow_lines();
+        assert!(lines.iter().any(|line| line == expected), "{lines:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_the_work_as_long_as_it_may() {
+    for (drain, expected) in [(200, "settled t:default"), (50, "settle mem t:default Turn")] {
+        let test = EngineTest::new(&flow(json!({}), json!({"settleSeconds": 100})));
+        test.fire().await;
+        let before = tokio::time::Instant::now();
+        test.engine.shutdown(Duration::from_secs(drain)).await;
+        assert_eq!(before.elapsed().as_secs(), drain.min(100));
+        assert_eq!(settles(&test).last().unwrap(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_knows_whose_message_it_is() {
+    let source = json!({"kind": "memory", "ref": "t/mem#1", "trust": "user"});
+    let settings =
+        json!({"userId": "{{json.user}}", "inputTime": "{{json.at}}", "inputTags": "bug, {{msg.topic}}"});
+    let test = EngineTest::new(&flow(settings, json!({"sources": [source]})));
+    let payload = json!({"user": "Ada", "at": "2026-11-17T08:00:00Z", "text": "it is broken"});
+    let message = only_message(&test.fire_with(payload).await);
+    let of_memory: Vec<String> =
+        test.recorder.calls().into_iter().filter(|call| call.contains(" of ")).collect();
+    let text = r#"{"user":"Ada","at":"2026-11-17T08:00:00Z","text":"it is broken"}"#;
+    let tags = r#"["bug", "sums"]"#;
+    assert_eq!(
+        of_memory,
+        [
+            format!("recall mem t:default of Ada {tags} at 1794902400000: {text}"),
+            format!(
+                "append mem t:default of Ada {tags} at 1794902400000 after 1 run-1 user: {text} | assistant: hi"
+            ),
+        ]
+    );
+    assert_eq!(
+        message["envelope"]["provenance"],
+        json!([source]),
+        "what was recalled is named in the result"
+    );
+}

@@ -1,0 +1,95 @@
+//! Long memories: what fits a message is recalled from all earlier conversations, and finished turns become facts.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `memory`, `settings` | the node `long-memory`: recall, append, settle |
+//! | `store`, `owner`, `names` | its collection in the archive, whose entries are seen, and their names |
+//! | `episode`, `clean`, `tags` | turns as entries, without secrets |
+//! | `notes`, `days` | recalled entries as one message, and the days that a message names |
+//! | `consolidate`, `questions`, `judge`, `neighbours`, `orders`, `words` | turns become facts: what the model is asked, and what is kept |
+//! | `entries` | the entries for `memory-tool` |
+//! | `day_limits` | how much happens in one day |
+//!
+//! Stores nothing itself, makes no vector and calls no provider: an archive, an embedder and a model do.
+
+mod clean;
+mod consolidate;
+mod day_limits;
+mod days;
+mod entries;
+mod episode;
+mod judge;
+mod memory;
+mod names;
+mod neighbours;
+mod notes;
+mod orders;
+mod owner;
+mod questions;
+mod settings;
+mod store;
+mod tags;
+mod words;
+
+pub use day_limits::{MAX_MODEL_CALLS, MAX_NEW_FACTS};
+
+use day_limits::ModelCalls;
+use memory::LongMemory;
+use redflow_contract::node::LongMemoryConfig;
+use redflow_ports::{
+    Adapters, Archive, BuildError, Builder, Clock, EmbedderSource, Memory, MemoryBuilder, Meter, NodeConfig,
+};
+use settings::{Settings, embedder_settings};
+use std::sync::{Arc, Mutex};
+use store::EntryStore;
+
+/// What long memories share.
+#[derive(Clone)]
+pub struct LongMemorySettings {
+    /// Keeps the entries.
+    pub archive: Arc<dyn Archive>,
+    /// Reads the key and the model of a node.
+    pub embedder: Builder<EmbedderSource>,
+    /// Counts vectors.
+    pub meter: Arc<dyn Meter>,
+    /// The source of times.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Registers `long-memory`.
+pub fn register(adapters: &mut Adapters, settings: LongMemorySettings) {
+    let calls = Arc::new(ModelCalls::default());
+    let long: MemoryBuilder = Arc::new(move |config| build(config, &settings, &calls));
+    adapters.memories.insert("long-memory", long);
+}
+
+fn build(
+    config: NodeConfig<'_>,
+    shared: &LongMemorySettings,
+    calls: &Arc<ModelCalls>,
+) -> Result<Arc<dyn Memory>, BuildError> {
+    if config.flow.is_empty() {
+        // Its entries would be those of another memory.
+        return Err(config.error("its node is not in the flow any more"));
+    }
+    let node: LongMemoryConfig = config.typed_with_options()?;
+    let settings = Settings::new(&node);
+    let store = EntryStore {
+        archive: Arc::clone(&shared.archive),
+        name: names::memory_name(config.flow, config.node.id.as_str(), settings.scope),
+        source: (shared.embedder)(config)?,
+        embedder_settings: embedder_settings(&node),
+        meter: Arc::clone(&shared.meter),
+        timeout: settings.timeout,
+        embedder: Mutex::default(),
+    };
+    Ok(Arc::new(LongMemory {
+        short: config.memory(node.short_memory.as_deref())?,
+        model: config.model(node.model.as_deref())?,
+        store: Arc::new(store),
+        settings: Arc::new(settings),
+        calls: Arc::clone(calls),
+        clock: Arc::clone(&shared.clock),
+        recalled: Mutex::default(),
+    }))
+}
