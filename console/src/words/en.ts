@@ -2,6 +2,7 @@
 // texts of its own, because the editor of Node-RED uses them too.
 
 import TIMELINE from "../timeline/words/en.json" with { type: "json" };
+import { MEMORY } from "./memory.js";
 
 export const EN = {
   ...TIMELINE,
@@ -133,12 +134,6 @@ export const EN = {
   "flow.empty": "There is no flow yet.",
   "flow.empty.how": "Deploy one from Node-RED with the Redflow palette, or start the sidecar with --flows FILE.",
   forget: "Forget data",
-  "forget.again": "The name again",
-  "forget.done": "Removed. Entries: {entries}, conversations: {conversations}, runs: {runs}.",
-  "forget.problems": "Some data is left. Solve these problems, then forget it again:",
-  "forget.runs": "Also the runs, with their journals and chats",
-  "forget.what": "Removes all entries and conversations of a user or a session, in all memories. This cannot be undone.",
-  "forget.whose": "Whose data",
   home: "Home",
   "home.needs": "What needs you",
   "home.nothing": "Nothing needs you.",
@@ -234,18 +229,7 @@ export const EN = {
   "kind.memory": "memory",
   "kind.reply": "answer",
   memory: "Memory",
-  "memory.all": "All memories",
-  "memory.approve": "Approve",
-  "memory.empty": "There are no long memories yet.",
-  "memory.empty.how": "Wire a long-memory node to an agent in Node-RED and deploy. What it keeps of its runs appears here.",
-  "memory.entries": "Entries",
-  "memory.none": "No entry matches the filter.",
-  "memory.nothing.how": "Only entries that an agent can recall are searched. Use other words, or compare in another way.",
-  "memory.reject": "Reject",
-  "memory.review": "To review",
-  "memory.review.none": "No entry waits for a review.",
-  "memory.review.what": "These texts of tools or documents seem to give orders to the assistant. No agent gets one before a person approves it.",
-  "memory.unknown": "There is no memory with this name.",
+  ...MEMORY,
   mend: "How to mend it",
   "mend.none": "There is no advice for this code.",
   menu: "Menu",

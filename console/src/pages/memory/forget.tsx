@@ -10,7 +10,7 @@ import { Words } from "../../parts/text.js";
 import { t } from "../../words.js";
 import { changes } from "./entry.js";
 
-type Whose = "user" | "session";
+type Owner = "user" | "session";
 
 /** The button, and the dialog that asks for the name twice. */
 export function Forget() {
@@ -26,7 +26,7 @@ export function Forget() {
 }
 
 function ForgetDialog({ onClose }: { onClose: () => void }) {
-  const [whose, setWhose] = useState<Whose>("user");
+  const [owner, setOwner] = useState<Owner>("user");
   const [name, setName] = useState("");
   const [again, setAgain] = useState("");
   const [runs, setRuns] = useState(false);
@@ -37,7 +37,7 @@ function ForgetDialog({ onClose }: { onClose: () => void }) {
     setBusy(true);
     setError(undefined);
     try {
-      setAnswer(await api.forget({ owner: whose === "user" ? { user: name } : { session: name }, runs }));
+      setAnswer(await api.forget({ owner: owner === "user" ? { user: name } : { session: name }, runs }));
       changes.value += 1;
     } catch (failure) {
       setError(failure);
@@ -57,12 +57,12 @@ function ForgetDialog({ onClose }: { onClose: () => void }) {
       >
         <Choice
           label={t("forget.whose")}
-          value={whose}
+          value={owner}
           options={[
             ["user", t("entry.user")],
             ["session", t("entry.session")],
           ]}
-          onChoose={setWhose}
+          onChoose={setOwner}
         />
         <Field label={t("token.name")} required value={name} onText={setName} />
         <Field label={t("forget.again")} required value={again} onText={setAgain} />
