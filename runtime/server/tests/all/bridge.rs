@@ -974,35 +974,32 @@ async fn uses_a_reply_that_arrives_while_the_sidecar_stops() {
     }
 }
 
-/// A reply that no run can use blocks nothing.
+/// A reply that no run can use blocks nothing. The second call keeps the run alive meanwhile.
 #[tokio::test]
 async fn a_late_reply_is_acknowledged_at_once() {
     let sidecar = Setup::default().start(None).await;
     let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
-    let mut flows = flow_tool_flow("read");
-    for node in flows.as_array_mut().unwrap() {
-        if node["id"] == "model" {
-            node["delayMs"] = json!(600);
-        }
-        if node["id"] == "look" {
-            node["timeout"] = json!(20);
-        }
+    let call = |tool: &str| json!({"action": "tool", "tool": tool, "input": {"what": "door"}, "confidence": 1});
+    let replies = json!([call("look"), call("ask"), {"action": "final", "message": "42"}]);
+    let mut flows = flow(replies, &[("look", "flow-tool"), ("ask", "flow-tool")]);
+    let nodes = flows.as_array_mut().unwrap();
+    nodes.retain(|node| node["id"] != "look" && node["id"] != "ask");
+    for (tool, timeout) in [("look", 20), ("ask", 30_000)] {
+        nodes.push(json!({"id": tool, "type": "flow-tool", "z": "tab", "toolName": tool, "effect": "read",
+            "timeout": timeout, "inputSchema": {"type": "object"}, "wires": [["back"]]}));
     }
+    nodes.push(json!({"id": "back", "type": "flow-tool-return", "z": "tab", "wires": []}));
     node_red.deploy(flows).await;
     node_red.start("s1", json!({"payload": "?"})).await;
-    let call = node_red.receive("tool_call").await;
-    let run = call["run"].clone();
-    // The call has timed out, and the model is called again.
-    let has_timed_out = || async {
-        let events =
-            sidecar.get(&format!("/api/runs/{}", run.as_str().unwrap())).await.ok(200)["events"].clone();
-        events.as_array().unwrap().iter().any(|event| event["event"]["type"] == "tool_returned").then_some(())
-    };
-    eventually("the call has timed out", has_timed_out).await;
-    let seq = node_red.reply(&call, returned(&json!("late"))).await;
+    let late = node_red.receive("tool_call").await;
+    // The model calls the second tool after the first has timed out.
+    let waiting = node_red.receive("tool_call").await;
+    assert_eq!((&late["node"], &waiting["node"]), (&json!("look"), &json!("ask")));
+    let seq = node_red.reply(&late, returned(&json!("late"))).await;
     node_red.wait_for_ack(seq).await;
-    assert_eq!(status_of(&sidecar, &run).await, "running");
-    node_red.result().await;
+    assert_eq!(status_of(&sidecar, &late["run"]).await, "running");
+    node_red.reply(&waiting, returned(&json!("now"))).await;
+    assert_eq!(node_red.result().await["message"]["payload"], "42");
 }
 
 #[tokio::test]
