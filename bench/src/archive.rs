@@ -10,7 +10,7 @@ use crate::{Extent, Failure};
 use redflow_archive::SqliteArchive;
 use redflow_contract::archive::{EntryKind, SearchMode};
 use redflow_engine::SystemClock;
-use redflow_ports::{Archive as _, NewCollection, NewEntry, SearchFilter, SearchQuery};
+use redflow_ports::{Archive as _, NewCollection, NewEntry, SearchFilter, SearchQuery, VectorScores};
 use std::sync::Arc;
 
 const COLLECTION: &str = "kb/bench";
@@ -144,7 +144,8 @@ const WAYS: [(&str, SearchMode, bool); 5] = [
 fn query(vector: Vec<f32>, text: String, mode: SearchMode, is_filtered: bool) -> SearchQuery {
     let tags = if is_filtered { vec!["rare".to_owned()] } else { Vec::new() };
     let filter = SearchFilter { tags, ..SearchFilter::default() };
-    SearchQuery { text, vector: Some(vector), mode, filter, min_score: 0.0, limit: 10 }
+    let vector_scores = VectorScores::default();
+    SearchQuery { text, vector: Some(vector), mode, filter, min_score: 0.0, vector_scores, limit: 10 }
 }
 
 fn at_share(samples: &mut [f64], share: f64) -> f64 {

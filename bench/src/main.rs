@@ -13,6 +13,7 @@ mod flows;
 mod folder;
 mod instructions;
 mod live;
+mod mcp;
 mod memory;
 mod node_red;
 mod open_files;
@@ -38,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [archive] [memory] [egress] [store] [recovery] [live] [serve] [console] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [agents] [tools] [archive] [memory] [mcp] [egress] [store] [recovery] [live] [serve] [console] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,7 +55,7 @@ enum Extent {
 /// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 14] = [
+const SECTIONS: [(&str, Section); 15] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
@@ -62,6 +63,7 @@ const SECTIONS: [(&str, Section); 14] = [
     ("tools", tools::measure),
     ("archive", archive::measure),
     ("memory", memory::measure),
+    ("mcp", mcp::measure),
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),
@@ -105,6 +107,8 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == live::drive::PROBE => live::drive::probe(rest),
         Some((first, _)) if first == live::provider::PROBE => live::provider::probe(),
         Some((first, rest)) if first == serve::bare::PROBE => serve::bare::probe(rest),
+        Some((first, rest)) if first == mcp::echo::PROBE => mcp::echo::probe(rest),
+        Some((first, rest)) if first == mcp::idle::PROBE => mcp::idle::probe(rest),
         _ => match parse(&args) {
             Some(options) => measure(&options, &mut std::io::stdout().lock()),
             None => {

@@ -1,6 +1,6 @@
 //! What a long memory adds to the recall of a run, against the short memory alone.
 
-use crate::clock::{figure, median};
+use crate::clock::{Stopwatch, figure, median};
 use crate::folder::Folder;
 use crate::table::{Column, Table, target_word};
 use crate::world::runtime;
@@ -79,6 +79,7 @@ pub(crate) fn measure(
         embedder: embedder_sources(embedders),
         meter: Arc::new(NoMeter),
         clock: Arc::new(SystemClock),
+        context: None,
     };
     redflow_long_memory::register(&mut adapters, settings);
     let limits = json!({"maxMessages": SHORT_TURNS * 2});
@@ -105,22 +106,25 @@ pub(crate) fn measure(
                 ..Recall::new(SESSION)
             };
             for (memory, samples) in [&short, &long].into_iter().zip(&mut samples) {
-                let begin = Instant::now();
+                let watch = Stopwatch::start();
                 let recalled = memory.recall(recall).await.map_err(|error| error.message)?;
+                let spent = watch.spent();
                 // The first recall reads the vectors into memory.
                 if number > 0 {
-                    samples.push(begin.elapsed().as_secs_f64() * 1e3);
+                    samples.push((spent.wall / 1e3, spent.cpu / 1e3));
                 }
                 found += usize::from(!recalled.sources.is_empty());
             }
         }
-        let [short, long] = samples.map(median);
-        let columns = [("what", "memory", 0), ("p50", "recall, p50 ms", 3)];
+        let cpu = samples.each_ref().map(|samples| median(samples.iter().map(|(_, cpu)| *cpu).collect()));
+        let [short, long] =
+            samples.map(|samples| median(samples.into_iter().map(|(wall, _)| wall).collect()));
+        let columns = [("what", "memory", 0), ("p50", "recall, p50 ms", 3), ("cpu", "processor, p50 ms", 3)];
         let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
         let heading = format!("{entries} entries of one user, {recalls} recalls");
         let mut table = Table::new("memory", heading, columns.into());
-        table.row(vec!["window-memory".into(), short.into()]);
-        table.row(vec!["long-memory on top of it".into(), long.into()]);
+        table.row(vec!["window-memory".into(), short.into(), cpu[0].into()]);
+        table.row(vec!["long-memory on top of it".into(), long.into(), cpu[1].into()]);
         table.figure("added", "what the long memory adds", long - short, "ms");
         table.figure("append", "one turn appended, with its vector", per_append, "ms");
         table.figure(

@@ -124,7 +124,14 @@ fn define(registry: &Registry, adapters: &Adapters) -> Result<(), Failure> {
     let policy =
         Policy::new(&manifest.policy, &manifest.roles).map_err(|problems| format!("{problems:?}"))?;
     let build = adapters.manifest_tool.as_ref();
-    registry.define(Definitions { manifest: &manifest, registered: &[], policy, build, env: &|_| None });
+    registry.define(Definitions {
+        manifest: &manifest,
+        registered: &[],
+        added_servers: &redflow_contract::mcp::McpServers::default(),
+        policy,
+        build,
+        env: &|_| None,
+    });
     Ok(())
 }
 

@@ -40,6 +40,10 @@ import type {
   KnowledgeSearch,
   KnowledgeSearchResult,
   ManifestTool,
+  McpLogin,
+  McpPinRequest,
+  McpServerDetail,
+  McpServerList,
   MemoryEntryDetail,
   MemoryEntryList,
   MemoryExportLine,
@@ -85,6 +89,11 @@ import type {
 
 /** How long an export may wait for its next byte, in milliseconds. */
 const EXPORT_IDLE_MS = 60_000;
+
+/** The path of an MCP server. */
+function mcpPath(name: string): string {
+  return `/api/mcp/${pathSegment(name)}`;
+}
 
 /** The path of an entry of a long memory. */
 function entryPath(memory: string, key: string): string {
@@ -637,6 +646,40 @@ export class RedflowClient {
     for await (const line of this.#transport.lines(sent, "application/x-ndjson", EXPORT_IDLE_MS)) {
       yield JSON.parse(line) as MemoryExportLine;
     }
+  }
+
+  /** The MCP servers that agents can use. */
+  mcpServers(options?: CallOptions): Promise<McpServerList> {
+    return this.#get("/api/mcp", options);
+  }
+
+  /**
+   * An MCP server with its tools, resources and prompts. The sidecar connects to it first, if it is not connected. There is
+   * no timeout unless you pass `timeoutMs`.
+   */
+  async mcpServer(name: string, options: CallOptions = {}): Promise<McpServerDetail> {
+    return this.#get(mcpPath(name), { timeoutMs: 0, ...options });
+  }
+
+  /** Connects to an MCP server again and reads its lists. There is no timeout unless you pass `timeoutMs`. */
+  async connectMcp(name: string, options: CallOptions = {}): Promise<McpServerDetail> {
+    return this.#post(`${mcpPath(name)}/connect`, undefined, { timeoutMs: 0, ...options });
+  }
+
+  /** Approves definitions of tools: for each tool the digest that a person has seen. */
+  async pinMcpTools(name: string, tools: McpPinRequest["tools"], options?: CallOptions): Promise<McpServerDetail> {
+    const request: McpPinRequest = { tools };
+    return this.#post(`${mcpPath(name)}/pin`, request, options);
+  }
+
+  /** Begins a sign-in at the issuer of an MCP server. A person opens the address of the answer. */
+  async loginMcp(name: string, options?: CallOptions): Promise<McpLogin> {
+    return this.#post(`${mcpPath(name)}/login`, undefined, options);
+  }
+
+  /** Removes the tokens that the sidecar has for an MCP server. */
+  async logoutMcp(name: string, options?: CallOptions): Promise<void> {
+    await this.#transport.execute({ ...options, method: "DELETE", path: `${mcpPath(name)}/login` });
   }
 
   /** One agent with its tools and its memory, and what it has done since the sidecar started. */

@@ -72,17 +72,17 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "MEMORY_CYCLE" | "MEMORY_MODEL_MISSING" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "MEMORY_CYCLE" | "MEMORY_MODEL_MISSING" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MCP_SERVER_UNKNOWN" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "MODEL_KEY_MISSING" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "MODEL_KEY_MISSING" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "MCP_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
 
 /**
  * Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
  */
-export type ToolCode = "EGRESS_REFUSED" | "EGRESS_TOO_LARGE" | "TOOL_DENIED" | "TOOL_RATE_LIMITED" | "TOOL_UNAVAILABLE" | "TOOL_CHANGED" | "TOOL_OUTPUT_INVALID";
+export type ToolCode = "EGRESS_REFUSED" | "EGRESS_TOO_LARGE" | "TOOL_DENIED" | "TOOL_RATE_LIMITED" | "TOOL_UNAVAILABLE" | "MCP_UNAVAILABLE" | "TOOL_CHANGED" | "TOOL_OUTPUT_INVALID";
 
 /**
  * Why an operation on stored runs or on the data directory failed.
@@ -97,7 +97,7 @@ export type ArchiveCode = "COLLECTION_UNKNOWN" | "DOCUMENT_UNKNOWN" | "DOCUMENT_
 /**
  * Why the sidecar refused a request over HTTP or a socket, or did not start.
  */
-export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "KEY_NOT_SENT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
+export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "MCP_FAILED" | "KEY_NOT_SENT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
 
 /**
  * How bad a diagnostic is.
@@ -876,6 +876,32 @@ export type TagMatch = "any" | "all";
  * Whose entries a long memory recalls.
  */
 export type MemoryScope = "user" | "session" | "agent" | "flow";
+
+/**
+ * How a node proves to an MCP server who it is.
+ */
+export type McpAuthentication = "none" | "bearer" | "header" | "oauth";
+
+/**
+ * A resource of an MCP server that a long memory recalls.
+ */
+export type ContextSpanConfig = { 
+/**
+ * The name of the server in the manifest.
+ */
+server: string, 
+/**
+ * The address of the resource.
+ */
+resource: string, 
+/**
+ * The most tokens of it; 400 by default.
+ */
+tokens?: number, 
+/**
+ * Keeps the copy that was read first, until somebody removes it.
+ */
+pin?: boolean, };
 
 /**
  * How a search compares texts.
@@ -2293,6 +2319,331 @@ forgotten: Forgotten,
 problems: Array<string>, };
 
 /**
+ * Whether a program may use the network.
+ */
+export type McpNetwork = "any" | "none";
+
+/**
+ * Which definitions of tools are trusted.
+ */
+export type McpTrust = "first-use" | "pinned";
+
+/**
+ * How a client gets tokens.
+ */
+export type OAuthGrant = "authorization_code" | "client_credentials";
+
+/**
+ * How the sidecar proves to a server who it is. The secrets are in the environment, never in the manifest.
+ */
+export type McpAuth = { "type": "bearer", 
+/**
+ * The environment variable with the token.
+ */
+env: string, } | { "type": "header", 
+/**
+ * The name of the header.
+ */
+name: string, 
+/**
+ * The environment variable with its value.
+ */
+env: string, } | { "type": "oauth", 
+/**
+ * How the sidecar gets tokens; `authorization_code` by default.
+ */
+grant?: OAuthGrant, 
+/**
+ * The id of the client; absent if the issuer registers clients by itself.
+ */
+clientId?: string, 
+/**
+ * The environment variable with the secret of the client.
+ */
+secretEnv?: string, 
+/**
+ * What the sidecar asks to be allowed; empty for what the server asks for.
+ */
+scopes?: Array<string>, };
+
+/**
+ * An MCP server: a program with `command`, or an address with `url`; never both.
+ */
+export type McpServer = { 
+/**
+ * The program that is started. It speaks MCP on its standard input and output.
+ */
+command?: string, 
+/**
+ * The arguments of the program, one by one. No shell reads them.
+ */
+args: Array<string>, 
+/**
+ * The environment of the program, beside `PATH`, `HOME` and `TMPDIR`.
+ */
+env: { [key in string]: string }, 
+/**
+ * The environment variables of the sidecar that the program gets. Their values count as secrets.
+ */
+secrets: Array<string>, 
+/**
+ * Further files and folders that the program may read.
+ */
+read: Array<string>, 
+/**
+ * Further files and folders that the program may read and write. It has a folder of its own.
+ */
+write: Array<string>, 
+/**
+ * Whether the program may use the network; `any` by default.
+ */
+network?: McpNetwork, 
+/**
+ * The address of the server, for MCP over streamable HTTP.
+ */
+url?: string, 
+/**
+ * How the sidecar proves who it is; absent if the server does not ask.
+ */
+auth?: McpAuth, 
+/**
+ * Only these tools of the server: names, or patterns with `*`. Empty for all.
+ */
+include: Array<string>, 
+/**
+ * Not these tools: names, or patterns with `*`.
+ */
+exclude: Array<string>, 
+/**
+ * The effect classes of tools, by name or pattern with `*`. The first one that matches counts, and a name counts
+ * before a pattern. Others are `at_most_once`.
+ */
+effects: { [key in string]: EffectClass }, 
+/**
+ * The longest time of a call, in milliseconds; 60000 by default.
+ */
+timeoutMs?: number, 
+/**
+ * The most bytes of a result; 131072 by default.
+ */
+maxResultBytes?: number, 
+/**
+ * Whether the resources of the server are tools too: `list_resources` and `read_resource`.
+ */
+resources?: boolean, 
+/**
+ * Which definitions of tools are trusted; `first-use` by default.
+ */
+trust?: McpTrust, };
+
+/**
+ * Where a server is defined.
+ */
+export type McpOrigin = "manifest" | "added" | "node";
+
+/**
+ * How the sidecar reaches a server.
+ */
+export type McpTransport = "stdio" | "http";
+
+/**
+ * Whether a server can be used now.
+ */
+export type McpServerState = "idle" | "connecting" | "ready" | "away" | "login_needed" | "blocked";
+
+/**
+ * A server, and whether it can be used now.
+ */
+export type McpServerSummary = { 
+/**
+ * Its name. The ids of its tools begin with `mcp.NAME.`.
+ */
+name: string, 
+/**
+ * Where it is defined.
+ */
+origin: McpOrigin, 
+/**
+ * How the sidecar reaches it.
+ */
+transport: McpTransport, 
+/**
+ * The program with its arguments, or the address without a query.
+ */
+target: string, 
+/**
+ * Whether it can be used now.
+ */
+state: McpServerState, 
+/**
+ * Why it cannot be used; absent if it can.
+ */
+reason?: string, 
+/**
+ * The code of the reason; absent if it has none.
+ */
+code?: ToolCode, 
+/**
+ * The version of the protocol, such as `2026-07-28`; absent before the first connection.
+ */
+protocol?: string, 
+/**
+ * What the server calls itself, with its version; absent before the first connection.
+ */
+server?: string, 
+/**
+ * How many of its tools agents can use.
+ */
+tools: number, 
+/**
+ * How many of its tools wait for an approval.
+ */
+changed: number, 
+/**
+ * When the connection was made or lost last; absent before the first try.
+ */
+since?: number, 
+/**
+ * Whether the program is confined to its folders; absent for an address.
+ */
+confined?: boolean, };
+
+/**
+ * The servers that this sidecar knows.
+ */
+export type McpServerList = { 
+/**
+ * The servers, sorted by name.
+ */
+servers: Array<McpServerSummary>, };
+
+/**
+ * A tool of a server.
+ */
+export type McpToolInfo = { 
+/**
+ * The name that the server gives it.
+ */
+name: string, 
+/**
+ * Its id in the registry, `mcp.SERVER.NAME`.
+ */
+id: string, 
+/**
+ * What it does, cleaned and cut.
+ */
+description: string, 
+/**
+ * The effect class of its calls.
+ */
+effect: EffectClass, 
+/**
+ * Whether agents can use it: `include` and `exclude` allow it.
+ */
+included: boolean, 
+/**
+ * Whether it can be called now.
+ */
+state: ToolState, 
+/**
+ * Why it cannot be called; absent if it can.
+ */
+reason?: string, 
+/**
+ * JSON Schema of the input.
+ */
+inputSchema: JsonValue, 
+/**
+ * The digest of the definition that the server sends now; absent if the server no longer has the tool.
+ */
+digest?: Digest, 
+/**
+ * The digest of the approved definition; absent if none is approved.
+ */
+pinned?: Digest, 
+/**
+ * What is different from the approved definition, line by line with `-` and `+`; absent if nothing is.
+ */
+diff?: string, };
+
+/**
+ * A resource of a server.
+ */
+export type McpResourceInfo = { 
+/**
+ * Its address.
+ */
+uri: string, 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * What it has, cleaned and cut.
+ */
+description?: string, 
+/**
+ * Its media type.
+ */
+mime?: string, };
+
+/**
+ * A prompt of a server. `mcp:SERVER/NAME` as a system prompt uses it.
+ */
+export type McpPromptInfo = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * What it is for, cleaned and cut.
+ */
+description?: string, 
+/**
+ * Whether it needs arguments. Such a prompt cannot be a system prompt.
+ */
+needsArguments: boolean, };
+
+/**
+ * A server with its tools, resources and prompts.
+ */
+export type McpServerDetail = { 
+/**
+ * The server.
+ */
+summary: McpServerSummary, 
+/**
+ * Its tools, sorted by name, with those that `include` and `exclude` leave out.
+ */
+tools: Array<McpToolInfo>, 
+/**
+ * Its resources, at most 200.
+ */
+resources: Array<McpResourceInfo>, 
+/**
+ * Its prompts, at most 200.
+ */
+prompts: Array<McpPromptInfo>, };
+
+/**
+ * Approves the definitions of tools.
+ */
+export type McpPinRequest = { 
+/**
+ * The tools, each with the digest that the person has seen. Another definition is not approved.
+ */
+tools: { [key in string]: Digest }, };
+
+/**
+ * Begins a sign-in at the issuer of a server.
+ */
+export type McpLogin = { 
+/**
+ * The address that the person opens in a browser.
+ */
+url: string, };
+
+/**
  * The whole manifest.
  */
 export type Manifest = { 
@@ -2300,6 +2651,10 @@ export type Manifest = {
  * The tools that it defines.
  */
 tools: Array<ManifestTool>, 
+/**
+ * The MCP servers, by name.
+ */
+mcp: { [key in string]: McpServer }, 
 /**
  * The operations of Node-RED nodes, by their type.
  */
@@ -2373,7 +2728,11 @@ body?: JsonValue,
 /**
  * The key that goes with the request, to the host of `url` only.
  */
-credential?: ManifestCredential, };
+credential?: ManifestCredential, 
+/**
+ * Whether clients of the sidecar's own MCP server may call it; not by default.
+ */
+mcp?: boolean, };
 
 /**
  * What a call of a manifest tool does.
@@ -4868,7 +5227,7 @@ expiresAt: number, };
 /**
  * A page of the console that this sidecar serves. A page without a word here does not exist.
  */
-export type Feature = "home" | "runs" | "inbox" | "flow" | "check" | "usage" | "models" | "tools" | "knowledge" | "memory" | "settings";
+export type Feature = "home" | "runs" | "inbox" | "flow" | "check" | "usage" | "models" | "tools" | "mcp" | "knowledge" | "memory" | "settings";
 
 /**
  * Who is signed in, and what this sidecar offers.
@@ -6164,7 +6523,11 @@ fallbackModels?: Array<string>,
 /**
  * What one run may spend: `tokens`, `cost`, `modelCalls`, `toolCalls`. At a limit the run fails with `BUDGET_EXCEEDED`.
  */
-budget?: Budget, };
+budget?: Budget, 
+/**
+ * Whether clients of the sidecar's MCP server may call it.
+ */
+mcp?: boolean, };
 
 /**
  * The properties of an AI Agent. Those of every agent come in addition. They may also stand in `options`, as those of
@@ -6871,6 +7234,10 @@ recallTokens?: number,
  */
 minTrust?: Trust, 
 /**
+ * Resources of MCP servers that are recalled with every message: `[{"server": "docs", "resource": "docs://rules", "tokens": 400}]`.
+ */
+context: ContextSpanConfig[], 
+/**
  * After so many new turns of a conversation the memory consolidates; 0 for never.
  */
 afterTurns?: number, 
@@ -6971,7 +7338,11 @@ timeout?: number,
 /**
  * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
  */
-onUnknown?: OnUnknown, };
+onUnknown?: OnUnknown, 
+/**
+ * Whether clients of the sidecar's MCP server may call it.
+ */
+mcp?: boolean, };
 
 /**
  * The properties of `http-request-tool`.
@@ -7148,6 +7519,87 @@ ids: Array<string>,
  * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
  */
 onUnknown?: OnUnknown, };
+
+/**
+ * The properties of `mcp-client`.
+ */
+export type McpClientConfig = { 
+/**
+ * The name of an MCP server in the sidecar's manifest. With *Address*, the name that its tools get.
+ */
+server?: string, 
+/**
+ * The address of an MCP server that is not in the manifest, for streamable HTTP. Empty to use the server of the manifest.
+ */
+url?: string, 
+/**
+ * How the sidecar proves to *Address* who it is. A server of the manifest has its own.
+ */
+auth?: McpAuthentication, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+token?: string, 
+/**
+ * The name of the header, for *Header*.
+ */
+headerName?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+headerValue?: string, 
+/**
+ * How the sidecar gets tokens, for *OAuth*. A person signs in once with `redflow mcp login`.
+ */
+grant?: OAuthGrant, 
+/**
+ * The id of the client, for *OAuth*. Empty if the issuer registers clients by itself.
+ */
+clientId?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+clientSecret?: string, 
+/**
+ * What the sidecar asks to be allowed, for *OAuth*. Empty for what the server asks for.
+ */
+scopes?: TextList, 
+/**
+ * The tools that the agent may call, separated by commas: names of the server, or patterns such as `read_*`. Empty for all.
+ */
+include?: TextList, 
+/**
+ * Tools that the agent may not call, even if *Tools* names them.
+ */
+exclude?: TextList, 
+/**
+ * The effect classes of tools, by name or pattern: `{"read_*": "read"}`. Every other tool is `at_most_once`: its calls are never made twice.
+ */
+effects: { [key: string]: EffectClass }, 
+/**
+ * Gives the agent `list_resources` and `read_resource` of the server.
+ */
+resources?: boolean, 
+/**
+ * Which definitions of tools are trusted. A definition that changes later must be approved: `redflow mcp pin`.
+ */
+trust?: McpTrust, 
+/**
+ * The longest time of a call, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * The most bytes of a result that the model gets, up to 196608.
+ */
+maxResultBytes?: number, 
+/**
+ * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
+ */
+onUnknown?: OnUnknown, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, };
 
 /**
  * The properties of an `inject` node.
@@ -7717,6 +8169,19 @@ export const CATALOGUE = [
     ],
     "schemas": [
       "node.registry-tool"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "mcp-client",
+    "role": "tool",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.mcp-client"
     ],
     "tool": null,
     "transparent": false

@@ -184,6 +184,18 @@ test("every route has a method that works", LIMIT, async (t) => {
   assert.deepEqual(await client.forget({ owner: { user: "ada" }, runs: true }), { forgotten: nothing, problems: [] });
   expect(await rejection(client.forget({ owner: { user: " " }, runs: false })), "REQUEST_INVALID", { status: 400 });
 
+  assert.deepEqual(await client.mcpServers(), { servers: [] });
+  const noServer = [
+    () => client.mcpServer("files"),
+    () => client.connectMcp("files"),
+    () => client.pinMcpTools("files", { read_file: "0".repeat(64) }),
+    () => client.loginMcp("files"),
+    () => client.logoutMcp("files"),
+  ];
+  for (const ask of noServer) {
+    expect(await rejection(ask()), "NOT_FOUND", { status: 404 });
+  }
+
   assert.deepEqual(await client.instances(), { instances: [] });
   expect(await rejection(client.attached()), "NOT_FOUND", { status: 404 });
 

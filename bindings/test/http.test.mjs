@@ -70,6 +70,39 @@ test("sends bytes as they are, and a list as a parameter that is repeated", asyn
   ]);
 });
 
+test("asks for MCP servers, approves the digests that were seen, and signs in and out", async (t) => {
+  const requests = [];
+  const answer = async (request, response) => {
+    const parts = [];
+    for await (const part of request) {
+      parts.push(part);
+    }
+    requests.push([request.method, request.url, Buffer.concat(parts).toString()]);
+    if (request.method === "DELETE") {
+      response.writeHead(204).end();
+    } else {
+      json(response, 200, { url: "https://issuer.example/authorize" });
+    }
+  };
+  const client = new RedflowClient({ url: await fakeSidecar(t, { answer }), token: TOKEN });
+  await client.mcpServers();
+  await client.mcpServer("files");
+  await client.connectMcp("files");
+  await client.pinMcpTools("files", { read_file: "d1" });
+  assert.deepEqual(await client.loginMcp("files"), { url: "https://issuer.example/authorize" });
+  assert.equal(await client.logoutMcp("files"), undefined);
+  assert.deepEqual(requests, [
+    ["GET", "/api/mcp", ""],
+    ["GET", "/api/mcp/files", ""],
+    ["POST", "/api/mcp/files/connect", ""],
+    ["POST", "/api/mcp/files/pin", '{"tools":{"read_file":"d1"}}'],
+    ["POST", "/api/mcp/files/login", ""],
+    ["DELETE", "/api/mcp/files/login", ""],
+  ]);
+  // A name never changes the path.
+  expect(await rejection(client.mcpServer("..")), "REQUEST_INVALID", {});
+});
+
 test("says which version of an entry it replaces", async (t) => {
   const requests = [];
   const answer = (request, response) => {

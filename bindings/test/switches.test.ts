@@ -108,6 +108,7 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "SECRET_IN_FLOW":
     case "SESSION_SHARED":
     case "COLLECTION_UNKNOWN":
+    case "MCP_SERVER_UNKNOWN":
     case "EMBEDDINGS_LEXICAL":
     case "DEFAULT_ASSUMED":
     case "NEEDS_NODE_RED":
@@ -163,6 +164,7 @@ export function sourceOf(code: RunErrorCode): "model" | "provider" | "flow" | "t
       return "flow";
     case "TOOL_ERROR":
     case "TOOL_UNAVAILABLE":
+    case "MCP_UNAVAILABLE":
     case "TOOL_OUTCOME_UNKNOWN":
       return "tool";
     case "CANCELLED":
@@ -313,6 +315,7 @@ export function responsibleFor(code: ApiCode): "caller" | "network" | "flow" | "
     case "CREDENTIALS_FILE_INVALID":
     case "NODE_RED_REFUSED":
     case "NODE_RED_UNREACHABLE":
+    case "MCP_FAILED":
     case "PROTOCOL_MISMATCH":
     case "INSTANCE_TAKEN":
     case "TOO_MANY_INSTANCES":

@@ -9,8 +9,8 @@ import { build, transform } from "esbuild";
 
 import { looseParts } from "./dagre.mjs";
 
-/** The most bytes of all files together, after gzip. */
-const MAX_GZIP_BYTES = 130_000;
+/** The most bytes of all files together, after gzip. The page MCP with its words in three languages took 5 kB of it. */
+const MAX_GZIP_BYTES = 136_000;
 
 const folder = fileURLToPath(new URL("..", import.meta.url));
 const source = join(folder, "src");

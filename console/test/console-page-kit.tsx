@@ -8,7 +8,7 @@ import { isUpdated, readFailure, readSession, session, toasts, waiting } from ".
 import { parsePlace, place, startRouter } from "../src/router.js";
 import { Shell } from "../src/shell.js";
 
-export const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "knowledge", "memory", "settings"];
+export const FEATURES: Feature[] = ["home", "runs", "inbox", "flow", "check", "usage", "models", "tools", "mcp", "knowledge", "memory", "settings"];
 export const HOSTILE = '<img src=x onerror="alert(1)">\u202Eevil';
 export const RUN = "019b76da-a800-7000-8000-000000000001";
 
@@ -51,6 +51,7 @@ export const sidecar = (more: Record<string, unknown> = {}) =>
       "GET /api/flows/graph": { tabs: [], nodes: [], wires: [], diagnostics: [], omitted: 0, omittedParts: 0 },
       "GET /api/models": { models: [], omitted: 0 },
       "GET /api/tools": { tools: [], generation: 1 },
+      "GET /api/mcp": { servers: [] },
       "GET /api/kb": { knowledgeBases: [] },
       "GET /api/memory": { memories: [] },
       "GET /api/tokens": { tokens: [{ name: "main", scopes: ["admin"], isOwn: true }] },

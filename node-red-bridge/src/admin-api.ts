@@ -12,6 +12,8 @@
 // GET  redflow/runtimes/:id/codes/:code            -> CodeEntry              redflow.read
 // GET  redflow/runtimes/:id/log                    -> LogLines               redflow.read
 // GET  redflow/runtimes/:id/tools                  -> RegistryTools          redflow.read
+// GET  redflow/runtimes/:id/mcp                    -> McpServerViews         redflow.read
+// GET  redflow/runtimes/:id/mcp/:name              -> McpServerTools         redflow.read
 // POST redflow/runtimes/:id/models/test  ModelForm -> ModelTest              flows.write
 // POST redflow/runtimes/:id/models/list  ModelForm -> ModelList              flows.write
 // GET  redflow/operations                          -> OperationList          redflow.read
@@ -78,6 +80,36 @@ export interface RegistryTool {
 export interface RegistryTools {
   tools: RegistryTool[];
 }
+
+/** An MCP server of a sidecar. */
+export interface McpServerView {
+  name: string;
+  /** Whether it can be used now: `ready`, or why not. */
+  state: string;
+  /** Why it cannot be used, in English; empty if it can. */
+  reason: string;
+}
+
+export interface McpServerViews {
+  servers: McpServerView[];
+}
+
+/** A tool of an MCP server. */
+export interface McpToolView {
+  /** The name that the server gives it. */
+  name: string;
+  description: string;
+  effect: string;
+  /** Whether it can be called now: `ready`, or why not. */
+  state: string;
+}
+
+export interface McpServerTools extends McpServerView {
+  tools: McpToolView[];
+}
+
+/** How long the tools of an MCP server may take: the sidecar may have to start its program first. */
+export const MCP_SERVER_MS = 90_000;
 
 /** How long the test of a model may take: a server may load the model first. */
 export const MODEL_TEST_MS = 120_000;

@@ -10,6 +10,7 @@ import { reduceFlow } from "./flows";
 import { logOnce } from "./guard";
 import { InstanceRuns } from "./instance-runs";
 import { LiveTexts } from "./live-texts";
+import { mcpServer, mcpServers } from "./mcp-servers";
 import { askModel } from "./model-test";
 import { listOperations } from "./node-tools";
 import { isRecord } from "./record";
@@ -50,6 +51,8 @@ export function serveEditor(RED: Red): void {
   get("agents/:id/errors", (request) => ({ json: { errors: agentErrors.list(request.params["id"] ?? "") } }));
   get("operations", () => ({ json: listOperations(RED) satisfies OperationList }));
   get("runtimes/:id/tools", async (request) => ({ json: await registryTools(runtimeOf(request)) }));
+  get("runtimes/:id/mcp", async (request) => ({ json: await mcpServers(runtimeOf(request)) }));
+  get("runtimes/:id/mcp/:name", async (request) => ({ json: await mcpServer(runtimeOf(request), request.params["name"] ?? "") }));
   get("runtimes/:id/log", (request) => ({ json: { lines: runtimeOf(request).log() } satisfies LogLines }));
   get("runtimes/:id/codes/:code", (request) => CodePages.forRuntime(runtimeOf(request)).page(codeOf(request)));
   get("runtimes/:id/runs", (request) => InstanceRuns.forRuntime(runtimeOf(request)).list(listQuery(request)));

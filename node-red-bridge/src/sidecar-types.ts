@@ -25,6 +25,7 @@ export const SIDECAR_TYPES: readonly string[] = [
   "memory-tool",
   "flow-tool",
   "registry-tool",
+  "mcp-client",
   "tool.*",
   "chat-node",
 ];

@@ -41,7 +41,7 @@ test("reading and writing need different permissions", () => {
   const deploys = RED.routes.filter(({ permission }) => permission === "flows.write");
   assert.deepEqual(deploys.map(({ path }) => path), ["test", "list"].map((verb) => `/redflow/runtimes/:id/models/${verb}`));
   const reads = RED.routes.filter(({ permission }) => permission === "redflow.read");
-  assert.deepEqual([reads.length, RED.routes.length], [12, 16]);
+  assert.deepEqual([reads.length, RED.routes.length], [14, 18]);
 });
 
 test("lists the runtimes with their state and without secrets of their address", async (t) => {
@@ -298,6 +298,26 @@ test("lists the tools of the registry with short texts, and says if the sidecar 
   assert.deepEqual(code(await ask()), [403, "FORBIDDEN"]);
   assert.equal((await ask()).status, 404);
   assert.deepEqual(requested(), Array(4).fill("GET /api/tools"));
+});
+
+test("lists MCP servers and the tools of one with short texts, and asks for no other path", async (t) => {
+  const server = { name: "files", state: "ready" };
+  const tool = { name: "read_file", description: "x".repeat(600), effect: "read", state: "ready" };
+  const answers = {
+    "/api/mcp": [[200, { servers: [{ ...server, target: "npx s3cret", reason: "r" }, 5] }], [200, { servers: {} }]],
+    "/api/mcp/files": [[200, { summary: server, tools: [{ ...tool, inputSchema: {} }, null], resources: [], prompts: [] }], [200, {}], [404, { code: "NOT_FOUND", message: "none" }]],
+  };
+  const { requested } = await connected(t, ({ url }) => answers[url]?.shift());
+  const ask = (path) => RED.request("GET", `/redflow/runtimes/rt/mcp${path}`);
+  assert.deepEqual((await ask("")).body, { servers: [{ ...server, reason: "r" }] });
+  assert.deepEqual(code(await ask("")), [502, "PROTOCOL_MISMATCH"]);
+  assert.deepEqual((await ask("/files")).body, { ...server, reason: "", tools: [{ ...tool, description: `${"x".repeat(499)}…` }] });
+  assert.deepEqual(code(await ask("/files")), [502, "PROTOCOL_MISMATCH"]);
+  assert.deepEqual(code(await ask("/files")), [404, "NOT_FOUND"]);
+  for (const name of ["..", "a.b", "a%2Fb", "x".repeat(41)]) {
+    assert.deepEqual(code(await ask(`/${name}`)), [404, "NOT_FOUND"], name);
+  }
+  assert.deepEqual(requested(), [...Array(2).fill("GET /api/mcp"), ...Array(3).fill("GET /api/mcp/files")]);
 });
 
 test("lists the operations of installed nodes without a sidecar", async () => {

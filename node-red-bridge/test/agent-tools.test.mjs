@@ -67,6 +67,12 @@ test("a registry-tool, a memory-tool and a node with operations are several tool
   assert.deepEqual(names({ type: "ledger", toolName: "books" }), ledger, "the name of the tools changes, not their ids");
   const odd = describeTools({ type: "my ledger" }, { "my ledger": [{ name: "add", effect: "" }] });
   assert.deepEqual(odd.map(({ name }) => name), ["my-ledger.*", "my-ledger.add"]);
+  // An mcp-client has the tools that it names, else all of its server.
+  assert.deepEqual(names({ type: "mcp-client", server: "files", include: "read_file, list" }), [["mcp.files.read_file", true, undefined], ["mcp.files.list", true, undefined]]);
+  for (const include of [undefined, "", [], "read_*", ["a", "b/c"]]) {
+    assert.deepEqual(names({ type: "mcp-client", server: " files ", include }), [["mcp.files.*", true, undefined]], JSON.stringify(include));
+  }
+  assert.deepEqual(names({ type: "mcp-client", url: "https://x.example/mcp" }), []);
   // Without operations, and for our own types, a node is one tool.
   assert.deepEqual(names({ type: "function", name: "f" }), [["f", true, "at_most_once"]]);
   assert.deepEqual(describeTools({ type: "constructor", name: "f" }, {}).length, 1);

@@ -72,8 +72,14 @@ const schema = (name) => JSON.parse(readFileSync(`${module}/../schemas/${name}.s
 /** The declared node types of the palette, and the schemas of those that the sidecar reads. */
 const declared = JSON.parse(read("../schemas/nodes.json"));
 const SCHEMAS = Object.fromEntries(CATALOGUE.filter(({ type, schemas }) => definitions.has(type) && schemas.length > 0).map(({ type, schemas }) => [type, schemas]));
-/** Properties without a field here: another editor writes them, or they contain other properties. */
-const WITHOUT_FIELD = new Set(["credentialId@model.azure.openai"]);
+/**
+ * Properties without a field here: another editor writes them, they contain other properties, or they have no effect. Only
+ * agents and flow tools can be called by MCP clients.
+ */
+const WITHOUT_FIELD = new Set([
+  "credentialId@model.azure.openai",
+  ...declared.filter(({ type, role }) => role === "tool" && type !== "flow-tool").map(({ type }) => `mcp@${type}`),
+]);
 const CONTAINERS = new Set(["credentials", "options"]);
 
 test("every set has an html file with one type, a dialog and help", () => {
@@ -441,6 +447,13 @@ test("the rules return a sentence for an invalid value", () => {
     [shared.list([], { name }), "It must be a JSON list with at least one entry: […]."],
     [shared.list("[1", { name }), /^It is not JSON/],
     [shared.list(shared.jsonOf('"x"'), { name }), "It must be a JSON list with at least one entry: […]."],
+    [shared.contextSpans([{ server: "docs", resource: "docs://rules", tokens: 400, pin: true }], { name }), true],
+    [shared.contextSpans([], { name }), true],
+    [shared.contextSpans("[1", { name }), /^It is not JSON/],
+    ...[[1], [{}], [{ server: "docs" }], [{ server: "a", resource: "b", tokens: 0 }], [{ server: "a", resource: "b", tokens: 32_001 }], [{ server: "a", resource: "b", pin: 1 }]].map((value) => [
+      shared.contextSpans(value, { name }),
+      'It must be a JSON list of resources, such as [{"server": "docs", "resource": "docs://rules"}].',
+    ]),
     [shared.object("{", { name }), /^It is not JSON/],
     [shared.object(shared.jsonOf('"x"'), { name }), "It must be a JSON object: {…}."],
     [shared.capabilities({ tools: true, maxOutput: 5, mine: "x" }, { name }), true],
@@ -593,7 +606,7 @@ test("a part of a dialog depends on values that its field can have", () => {
       assert.ok(values.split("|").some((value) => offered.includes(value)), `${type}: ${name}=${values}`);
     }
   }
-  assert.deepEqual(parts, Array(4).fill("http-request-tool"));
+  assert.deepEqual(parts, [...Array(4).fill("http-request-tool"), ...Array(4).fill("mcp-client")]);
 });
 
 test("the examples use every node with its properties and no secret", () => {

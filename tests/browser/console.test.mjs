@@ -14,6 +14,7 @@ import * as knowledge from "./console/knowledge.mjs";
 import { startLarge } from "./console/large.mjs";
 import * as lists from "./console/lists.mjs";
 import * as look from "./console/look.mjs";
+import * as mcp from "./console/mcp.mjs";
 import * as memory from "./console/memory.mjs";
 import * as privacy from "./console/privacy.mjs";
 import * as runs from "./console/runs.mjs";
@@ -86,16 +87,26 @@ const MEMORY_SCENARIOS = {
   "each scope may change of a memory what its buttons say": memory.scopes,
 };
 
-let [browser, console, large, remembering] = [];
+/** With MCP servers. */
+const MCP_SCENARIOS = {
+  "a changed definition of an MCP server is shown with its difference and approved": mcp.approvals,
+  "an MCP server that cannot be used says why, and connects again": mcp.away,
+  "untrusted texts of MCP servers stay text": mcp.hostile,
+  "MCP servers by keyboard": mcp.byKeyboard,
+  "each scope may do with MCP servers what its buttons say": mcp.scopes,
+};
+
+let [browser, console, large, remembering, connecting] = [];
 before(async () => {
-  const starting = [launch(), startConsole(), startLarge(), memory.startMemory()];
-  [browser, console, large, remembering] = await Promise.all(starting);
+  const starting = [launch(), startConsole(), startLarge(), memory.startMemory(), mcp.startMcp()];
+  [browser, console, large, remembering, connecting] = await Promise.all(starting);
 });
 after(async () => {
   await browser?.close();
   await console?.stop();
   await large?.stop();
   await remembering?.stop();
+  await connecting?.stop();
 });
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
@@ -106,4 +117,7 @@ for (const [name, scenario] of Object.entries(LARGE_SCENARIOS)) {
 }
 for (const [name, scenario] of Object.entries(MEMORY_SCENARIOS)) {
   test(name, (t) => scenario(t, browser, remembering));
+}
+for (const [name, scenario] of Object.entries(MCP_SCENARIOS)) {
+  test(name, (t) => scenario(t, browser, connecting));
 }

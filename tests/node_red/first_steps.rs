@@ -18,7 +18,7 @@ on_both_lines! {
 }
 
 /// The package's types.
-const TYPES: [&str; 24] = [
+const TYPES: [&str; 25] = [
     "redflow-runtime",
     "openai-key",
     "anthropic-key",
@@ -37,6 +37,7 @@ const TYPES: [&str; 24] = [
     "long-memory",
     "calculator-tool",
     "registry-tool",
+    "mcp-client",
     "http-request-tool",
     "knowledge-base-tool",
     "memory-tool",

@@ -26,6 +26,10 @@ mod interruptions;
 mod kit;
 mod kit_test;
 mod managed_sidecar;
+mod mcp;
+#[allow(dead_code, reason = "the tests with MCP peers use more of it")]
+#[path = "../mcp/kit.rs"]
+mod mcp_kit;
 mod node_packages;
 mod non_json_values;
 mod packaged;

@@ -2,6 +2,7 @@
 // texts of its own, because the editor of Node-RED uses them too.
 
 import TIMELINE from "../timeline/words/en.json" with { type: "json" };
+import { MCP } from "./mcp.js";
 import { MEMORY } from "./memory.js";
 
 export const EN = {
@@ -228,6 +229,7 @@ export const EN = {
   "kind.tool_chain": "flow of a tool",
   "kind.memory": "memory",
   "kind.reply": "answer",
+  ...MCP,
   memory: "Memory",
   ...MEMORY,
   mend: "How to mend it",

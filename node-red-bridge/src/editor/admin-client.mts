@@ -1,8 +1,8 @@
 // The client of this module's routes in the Admin API of Node-RED (admin-api.ts). Owns the addresses.
 
 import type { CancelRequest, CheckReport, CodeEntry, IterationDetail, ModelList, ModelTest, ResolveRequest, RunDetail, RunEvent, RunList, RunSummary } from "@redflow/bindings";
-import { MODEL_TEST_MS } from "../admin-api.js";
-import type { AgentErrors, LiveText, LogLines, ModelForm, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
+import { MCP_SERVER_MS, MODEL_TEST_MS } from "../admin-api.js";
+import type { AgentErrors, LiveText, LogLines, McpServerTools, McpServerViews, ModelForm, OperationList, Problem, RegistryTools, RuntimeList } from "../admin-api.js";
 
 /** A failed request. `status` is 0 if Node-RED itself could not be reached. */
 export class RequestError extends Error {
@@ -46,6 +46,8 @@ export const adminApi = {
   code: (runtime: string, code: string): Promise<CodeEntry> => get(`${runtimePath(runtime)}/codes/${segment(code)}`),
   log: (runtime: string): Promise<LogLines> => get(`${runtimePath(runtime)}/log`),
   tools: (runtime: string): Promise<RegistryTools> => get(`${runtimePath(runtime)}/tools`),
+  mcpServers: (runtime: string): Promise<McpServerViews> => get(`${runtimePath(runtime)}/mcp`),
+  mcpServer: (runtime: string, name: string): Promise<McpServerTools> => get(`${runtimePath(runtime)}/mcp/${segment(name)}`, {}, MCP_SERVER_MS),
   testModel: (runtime: string, form: ModelForm): Promise<ModelTest> =>
     post(`${runtimePath(runtime)}/models/test`, form, "flows.write", MODEL_TEST_MS),
   listModels: (runtime: string, form: ModelForm): Promise<ModelList> =>
@@ -62,8 +64,8 @@ function runPath(runtime: string, run: string): string {
   return `${runtimePath(runtime)}/runs/${segment(run)}`;
 }
 
-function get<T>(url: string, query: object = {}): Promise<T> {
-  return request({ method: "GET", url, data: query }, "redflow.read");
+function get<T>(url: string, query: object = {}, timeout: number = TIMEOUT_MS): Promise<T> {
+  return request({ method: "GET", url, data: query, timeout }, "redflow.read");
 }
 
 function post<T>(url: string, body: unknown, permission: Permission = "redflow.read", timeout: number = TIMEOUT_MS): Promise<T> {

@@ -6,6 +6,7 @@ import { READ_ONLY_TOOLS } from "../sidecar-types.js";
 import { catalogueEntry } from "./agent-wiring.mjs";
 import { type Verdict, isBlank, toolName } from "./rules.mjs";
 import { text } from "./text.mjs";
+import { patternsOf } from "./mcp-tools.mjs";
 import { isNamed, isToolPattern, matchesTool } from "./tool-ids.mjs";
 
 /** The effect class of a tool's calls. */
@@ -38,7 +39,7 @@ const MEMORY_TOOLS: readonly (readonly [string, Effect])[] = [
   ["put", "idempotent"],
 ];
 
-/** The tools of a node: several for a registry-tool, for a memory-tool, and for a node with operations. */
+/** The tools of a node: several for a registry-tool, a memory-tool, an mcp-client, and for a node with operations. */
 export function describeTools(node: EditorNode, operations: Operations): Tool[] {
   const provided = (name: string, effect?: Effect): Tool => {
     const nameVerdict = isToolPattern(name) || text("agent.tools.badId");
@@ -51,6 +52,9 @@ export function describeTools(node: EditorNode, operations: Operations): Tool[] 
     const start = typeof node["toolName"] === "string" && node["toolName"].trim() !== "" ? node["toolName"].trim() : "memory";
     return MEMORY_TOOLS.map(([name, effect]) => provided(`${start}_${name}`, effect));
   }
+  if (node.type === "mcp-client") {
+    return mcpIds(node).map((id) => provided(id));
+  }
   const own = Object.hasOwn(operations, node.type) ? (operations[node.type] ?? []) : [];
   if (own.length === 0 || catalogueEntry(node.type) !== undefined) {
     return [describeTool(node)];
@@ -58,6 +62,14 @@ export function describeTools(node: EditorNode, operations: Operations): Tool[] 
   const start = node.type.replaceAll(/[^A-Za-z0-9_-]/g, "-");
   const effectOf = (effect: string): Effect => (EFFECTS.includes(effect) ? (effect as Effect) : "at_most_once");
   return [provided(`${start}.*`), ...own.map(({ name, effect }) => provided(`${start}.${name}`, effectOf(effect)))];
+}
+
+/** The ids of an mcp-client's tools: those that it names, or all of its server. */
+function mcpIds(node: EditorNode): string[] {
+  const server = typeof node["server"] === "string" ? node["server"].trim() : "";
+  const named = patternsOf(node["include"]);
+  const isList = named.length > 0 && named.every((name) => /^[A-Za-z0-9_-]+$/.test(name));
+  return server === "" ? [] : (isList ? named : ["*"]).map((name) => `mcp.${server}.${name}`);
 }
 
 export function describeTool(node: EditorNode): Tool {

@@ -7,6 +7,7 @@ import { startBadges } from "./badge.mjs";
 import { openChat, startChats } from "./chat-window.mjs";
 import { checks, startChecks } from "./checks.mjs";
 import * as fields from "./fields.mjs";
+import { prepareMcp } from "./mcp-client.mjs";
 import { prepareModelTest } from "./model-test.mjs";
 import { prepareServices } from "./named-services.mjs";
 import { label } from "./node-label.mjs";
@@ -55,6 +56,6 @@ function start(): void {
 const isFirst = window.RedflowEditor === undefined;
 window.RedflowEditor ??= {
   ...{ ...rules, ...fields, ...checks, ...agent },
-  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, prepareModelTest, prepareParameters, prepareServices, runtimeVerdict, stopsVerdict, text, tokenVerdict },
+  ...{ allowedVerdict, boundVerdict, keepUntouched, label, listRegistry, openChat, openRuntime, prepareMcp, prepareModelTest, prepareParameters, prepareServices, runtimeVerdict, stopsVerdict, text, tokenVerdict },
 };
 RED.plugins.registerPlugin("redflow-editor", { type: "redflow-editor", onadd: () => isFirst && start() });

@@ -265,6 +265,25 @@ export function toolIds(value: unknown, rule: Rule): Verdict {
   return areIds ? true : text("fields.toolIds", { name: rule.name, most: MAX_TOOL_IDS });
 }
 
+/** The most tokens of a resource that a memory recalls. */
+const MAX_SPAN_TOKENS = 32_000;
+
+/** Whether a value is a JSON list of resources of MCP servers. */
+export function contextSpans(value: unknown, rule: Rule): Verdict {
+  const isEmpty = Array.isArray(value) && value.length === 0;
+  const verdict = isEmpty ? true : list(value, rule);
+  return verdict !== true || !Array.isArray(value) || value.every(isSpan) ? verdict : text("fields.contextSpans", { name: rule.name });
+}
+
+function isSpan(span: unknown): boolean {
+  if (!isObject(span)) {
+    return false;
+  }
+  const { server, resource, tokens = 1, pin = false } = span;
+  const areTexts = [server, resource].every((name) => typeof name === "string" && name.trim() !== "");
+  return areTexts && typeof pin === "boolean" && typeof tokens === "number" && isWithin(tokens, { name: "", min: 1, max: MAX_SPAN_TOKENS, whole: true });
+}
+
 const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning"];
 const SIZES = ["contextWindow", "maxOutput"];
 

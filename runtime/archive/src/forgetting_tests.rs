@@ -9,7 +9,9 @@ use redflow_contract::archive::{EntryKind, EntrySource, EntryState, SearchMode, 
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::memory::DataOwner;
-use redflow_ports::{Archive as _, EmbedPurpose, EntryFilter, NewEntry, SearchFilter, SearchQuery};
+use redflow_ports::{
+    Archive as _, EmbedPurpose, EntryFilter, NewEntry, SearchFilter, SearchQuery, VectorScores,
+};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -426,6 +428,7 @@ async fn a_text_that_has_not_changed_keeps_its_vector(place: Place) {
             mode: SearchMode::Semantic,
             filter: SearchFilter::default(),
             min_score: 0.9,
+            vector_scores: VectorScores::default(),
             limit: 1,
         };
         assert_eq!(!archive.search(KB, query).await.unwrap().is_empty(), expected, "{text}");

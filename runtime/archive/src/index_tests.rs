@@ -145,11 +145,12 @@ fn filters_hold() {
     let time = |millis: i64| Some(millis as u64);
     let of = |name: &str| Some(name.to_owned());
     let tags = |tag: &str| vec![tag.to_owned()];
-    let table: [(SearchFilter, &[i64]); 13] = [
+    let table: [(SearchFilter, &[i64]); 14] = [
         // What was stored before a clock was set back is still found.
         (all(), &[1, 2, 3, 8, 9]),
         (SearchFilter { user: of("ada"), ..all() }, &[1]),
         (SearchFilter { user: of("nobody"), ..all() }, &[]),
+        (SearchFilter { has_no_user: true, ..all() }, &[3, 8, 9]),
         (SearchFilter { session: of("s"), ..all() }, &[2]),
         (SearchFilter { tags: tags("red"), ..all() }, &[1, 2]),
         (SearchFilter { tags: tags("blue"), ..all() }, &[2]),

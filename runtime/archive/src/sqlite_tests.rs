@@ -9,7 +9,7 @@ use redflow_contract::code::ArchiveCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::id::RunId;
 use redflow_ports::{
-    Archive, ArchiveError, Clock, Expected, NewCollection, NewEntry, SearchFilter, SearchQuery,
+    Archive, ArchiveError, Clock, Expected, NewCollection, NewEntry, SearchFilter, SearchQuery, VectorScores,
 };
 use serde_json::json;
 use std::path::Path;
@@ -156,6 +156,7 @@ pub(super) fn by_words(text: &str) -> SearchQuery {
         mode: SearchMode::Lexical,
         filter: SearchFilter::default(),
         min_score: 0.0,
+        vector_scores: VectorScores::default(),
         limit: 10,
     }
 }
@@ -341,6 +342,22 @@ async fn searches_say_why(place: Place) {
         (None, Some(1), None)
     );
     assert!(words.score > 0.0 && words.score < 1.0);
+    // An entry without a vector has no such least score.
+    let scored = |all: f32, without_words: f32| SearchQuery {
+        vector_scores: VectorScores { all, without_words },
+        ..both.clone()
+    };
+    for (query, expected) in [
+        (scored(0.9, 0.0), &["refund", "words", "money"][..]),
+        (scored(0.0, 0.9999), &["refund", "words"]),
+        (scored(0.0, 0.0), &["refund", "words", "money", "weather"]),
+    ] {
+        let (scores, mut found) = (query.vector_scores, keys(archive, query).await);
+        let mut expected = expected.to_vec();
+        found.sort();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{scores:?}");
+    }
     assert_eq!(keys(archive, SearchQuery { limit: 1, ..both.clone() }).await, ["refund"]);
     assert!(keys(archive, SearchQuery { limit: 0, ..both }).await.is_empty());
 }

@@ -16,14 +16,15 @@ use redflow_egress::Egress;
 use redflow_engine::Registry;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use redflow_long_memory::LongMemorySettings;
+use redflow_mcp::{HubSettings, McpHub};
 use redflow_models::ModelSettings;
 use redflow_models::embed::{EmbedderFactory, embedder_sources};
-use redflow_ports::{Adapters, Clock, StoreError};
-use redflow_store::ManifestFiles;
+use redflow_ports::{Adapters, Clock, McpServers, McpStore, StoreError};
+use redflow_store::{ManifestFiles, McpFiles, MemoryMcpStore};
 use redflow_telemetry::Metrics;
 use redflow_tools::ToolSettings;
 use redflow_tools::knowledge::KnowledgeSettings;
-use redflow_worker::{Worker, WorkerSettings};
+use redflow_worker::{Worker, WorkerSettings, can_confine};
 use std::sync::Arc;
 
 /// The folder of the data directory with models of this machine.
@@ -39,6 +40,8 @@ pub(crate) struct AppContext {
     knowledge: Result<Arc<LocalKnowledge>, StoreError>,
     /// The long memories. Commands and the sidecar share them.
     memories: Result<Arc<LocalMemories>, StoreError>,
+    /// The MCP servers. It has none before the tools are loaded.
+    pub(crate) mcp: Arc<dyn McpServers>,
     /// The tools of the data directory, after they have been loaded.
     pub(crate) registry: Arc<Registry>,
 }
@@ -57,6 +60,8 @@ impl AppContext {
         let models = Arc::new(models);
         redflow_memory::register(&mut adapters, settings.memory);
         let egress = Egress::new(settings.egress.clone());
+        let hub = McpHub::new(hub_settings(&settings, egress.clone(), metrics.clone()));
+        redflow_mcp::register(&mut adapters, &hub);
         let knowledge = settings.data_dir().map(|data| {
             let archive = archive(&settings, &data, clock());
             let embedders = Arc::new(EmbedderFactory::new(models, data.join(MODELS_DIR)));
@@ -79,6 +84,7 @@ impl AppContext {
                 embedder: embedder_sources(Arc::clone(knowledge.embedders())),
                 meter: metrics.clone(),
                 clock: clock(),
+                context: Some(hub.clone()),
             };
             redflow_long_memory::register(&mut adapters, settings);
         }
@@ -93,7 +99,8 @@ impl AppContext {
             metrics,
             knowledge,
             memories,
-            registry: Arc::default(),
+            registry: Arc::new(Registry::with_mcp(hub.clone())),
+            mcp: hub,
         }
     }
 
@@ -144,6 +151,25 @@ impl AppContext {
     /// The diagnostics of a flow, whether it can be used or not.
     pub(crate) fn check_report(&self, flow: &[u8]) -> CheckReport {
         self.check(flow).map_or_else(|report| report, |checked| checked.report)
+    }
+}
+
+/// What MCP servers need. A process without a data directory keeps their pins in memory, and starts no programs.
+fn hub_settings(settings: &Settings, egress: Egress, meter: Arc<Metrics>) -> HubSettings {
+    let data = settings.data_dir().ok();
+    let store: Arc<dyn McpStore> = match &data {
+        Some(data) => Arc::new(McpFiles::new(data)),
+        None => Arc::new(MemoryMcpStore::default()),
+    };
+    HubSettings {
+        egress,
+        store,
+        clock: clock(),
+        meter,
+        // Not beside the pins: a server may have any name.
+        folder: data.map(|data| data.join("mcp").join("folders")),
+        // This very program, also after an update has replaced its file.
+        confine: can_confine().then(|| vec!["/proc/self/exe".into(), "confine".into()]),
     }
 }
 

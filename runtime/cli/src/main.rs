@@ -75,6 +75,7 @@ fn run(arguments: &Arguments) -> CommandResult {
         }
         Command::Embeddings(options) => configured(&|context| commands::embeddings(options, context)),
         Command::Memory(options) => configured(&|context| commands::memory(options, context)),
+        Command::Mcp(options) => configured(&|context| commands::mcp(options, context)),
         Command::Kb(options) => configured(&|context| commands::kb(options, context)),
         Command::Tools(options) => configured(&|context| commands::tools(options, context)),
         Command::Import(options) => commands::import(options),
@@ -88,6 +89,7 @@ fn run(arguments: &Arguments) -> CommandResult {
             Ok(terminal::print_text(&String::from_utf8_lossy(&text)))
         }
         Command::Worker { no_filter } => commands::worker(*no_filter),
+        Command::Confine(options) => Err(commands::confine(options)),
     }
 }
 

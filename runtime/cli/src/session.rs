@@ -105,6 +105,11 @@ impl Session {
         context.load_tools()
     }
 
+    /// Ends the connections and programs of MCP servers, after all runs.
+    pub(crate) fn stop_servers(&self, context: &AppContext) {
+        self.runtime.block_on(context.mcp.stop());
+    }
+
     /// Waits for work that drives no run.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)

@@ -132,6 +132,7 @@ codes! {
         DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
         CollectionUnknown "COLLECTION_UNKNOWN" Severity::Warning, "There is no such collection in the archive.";
         EmbeddingsLexical "EMBEDDINGS_LEXICAL" Severity::Warning, "The search of a knowledge base finds words, not meaning.";
+        McpServerUnknown "MCP_SERVER_UNKNOWN" Severity::Warning, "The manifest has no MCP server with this name.";
         ManifestInvalid "MANIFEST_INVALID" Severity::Error, "The manifest of tools is not valid.";
         NeedsNodeRed "NEEDS_NODE_RED" Severity::Info, "This build cannot run the node; Node-RED can.";
     } class Severity
@@ -165,6 +166,7 @@ codes! {
         QueueFull "QUEUE_FULL" Retry::Later, "Too many runs are waiting already.";
         ToolError "TOOL_ERROR" Retry::Never, "A tool failed in a way the run cannot go on from.";
         ToolUnavailable "TOOL_UNAVAILABLE" Retry::Later, "A tool that the agent names is not there.";
+        McpUnavailable "MCP_UNAVAILABLE" Retry::Later, "The MCP server is not connected, or a person must sign in.";
         ToolOutcomeUnknown "TOOL_OUTCOME_UNKNOWN" Retry::Never, "It is unknown whether a tool call happened.";
         ApprovalRejected "APPROVAL_REJECTED" Retry::Never, "A person rejected the call.";
         ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "No person approved the call in time.";
@@ -212,6 +214,7 @@ impl RunErrorCode {
             | Self::Cancelled
             | Self::QueueFull
             | Self::ToolUnavailable
+            | Self::McpUnavailable
             | Self::MemoryError
             | Self::RuntimeUnreachable
             | Self::JournalFailed => 503,
@@ -228,7 +231,8 @@ codes! {
         ToolDenied "TOOL_DENIED" Retry::Never, "The policy does not allow this call.";
         ToolRateLimited "TOOL_RATE_LIMITED" Retry::Later, "The policy allows fewer calls of this tool.";
         ToolUnavailable "TOOL_UNAVAILABLE" Retry::Later, "A tool that the agent names is not there.";
-        ToolChanged "TOOL_CHANGED" Retry::Never, "The definition of the tool is not the one that the run began with.";
+        McpUnavailable "MCP_UNAVAILABLE" Retry::Later, "The MCP server is not connected, or a person must sign in.";
+        ToolChanged "TOOL_CHANGED" Retry::Never, "The definition of the tool is not the one that was approved, or that the run began with.";
         ToolOutputInvalid "TOOL_OUTPUT_INVALID" Retry::Never, "The output of the tool breaks its schema.";
     } class Retry
 }
@@ -310,6 +314,7 @@ codes! {
         ChatNotConnected "CHAT_NOT_CONNECTED" 409, "The chat node is not wired to an agent.";
         ToolRefused "TOOL_REFUSED" 422, "The definition of the tool has errors, so nothing was registered.";
         ToolConflict "TOOL_CONFLICT" 409, "Another tool has this id or this name already.";
+        McpFailed "MCP_FAILED" 502, "The MCP server, or the issuer of its tokens, cannot be used.";
         KeyNotSent "KEY_NOT_SENT" 409, "The key of the deployed node belongs to another address, so it was not sent.";
         StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI, or of registered tools, has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";

@@ -32,6 +32,8 @@ pub enum Feature {
     Models,
     /// The tools of the registry.
     Tools,
+    /// The MCP servers: their state, their tools, approvals and sign-ins.
+    Mcp,
     /// The knowledge bases: their documents, and a search.
     Knowledge,
     /// The long memories: their entries, a search, and what waits for a review.
@@ -42,7 +44,7 @@ pub enum Feature {
 
 impl Feature {
     /// Every page, in the order of the menu.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Home,
         Self::Runs,
         Self::Inbox,
@@ -51,6 +53,7 @@ impl Feature {
         Self::Usage,
         Self::Models,
         Self::Tools,
+        Self::Mcp,
         Self::Knowledge,
         Self::Memory,
         Self::Settings,

@@ -70,6 +70,7 @@ pub mod json;
 pub mod knowledge_api;
 pub mod limits;
 pub mod manifest;
+pub mod mcp;
 pub mod memory;
 pub mod memory_api;
 pub mod model_test;

@@ -1,6 +1,7 @@
 //! The manifest of tools: `tools.yaml` or `tools.json` in the data directory.
 
 use crate::Message;
+use crate::mcp::McpServers;
 use crate::node::EffectClass;
 use crate::policy::{PolicyRule, RoleMembers};
 use crate::tool::ToolRetry;
@@ -18,6 +19,8 @@ pub const MAX_MANIFEST_TOOLS: usize = 2_000;
 pub struct Manifest {
     /// The tools that it defines.
     pub tools: Vec<ManifestTool>,
+    /// The MCP servers, by name.
+    pub mcp: McpServers,
     /// The operations of Node-RED nodes, by their type.
     pub nodes: NodeTools,
     /// The roles and their members.
@@ -72,6 +75,9 @@ pub struct ManifestTool {
     /// The key that goes with the request, to the host of `url` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<ManifestCredential>,
+    /// Whether clients of the sidecar's own MCP server may call it; not by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<bool>,
 }
 
 /// What a call of a manifest tool does.

@@ -18,6 +18,7 @@ mod key_nodes;
 mod kind_parts;
 mod knowledge_base;
 mod long_memories;
+mod mcp_client;
 mod memories;
 mod model_properties;
 mod model_values;
@@ -40,7 +41,11 @@ pub use http_request::{HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECT
 pub use key_nodes::{KEY_NODE, KeyConfig};
 pub use knowledge_base::{Embeddings, KnowledgeBaseConfig, MAX_LIMIT_FACTOR, MAX_TOP_K};
 pub use long_memories::{
-    LongMemoryConfig, MAX_RECALL_TOKENS, MemoryScope, MemoryToolConfig, SummaryMemoryConfig,
+    ContextSpanConfig, LongMemoryConfig, MAX_RECALL_TOKENS, MemoryScope, MemoryToolConfig,
+    SummaryMemoryConfig,
+};
+pub use mcp_client::{
+    MAX_MCP_RESULT_BYTES, MAX_MCP_TIMEOUT_MS, McpAuthentication, McpClientConfig, McpTrust, OAuthGrant,
 };
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, TagMatch, WindowMemoryConfig};
 pub use model_properties::MAX_CONCURRENT_CALLS;
@@ -87,6 +92,7 @@ pub const NODES: &[NodeDeclaration] = &[
     long_memories::TOOL,
     tools::FLOW_TOOL,
     tools::REGISTRY_TOOL,
+    mcp_client::MCP_CLIENT,
     tools::OTHER,
     palette_nodes::CHAT,
     tools::FLOW_TOOL_RETURN,

@@ -5,7 +5,7 @@ use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, BYTES_BODY, ROUTES, Route};
 use crate::{
     api, archive, attached, bridge, catalogue, chat, console, deployed_model, diagnostic, edge, event,
-    knowledge_api, manifest, memory_api, model_test, observability, replay, run, stream, tool, tool_api,
+    knowledge_api, manifest, mcp, memory_api, model_test, observability, replay, run, stream, tool, tool_api,
     trace,
 };
 use schemars::JsonSchema;
@@ -181,6 +181,10 @@ fn types() -> Map<String, Value> {
         tool_api::ToolCallList,
         tool_api::AgentDetail,
         manifest::ManifestTool,
+        mcp::McpServerList,
+        mcp::McpServerDetail,
+        mcp::McpPinRequest,
+        mcp::McpLogin,
         knowledge_api::KnowledgeBaseList,
         knowledge_api::KnowledgeDocumentList,
         knowledge_api::KnowledgePassageList,

@@ -100,6 +100,8 @@ phrases! {
     tool_called_final_answer_help() "Set another `toolName` on it, or remove `outputSchema` from the agent.";
     tool_not_allowed(name) "the tool `{name}` is connected, but the model may not call it";
     tool_not_allowed_help(name) "Add \"{name}\" to `allowedTools`, or disconnect the tool.";
+    mcp_server_unknown(server) "the manifest has no MCP server `{server}`: nothing of it can be used";
+    mcp_server_unknown_help(server) "Add the server to the manifest, or with `redflow mcp add {server}`. Nothing must be deployed again.";
     collection_unknown(name) "there is no knowledge base `{name}` yet: a search in it fails";
     collection_unknown_help(name) "Add its documents: `redflow kb add {name} PATH`. Nothing must be deployed again.";
     embeddings_lexical(name) "the knowledge base `{name}` has no embedding model: a search in it finds words, not meaning";

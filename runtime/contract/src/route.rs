@@ -2,6 +2,7 @@
 //! table.
 
 mod knowledge_rows;
+mod mcp_rows;
 mod memory_rows;
 mod run_rows;
 mod session_rows;
@@ -134,6 +135,16 @@ pub enum RouteId {
     InternalInput,
     InternalState,
     InternalTool,
+    McpServers,
+    McpServer,
+    ConnectMcpServer,
+    PinMcpTools,
+    McpLogin,
+    McpLogout,
+    OAuthCallback,
+    McpMessage,
+    McpStream,
+    EndMcpSession,
     KnowledgeBases,
     RemoveKnowledgeBase,
     KnowledgeDocuments,

@@ -1,6 +1,7 @@
 //! Compares the plan of a journal with the spec in its first fact.
 
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
+use redflow_contract::mcp::mcp_prompt;
 use redflow_contract::node::{DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS, DEFAULT_SYSTEM_PROMPT};
 use redflow_contract::plan::{AgentPlan, AgentSpec, ConverseSpec};
 use redflow_machine::output::to_value;
@@ -12,7 +13,9 @@ use serde_json::{Value, json};
 pub(crate) fn contradiction(plan: &AgentPlan, spec: &AgentSpec) -> Option<&'static str> {
     let settings: [Setting; 8] = [
         ("`systemPrompt`", json!(DEFAULT_SYSTEM_PROMPT), |value, spec| {
-            same(value, spec, |own| json!(own.system_prompt))
+            // The spec has the text of a prompt that the plan only names.
+            value.as_str().is_some_and(|text| mcp_prompt(text).is_some())
+                || same(value, spec, |own| json!(own.system_prompt))
         }),
         ("`userMessage`", json!(""), |value, spec| same(value, spec, |own| json!(own.user_message))),
         ("`toolChoice`", json!("auto"), |value, spec| same(value, spec, |own| to_value(&own.tool_choice))),

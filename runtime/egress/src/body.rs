@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::io::Write;
 use std::pin::Pin;
+use std::time::Duration;
 
 /// How many encoded bytes are decoded at once. They become at most about a thousand times as many.
 const DECODED_AT_ONCE: usize = 1024;
@@ -23,6 +24,8 @@ pub struct EgressBody {
     open: Option<OpenBody>,
     limit: u64,
     deadline: Deadline,
+    /// The longest time without a byte, if the body is a stream.
+    idle: Option<Duration>,
 }
 
 struct OpenBody {
@@ -44,7 +47,7 @@ impl EgressBody {
         let gzip = is_gzip.then(Gzip::default);
         let (lease, slot) = held;
         let open = OpenBody { incoming, gzip, received: 0, decoded: 0, lease, _slot: slot };
-        Self { open: Some(open), limit: limits.max_bytes, deadline: limits.deadline }
+        Self { open: Some(open), limit: limits.max_bytes, deadline: limits.deadline, idle: limits.idle }
     }
 
     /// The next bytes, or `None` at the end.
@@ -53,6 +56,9 @@ impl EgressBody {
     /// When the body is too large, broken or too slow. The connection is closed then.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
         let Some(open) = &mut self.open else { return Ok(None) };
+        if let Some(idle) = self.idle {
+            self.deadline.restart(idle);
+        }
         let chunk = self.deadline.wait(open.next(self.limit)).await;
         let chunk = chunk.unwrap_or(Err(EgressError::TimedOut { sent: true }));
         if !matches!(chunk, Ok(Some(_)))
@@ -69,6 +75,7 @@ impl EgressBody {
 pub(crate) struct BodyLimits {
     pub(crate) max_bytes: u64,
     pub(crate) deadline: Deadline,
+    pub(crate) idle: Option<Duration>,
 }
 
 impl OpenBody {

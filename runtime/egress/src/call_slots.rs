@@ -1,4 +1,4 @@
-//! Bounds how many calls run at once: in all, and to one host.
+//! Bounds how many calls run at once, in all and to one host, and how many streams are open.
 
 use crate::host::Host;
 use std::collections::HashMap;
@@ -11,6 +11,9 @@ pub const MAX_CALLS: usize = 64;
 /// The most calls at once to one host.
 pub const MAX_CALLS_PER_HOST: usize = 8;
 
+/// The most streams at once. A stream has no slot of a call, because it may stay open for days.
+pub const MAX_STREAMS: usize = 1_000;
+
 /// From this number of hosts on, those without a call are forgotten.
 const MAX_IDLE_HOSTS: usize = 256;
 
@@ -20,10 +23,11 @@ pub(crate) struct CallSlots(Arc<SlotTable>);
 
 struct SlotTable {
     all: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
     hosts: Mutex<HashMap<Host, Arc<Semaphore>>>,
 }
 
-/// The right to make a call. Dropping it gives the slot back.
+/// The right to make a call, or to keep a stream open. Dropping it gives the slot back.
 pub(crate) struct CallSlot {
     _of_host: Option<OwnedSemaphorePermit>,
     _of_all: Option<OwnedSemaphorePermit>,
@@ -32,7 +36,14 @@ pub(crate) struct CallSlot {
 impl CallSlots {
     pub(crate) fn new() -> Self {
         let all = Arc::new(Semaphore::new(MAX_CALLS));
-        Self(Arc::new(SlotTable { all, hosts: Mutex::new(HashMap::new()) }))
+        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
+        Self(Arc::new(SlotTable { all, streams, hosts: Mutex::new(HashMap::new()) }))
+    }
+
+    /// A slot for a stream; none if all are taken. It does not wait, because streams may never end.
+    pub(crate) fn take_stream(&self) -> Option<CallSlot> {
+        let stream = self.0.streams.clone().try_acquire_owned().ok()?;
+        Some(CallSlot { _of_host: None, _of_all: Some(stream) })
     }
 
     /// Waits for a slot. First for one of the host, so that calls to a slow host do not take the slots of others.
@@ -64,7 +75,7 @@ impl CallSlots {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallSlots, MAX_CALLS, MAX_CALLS_PER_HOST, MAX_IDLE_HOSTS};
+    use super::{CallSlots, MAX_CALLS, MAX_CALLS_PER_HOST, MAX_IDLE_HOSTS, MAX_STREAMS};
     use crate::host::Host;
     use std::time::Duration;
     use tokio::time::timeout;
@@ -99,6 +110,17 @@ mod tests {
         assert!(timeout(SHORT, slots.take(&host("another"))).await.is_err());
         held.pop();
         assert!(timeout(SHORT, slots.take(&host("another"))).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_bounded_and_take_no_slot_of_a_call() {
+        let slots = CallSlots::new();
+        let mut held: Vec<_> = (0..MAX_STREAMS).filter_map(|_| slots.take_stream()).collect();
+        assert_eq!(held.len(), MAX_STREAMS);
+        assert!(slots.take_stream().is_none());
+        assert!(timeout(SHORT, slots.take(&host("a"))).await.is_ok());
+        held.pop();
+        assert!(slots.take_stream().is_some());
     }
 
     #[tokio::test(start_paused = true)]

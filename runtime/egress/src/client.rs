@@ -9,11 +9,11 @@ use crate::hop::{Hop, remove_parameter};
 use crate::pool::{Connection, Lease, Pool};
 use crate::redirect::Redirect;
 use crate::{
-    Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, MAX_HEAD_BYTES, Refusal,
-    Resolve, Rule,
+    Dial, EgressCredential, EgressError, EgressPolicy, EgressRequest, JudgedUrl, MAX_HEAD_BYTES, MAX_STREAMS,
+    Refusal, Resolve, Rule,
 };
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body;
 use http_body_util::Full;
@@ -21,6 +21,7 @@ use hyper::body::Incoming;
 use secrecy::ExposeSecret;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 use url::Position;
 
@@ -118,11 +119,35 @@ impl Egress {
     /// # Errors
     /// When a rule refuses it, or no answer comes.
     pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
+        self.follow(request, None).await
+    }
+
+    /// Sends a request whose answer may be a stream of events (`text/event-stream`). Such a body may go on for ever and
+    /// have any size, but it ends when no byte comes for the time `idle`. The caller bounds each event. A stream leaves
+    /// the slot of its call to others; [`MAX_STREAMS`] may be open. For every other answer it is the same as
+    /// [`Self::send`].
+    ///
+    /// # Errors
+    /// When a rule refuses it, no answer comes, or too many streams are open.
+    pub async fn send_for_stream(
+        &self,
+        request: EgressRequest,
+        idle: Duration,
+    ) -> Result<EgressResponse, EgressError> {
+        self.follow(request, Some(idle)).await
+    }
+
+    /// Sends a request, follows its redirects, and gives the last answer.
+    async fn follow(
+        &self,
+        request: EgressRequest,
+        idle: Option<Duration>,
+    ) -> Result<EgressResponse, EgressError> {
         let mut deadline = Deadline::after(request.timeout);
         let mut hop = Hop::first(self.judge_hop(&request, &request.url)?, &request);
         let mut redirected = None;
         for followed in 0.. {
-            let (answer, lease, slot) =
+            let (answer, lease, mut slot) =
                 self.send_hop(&request, &hop, &mut deadline).await.map_err(|error| match redirected {
                     // A request that was repeated after a redirect may have changed something.
                     Some(status) if hop.is_reading() || !error.is_sent() => error.after_answer(status),
@@ -148,8 +173,14 @@ impl Egress {
             }
             let is_gzip = take_encoding(&hop.method, head.status, &mut head.headers)
                 .map_err(|refusal| EgressError::from(refusal).after_answer(head.status))?;
-            let max_bytes = request.max_body_bytes.min(self.policy.max_body_bytes);
-            let body = EgressBody::new(incoming, is_gzip, BodyLimits { max_bytes, deadline }, (lease, slot));
+            let idle = idle.filter(|_| is_event_stream(&head));
+            let mut max_bytes = request.max_body_bytes.min(self.policy.max_body_bytes);
+            if idle.is_some() {
+                slot = self.slots.take_stream().ok_or_else(|| too_many_streams(head.status))?;
+                max_bytes = u64::MAX;
+            }
+            let limits = BodyLimits { max_bytes, deadline, idle };
+            let body = EgressBody::new(incoming, is_gzip, limits, (lease, slot));
             let url = String::from(hop.address.url);
             return Ok(EgressResponse { status: head.status, headers: head.headers, url, body });
         }
@@ -314,6 +345,17 @@ impl Egress {
     }
 }
 
+fn is_event_stream(head: &http::response::Parts) -> bool {
+    let kind = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    head.status.is_success() && kind.eq_ignore_ascii_case(b"text/event-stream")
+}
+
+fn too_many_streams(status: StatusCode) -> EgressError {
+    let reason = format!("{MAX_STREAMS} streams are open already");
+    EgressError::from(Refusal::new(Rule::Bounds, reason)).after_answer(status)
+}
+
 /// Explains an error without the library's text, which may hold an address.
 fn explain(error: &hyper::Error, sent: bool) -> EgressError {
     // hyper has no other way to tell it apart in a client.
@@ -334,4 +376,63 @@ fn failed(sent: bool, reason: &str) -> EgressError {
 /// The bytes of headers with their separators.
 fn head_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Egress;
+    use crate::{
+        Dial, Dialled, EgressError, EgressPolicy, EgressRequest, EgressSettings, MAX_STREAMS, NetFuture,
+        Rule, ScriptedNet,
+    };
+    use bytes::Bytes;
+    use http::{HeaderMap, Method};
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    /// A server that answers with an endless stream of events.
+    struct Streams;
+
+    impl Dial for Streams {
+        fn dial(&self, peer: SocketAddr) -> NetFuture<'_, Dialled> {
+            let (near, mut far) = tokio::io::duplex(4096);
+            tokio::spawn(async move {
+                let _ = far.read(&mut [0; 4096]).await;
+                let head = b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n";
+                let _ = far.write_all(head).await;
+                std::future::pending::<()>().await;
+            });
+            Box::pin(async move { Ok(Dialled { stream: Box::new(near), peer }) })
+        }
+    }
+
+    #[tokio::test]
+    async fn one_stream_more_than_the_most_is_refused() {
+        let net = ScriptedNet::new().answer("api.example.org", &["93.184.216.34".parse().unwrap()]);
+        let policy = EgressPolicy::new(&EgressSettings::default()).unwrap();
+        let egress = Egress::with_net(policy, Arc::new(net), Arc::new(Streams));
+        let request = EgressRequest {
+            method: Method::GET,
+            url: "http://api.example.org/".to_owned(),
+            headers: HeaderMap::new(),
+            credential: None,
+            hosts: None,
+            body: Bytes::new(),
+            max_redirects: 0,
+            timeout: Duration::from_secs(30),
+            max_body_bytes: 10,
+        };
+        let mut open = Vec::new();
+        for _ in 0..MAX_STREAMS {
+            let stream = egress.send_for_stream(request.clone(), Duration::from_secs(60)).await;
+            open.push(stream.unwrap_or_else(|error| panic!("{error}")));
+        }
+        let error = egress.send_for_stream(request.clone(), Duration::from_secs(60)).await.err().unwrap();
+        let EgressError::Answered { error, .. } = error else { panic!("{error:?}") };
+        assert!(matches!(*error, EgressError::Refused(refusal) if refusal.rule == Rule::Bounds));
+        open.pop();
+        assert!(egress.send_for_stream(request, Duration::from_secs(60)).await.is_ok());
+    }
 }

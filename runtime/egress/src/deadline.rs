@@ -16,6 +16,11 @@ impl Deadline {
         Self(Box::pin(sleep_until(Instant::now() + time.min(LONGEST))))
     }
 
+    /// Begins again: the deadline is this time from now.
+    pub(crate) fn restart(&mut self, time: Duration) {
+        self.0.as_mut().reset(Instant::now() + time.min(LONGEST));
+    }
+
     /// Waits for a future. `None`: the deadline came first.
     pub(crate) async fn wait<F: Future>(&mut self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);

@@ -50,7 +50,7 @@ mod special_names;
 mod tls;
 
 pub use body::EgressBody;
-pub use call_slots::{MAX_CALLS, MAX_CALLS_PER_HOST};
+pub use call_slots::{MAX_CALLS, MAX_CALLS_PER_HOST, MAX_STREAMS};
 pub use client::{Egress, EgressResponse};
 pub use connector::{CONNECT_TIMEOUT, MAX_DIALS};
 pub use host::HostPattern;

@@ -11,6 +11,7 @@ use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, InstanceId, NodeId, Principal, RunId};
 use redflow_contract::limits::RunLimits;
+use redflow_contract::mcp::mcp_server_of;
 use redflow_contract::node::EffectClass;
 use redflow_contract::policy::CallSubject;
 use redflow_contract::scrub::Scrubber;
@@ -36,6 +37,28 @@ pub struct ToolRequest<'a> {
     pub scrubber: &'a Scrubber,
 }
 
+/// A call of a flow tool outside a run.
+#[derive(Debug, Clone)]
+pub struct FlowToolRequest {
+    /// The node that is the tool: a `flow-tool`, or a data node that an agent uses as a tool.
+    pub node: NodeId,
+    /// The input.
+    pub input: Message,
+    /// Who calls; none for the engine's own principal.
+    pub by: Option<Principal>,
+    /// The same key of the same caller gives the call the same idempotency key; none for a call of its own.
+    pub key: Option<String>,
+}
+
+/// What a call of a flow tool has beyond that of another tool.
+#[derive(Default)]
+pub(crate) struct FlowCallDetails {
+    /// The agent whose tool it is.
+    pub(crate) agent: Option<NodeId>,
+    /// Identifies the call for the flow; none for a call of its own.
+    pub(crate) idempotency_key: Option<Digest>,
+}
+
 /// Why a call outside a run was not made at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvokeError {
@@ -45,6 +68,12 @@ pub enum InvokeError {
     /// The definition of the tool cannot be used.
     #[error("{0}")]
     ToolInvalid(String),
+    /// There is no such tool, or the engine stops.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The caller has cancelled the call. It is unknown whether it took effect.
+    #[error("The call was cancelled. It is unknown whether it took effect.")]
+    Cancelled,
 }
 
 impl InvokeError {
@@ -54,6 +83,8 @@ impl InvokeError {
         match self {
             Self::InputInvalid(_) => RunErrorCode::ToolInputInvalid,
             Self::ToolInvalid(_) => RunErrorCode::ConfigInvalid,
+            Self::Unavailable(_) => RunErrorCode::ToolUnavailable,
+            Self::Cancelled => RunErrorCode::Cancelled,
         }
     }
 }
@@ -70,6 +101,18 @@ impl Registry {
         clock: &dyn Clock,
         meter: &dyn Meter,
     ) -> Result<ToolInvocation, InvokeError> {
+        self.invoke_flow_tool(request, FlowCallDetails::default(), clock, meter).await
+    }
+
+    /// The same with what a flow needs to know about its call.
+    pub(crate) async fn invoke_flow_tool(
+        &self,
+        request: ToolRequest<'_>,
+        details: FlowCallDetails,
+        clock: &dyn Clock,
+        meter: &dyn Meter,
+    ) -> Result<ToolInvocation, InvokeError> {
+        let FlowCallDetails { agent, idempotency_key } = details;
         let ToolRequest { tool: ProvidedTool { entry, tool }, input, by, limits, scrubber } = request;
         let definition =
             ToolDefinition::new(entry, None).map_err(|error| InvokeError::ToolInvalid(error.message))?;
@@ -82,9 +125,9 @@ impl Registry {
             tool: entry.name.clone(),
             node: NodeId::from(entry.provider.as_str()),
             input,
-            idempotency_key: Digest::of(id.as_str().as_bytes()),
+            idempotency_key: idempotency_key.unwrap_or_else(|| Digest::of(id.as_str().as_bytes())),
             timeout_ms: entry.timeout_ms,
-            agent: NodeId::from(""),
+            agent: agent.unwrap_or_else(|| NodeId::from("")),
             declared: entry.effect,
             operation: None,
             conversation: Default::default(),
@@ -165,7 +208,7 @@ impl Registry {
             name: &entry.name,
             node: &entry.provider,
             node_type: entry.node_type.as_deref().unwrap_or(REGISTRY_TOOL),
-            server: None,
+            server: mcp_server_of(&entry.id),
             agent: None,
             agent_name: "",
             instance: instance.as_str(),

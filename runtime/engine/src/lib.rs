@@ -9,6 +9,8 @@
 //!   `route::native` runs an ordinary node, `route::agent` begins a run.
 //! - `run::begin` stores a run. `run::drive` feeds its machine and stores each step. `run::effects` calls the
 //!   model, the memory and the tools.
+//! - `route::tool_wait` lets messages wait until the tools of their agents are known. `task::flow_calls` calls flow tools
+//!   outside a run.
 //! - `task::output` receives what leaves a run. `route::send` puts it on the wires.
 //! - `run::resume` continues an interrupted run; `task::recovery` does so for all runs of the store.
 //!
@@ -36,7 +38,7 @@ pub use clock::SystemClock;
 pub use flow::agent::BuiltAgent;
 pub use flow::build::build_flow;
 pub use flow::{BuiltFlow, FlowTool};
-pub use invoke::{InvokeError, ToolRequest};
+pub use invoke::{FlowToolRequest, InvokeError, ToolRequest};
 pub use ports::{EngineLimits, Ports};
 pub use registry::{Definitions, Registry, RegistrySnapshot, entry_of_manifest_tool, entry_of_operation};
 pub use report::{RunEnd, RunReport};

@@ -39,7 +39,7 @@ pub use check::{
 pub use diff::differences;
 pub use env::{ProcessSecrets, resolve_process_env};
 pub use graph::{MAX_GRAPH_NODES, draw_flow};
-pub use manifest::{MAX_MANIFEST_PROBLEMS, check_manifest, check_node_tools, check_tool};
+pub use manifest::{MAX_MANIFEST_PROBLEMS, check_manifest, check_mcp_server, check_node_tools, check_tool};
 pub use named_services::{ServiceProperty, service_properties};
 pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};

@@ -5,6 +5,7 @@
 
 mod address;
 mod fields;
+mod mcp;
 mod problems;
 mod shape;
 
@@ -14,6 +15,7 @@ use redflow_contract::Message;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::json::{push_pointer, read_typed};
 use redflow_contract::manifest::{MAX_MANIFEST_TOOLS, Manifest, ManifestTool, NodeTools};
+use redflow_contract::mcp::McpServer;
 use redflow_contract::policy::{Policy, PolicyRule, RoleMembers};
 use redflow_contract::tool::{RESERVED_PREFIXES, id_part, is_tool_id, provider_name};
 use serde_json::{Value, json};
@@ -61,6 +63,29 @@ pub fn check_tool(value: &Value) -> Result<ManifestTool, Vec<Diagnostic>> {
     }
     Err(problems.into_diagnostics("/tools/0"))
 }
+
+/// Checks an MCP server that was added by a command.
+///
+/// # Errors
+/// Every problem. The pointers begin in the server.
+pub fn check_mcp_server(value: &Value) -> Result<McpServer, Vec<Diagnostic>> {
+    let mut problems = find_problems(&json!({"mcp": {ADDED_SERVER: value}}));
+    if problems.is_empty() {
+        match read_typed(value.clone()) {
+            Ok(server) => return Ok(server),
+            Err(_) => problems.add(
+                "",
+                "whole numbers",
+                "a number with a fraction",
+                "Write numbers without a point.",
+            ),
+        }
+    }
+    Err(problems.into_diagnostics(&pointer_to("/mcp", ADDED_SERVER)))
+}
+
+/// Stands for the name of an added server while it is checked. The caller checks its name.
+const ADDED_SERVER: &str = "added";
 
 /// Checks `redflow.tools` of a node package. Leaves out each operation that has a problem, and keeps the others.
 #[must_use]
@@ -116,6 +141,9 @@ fn find_problems(value: &Value) -> Problems {
             }
         }
     }
+    if let Some(servers) = value.get("mcp").and_then(Value::as_object) {
+        mcp::check_servers(&mut problems, servers);
+    }
     check_policy(value, &mut problems);
     problems
 }
@@ -140,7 +168,9 @@ impl ToolIds {
             return problems.add(pointer, expected, &found, "Change the id.");
         }
         let first = id.split('.').next().unwrap_or_default();
-        if RESERVED_PREFIXES.iter().any(|prefix| prefix.eq_ignore_ascii_case(first)) {
+        // Models know a tool of an MCP server as `mcp__SERVER__TOOL`.
+        let is_mcp = provider_name(id).to_ascii_lowercase().starts_with("mcp__");
+        if is_mcp || RESERVED_PREFIXES.iter().any(|prefix| prefix.eq_ignore_ascii_case(first)) {
             let expected = "an id that does not begin with `builtin.`, `flow.`, `agent.` or `mcp.`";
             problems.add(pointer, expected, &found, "Begin the id with another word.");
         }

@@ -15,7 +15,7 @@ use redflow_contract::knowledge_api::{KnowledgeDocumentList, KnowledgePassageLis
 use redflow_contract::{Message, Millis};
 use redflow_ports::{
     Archive, ArchiveError, EmbedPurpose, Embedder, Measurement, Meter, NewCollection, NewEntry, NoMeter,
-    OnProgress, Progress, SearchQuery,
+    OnProgress, Progress, SearchQuery, VectorScores,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -309,6 +309,7 @@ impl KnowledgeBase {
             min_score: embedder.map_or(query.min_score.unwrap_or(0.0), |embedder| {
                 query.min_score_with(mode, embedder.info())
             }),
+            vector_scores: VectorScores::default(),
             limit: query.limit(),
         };
         let began = Instant::now();

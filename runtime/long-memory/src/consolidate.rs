@@ -36,14 +36,13 @@ const MAX_ATTEMPTS: u64 = 3;
 const FACT_DAYS: u64 = 180;
 /// Where an entry notes the end that the memory itself has set.
 const OWN_END: &str = "end";
-/// The kinds that count in the limit of new entries: all but turns.
-const COUNTED: [EntryKind; 7] = [
+/// The kinds that count in the limit of new entries: all but turns and copies of resources.
+const COUNTED: [EntryKind; 6] = [
     EntryKind::Fact,
     EntryKind::Preference,
     EntryKind::Decision,
     EntryKind::Summary,
     EntryKind::Log,
-    EntryKind::Span,
     EntryKind::Chunk,
 ];
 /// The milliseconds of a day.

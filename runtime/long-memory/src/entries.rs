@@ -46,7 +46,10 @@ impl ToolEntries {
 
     /// Whether a conversation may see an entry.
     fn is_shown(&self, owner: &Owner, entry: &Entry) -> bool {
-        owner.has(entry) && is_found(entry, self.clock.now()) && entry.trust >= self.settings.min_trust
+        owner.has(entry)
+            && entry.kind != EntryKind::Span
+            && is_found(entry, self.clock.now())
+            && entry.trust >= self.settings.min_trust
     }
 
     async fn find(
@@ -184,7 +187,7 @@ fn check(text: &str, key: &str, kind: EntryKind) -> Result<(), ArchiveError> {
 
 /// Fails if an agent may not replace an entry.
 fn check_known(owner: &Owner, known: &Entry) -> Result<(), ArchiveError> {
-    if !owner.has(known) {
+    if !owner.has(known) || known.kind == EntryKind::Span {
         // Says nothing about the entry of another user.
         return Err(ArchiveError::new(
             ArchiveCode::MemoryConflict,

@@ -1,7 +1,7 @@
 //! Turns as entries: the user's text and the answer, and what was recalled for them.
 
 use crate::clean::clean;
-use crate::names::episode_key;
+use crate::names::{episode_key, span_key};
 use crate::orders::addresses_assistant;
 use crate::tags::stored_tags;
 use redflow_contract::archive::{
@@ -112,8 +112,13 @@ pub(crate) fn episode(
 
 /// The keys and digests of this memory's entries among the sources of a run.
 fn recalled_entries(sources: &[Source], memory: &str) -> Vec<Value> {
-    let own = sources.iter().filter(|source| source.kind == SourceKind::Memory).filter_map(|source| {
-        let key = source.reference.strip_prefix(memory)?.strip_prefix('/')?;
+    let own = sources.iter().filter_map(|source| {
+        let key = match source.kind {
+            SourceKind::Memory => source.reference.strip_prefix(memory)?.strip_prefix('/')?.to_owned(),
+            // A result of a tool has no copy, and is not found later.
+            SourceKind::Mcp => span_key(&source.reference),
+            SourceKind::Knowledge | SourceKind::Tool | SourceKind::Document => return None,
+        };
         Some(json!({"key": key, "digest": source.digest}))
     });
     own.take(MAX_RECALLED).collect()

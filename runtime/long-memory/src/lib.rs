@@ -5,6 +5,7 @@
 //! | `memory`, `settings` | the node `long-memory`: recall, append, settle |
 //! | `store`, `owner`, `names` | its collection in the archive, whose entries are seen, and their names |
 //! | `episode`, `clean`, `tags` | turns as entries, without secrets |
+//! | `spans` | resources of MCP servers that are recalled with every message |
 //! | `notes`, `days` | recalled entries as one message, and the days that a message names |
 //! | `consolidate`, `questions`, `judge`, `neighbours`, `orders`, `words` | turns become facts: what the model is asked, and what is kept |
 //! | `entries` | the entries for `memory-tool` |
@@ -27,6 +28,7 @@ mod orders;
 mod owner;
 mod questions;
 mod settings;
+mod spans;
 mod store;
 mod tags;
 mod words;
@@ -37,9 +39,11 @@ use day_limits::ModelCalls;
 use memory::LongMemory;
 use redflow_contract::node::LongMemoryConfig;
 use redflow_ports::{
-    Adapters, Archive, BuildError, Builder, Clock, EmbedderSource, Memory, MemoryBuilder, Meter, NodeConfig,
+    Adapters, Archive, BuildError, Builder, Clock, ContextSource, EmbedderSource, Memory, MemoryBuilder,
+    Meter, NodeConfig,
 };
 use settings::{Settings, embedder_settings};
+use spans::{SpanSettings, Spans};
 use std::sync::{Arc, Mutex};
 use store::EntryStore;
 
@@ -54,6 +58,8 @@ pub struct LongMemorySettings {
     pub meter: Arc<dyn Meter>,
     /// The source of times.
     pub clock: Arc<dyn Clock>,
+    /// Reads resources of MCP servers; none if there are no servers.
+    pub context: Option<Arc<dyn ContextSource>>,
 }
 
 /// Registers `long-memory`.
@@ -83,10 +89,17 @@ fn build(
         timeout: settings.timeout,
         embedder: Mutex::default(),
     };
+    let store = Arc::new(store);
+    let wanted = SpanSettings::all(node.context.as_deref().unwrap_or_default());
+    let spans = shared.context.as_ref().filter(|_| !wanted.is_empty()).map(|source| {
+        let (source, store, clock) = (Arc::clone(source), Arc::clone(&store), Arc::clone(&shared.clock));
+        Arc::new(Spans { wanted, source, store, clock, reads: Mutex::default() })
+    });
     Ok(Arc::new(LongMemory {
         short: config.memory(node.short_memory.as_deref())?,
         model: config.model(node.model.as_deref())?,
-        store: Arc::new(store),
+        spans,
+        store,
         settings: Arc::new(settings),
         calls: Arc::clone(calls),
         clock: Arc::clone(&shared.clock),

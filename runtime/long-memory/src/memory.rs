@@ -8,8 +8,9 @@ use crate::episode::{TurnTexts, episode};
 use crate::notes::notes;
 use crate::owner::Owner;
 use crate::settings::Settings;
+use crate::spans::{Span, Spans};
 use crate::store::{EntryStore, PAGE, SearchOptions, memory_failure};
-use redflow_contract::archive::{EntryKind, EntryState, SearchHit};
+use redflow_contract::archive::{EntryKind, EntryState, SearchHit, SourceKind};
 use redflow_contract::code::{ArchiveCode, DiagnosticCode};
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::memory::{DataOwner, Forgotten, MemoryStats};
@@ -39,6 +40,8 @@ const MORE_HITS: usize = 16;
 pub(crate) struct LongMemory {
     pub(crate) short: Option<Arc<dyn Memory>>,
     pub(crate) model: Option<Arc<dyn ChatModel>>,
+    /// The resources of MCP servers; none if the node names none.
+    pub(crate) spans: Option<Arc<Spans>>,
     pub(crate) store: Arc<EntryStore>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) calls: Arc<ModelCalls>,
@@ -76,6 +79,13 @@ impl LongMemory {
         Ok(hits)
     }
 
+    async fn find_spans(&self) -> Vec<Span> {
+        match &self.spans {
+            Some(spans) => spans.recall().await,
+            None => Vec::new(),
+        }
+    }
+
     async fn recall_all(&self, recall: Recall<'_>) -> Result<Recalled, Failure> {
         let short = match &self.short {
             Some(short) => short.recall(recall).await,
@@ -86,8 +96,10 @@ impl LongMemory {
             Ok(recalled) => (recalled, None),
             Err(failure) => (Recalled::default(), Some(failure)),
         };
-        let mut hits = match self.find(&recall).await {
+        let (found, spans) = tokio::join!(self.find(&recall), self.find_spans());
+        let mut hits = match found {
             Ok(hits) => hits,
+            Err(_) if !spans.is_empty() => Vec::new(),
             Err(error) => {
                 return match short_failure {
                     Some(failure) => Err(failure),
@@ -101,7 +113,7 @@ impl LongMemory {
             hit.entry.kind != EntryKind::Episode || !conversation.has(&TurnTexts::of_entry(&hit.entry))
         });
         let Settings { top_k, recall_tokens, .. } = *self.settings;
-        if let Some((message, mut sources)) = notes(&self.store.name, hits, top_k, recall_tokens) {
+        if let Some((message, mut sources)) = notes(&self.store.name, &spans, hits, top_k, recall_tokens) {
             self.note_recalled(&sources);
             recalled.turns.insert(0, message);
             sources.append(&mut recalled.sources);
@@ -113,7 +125,8 @@ impl LongMemory {
 
     fn note_recalled(&self, sources: &[Source]) {
         let prefix = format!("{}/", self.store.name);
-        let keys = sources.iter().filter_map(|source| source.reference.strip_prefix(&prefix));
+        let own = sources.iter().filter(|source| source.kind == SourceKind::Memory);
+        let keys = own.filter_map(|source| source.reference.strip_prefix(&prefix));
         let mut recalled = self.recalled.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_RECALLED.saturating_sub(recalled.len());
         recalled.extend(keys.take(room).map(str::to_owned));

@@ -9,6 +9,8 @@ use redflow_contract::node::MemoryScope;
 const MAX_NAME: usize = MAX_COLLECTION_NAME - LONG_MEMORY_PREFIX.len();
 /// The digits of a digest that keep names apart.
 const DIGITS: usize = 8;
+/// The digits of a digest that keep resources apart.
+const SPAN_DIGITS: usize = 32;
 /// The longest id of a run that is a part of a key as it is.
 const MAX_RUN: usize = 64;
 
@@ -51,6 +53,11 @@ pub(crate) fn episode_key(run: &RunId) -> String {
         true => format!("turn-{run}"),
         false => format!("turn-{}", Digest::of(run.as_bytes()).to_hex()),
     }
+}
+
+/// The key of the copy of a resource.
+pub(crate) fn span_key(reference: &str) -> String {
+    format!("span-{}", digits(Digest::of(reference.as_bytes()), SPAN_DIGITS))
 }
 
 #[cfg(test)]

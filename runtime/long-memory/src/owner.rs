@@ -1,16 +1,27 @@
 //! Whose entries a conversation may see.
 
-use redflow_contract::archive::{Entry, EntryState};
+use redflow_contract::archive::{Entry, EntryKind, EntryState};
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::node::MemoryScope;
 use redflow_ports::{ArchiveError, EntryFilter, SearchFilter};
+
+/// What is searched. Copies of resources are recalled by their names, and belong to nobody.
+const SEARCHED_KINDS: [EntryKind; 7] = [
+    EntryKind::Episode,
+    EntryKind::Fact,
+    EntryKind::Preference,
+    EntryKind::Decision,
+    EntryKind::Summary,
+    EntryKind::Chunk,
+    EntryKind::Log,
+];
 
 /// The owner of the entries that a conversation may see: a user, a session, or all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Owner {
     pub(crate) user: Option<String>,
     pub(crate) session: Option<String>,
-    /// Only entries without a user. Filters of the archive cannot say this, so [`Owner::has`] must be asked too.
+    /// Only entries without a user. The filter of a list cannot say this, so [`Owner::has`] must be asked too.
     pub(crate) has_no_user: bool,
 }
 
@@ -66,7 +77,13 @@ impl Owner {
 
     /// Only entries of this owner, for searches.
     pub(crate) fn search_filter(&self) -> SearchFilter {
-        SearchFilter { user: self.user.clone(), session: self.session.clone(), ..SearchFilter::default() }
+        SearchFilter {
+            user: self.user.clone(),
+            has_no_user: self.has_no_user,
+            session: self.session.clone(),
+            kinds: SEARCHED_KINDS.to_vec(),
+            ..SearchFilter::default()
+        }
     }
 
     /// Only entries of this owner, for lists.

@@ -2,16 +2,14 @@
 
 use crate::clean::cut;
 use crate::owner::Owner;
-use redflow_contract::archive::{
-    Collection, Entry, LONG_MEMORY_PREFIX, MAX_HITS, MAX_QUERY, SearchHit, SearchMode,
-};
+use redflow_contract::archive::{Collection, Entry, LONG_MEMORY_PREFIX, MAX_QUERY, SearchHit, SearchMode};
 use redflow_contract::code::{ArchiveCode, RunErrorCode};
 use redflow_contract::node::Embeddings;
 use redflow_contract::run_error::Failure;
 use redflow_contract::{Message, Millis};
 use redflow_ports::{
     Archive, ArchiveError, EmbedPurpose, Embedder, EmbedderSource, EntryFilter, Measurement, Meter,
-    NewCollection, NewEntry, SearchFilter, SearchQuery,
+    NewCollection, NewEntry, SearchFilter, SearchQuery, VectorScores,
 };
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +19,8 @@ use std::time::Duration;
 const DEFAULT_MIN_SCORE: f32 = 0.65;
 /// The same for entries of a day that the message names.
 const NAMED_DAY_MIN_SCORE: f32 = 0.55;
-/// An entry without a common word must be this close to be found by an embedder that knows words only.
-const LEAST_WORD_COSINE: f32 = 0.3;
-/// So many times the wanted hits are asked for, because those with a low score are left out.
-const MORE_HITS: usize = 4;
+/// The least score of an entry without a common word, if the embedder knows words only.
+const LEAST_WORD_SCORE: f32 = 0.65;
 /// The entries that are listed at once.
 pub(crate) const PAGE: usize = 200;
 
@@ -232,24 +228,18 @@ impl EntryStore {
         let Question { options, vector, mode, finds_meaning } = question;
         let default = if question.is_by_meaning() { DEFAULT_MIN_SCORE } else { 0.0 };
         let min_score = options.min_score.unwrap_or(default);
-        // Some of the hits are left out afterwards.
-        let most = if owner.has_no_user { MAX_HITS } else { (MORE_HITS * options.limit).min(MAX_HITS) };
+        let without_words = if *finds_meaning { 0.0 } else { LEAST_WORD_SCORE };
         let query = SearchQuery {
             text: options.text.clone(),
             vector: vector.clone(),
             mode: *mode,
             filter,
             min_score: 0.0,
-            limit: most,
+            vector_scores: VectorScores { all: min_score, without_words },
+            limit: options.limit,
         };
         let mut hits = self.archive.search(&self.collection(), query).await?;
-        if !finds_meaning {
-            let is_close = |cosine: f32| cosine >= LEAST_WORD_COSINE;
-            hits.retain(|hit| hit.reason.text_rank.is_some() || hit.reason.cosine.is_some_and(is_close));
-        }
-        // The scores of words are not those of vectors.
-        hits.retain(|hit| owner.has(&hit.entry) && (hit.reason.cosine.is_none() || hit.score >= min_score));
-        hits.truncate(options.limit);
+        hits.retain(|hit| owner.has(&hit.entry));
         Ok(hits)
     }
 
@@ -262,11 +252,17 @@ impl EntryStore {
         limit: usize,
     ) -> Result<Vec<SearchHit>, ArchiveError> {
         let (text, mode) = (String::new(), SearchMode::Semantic);
-        let most = if owner.has_no_user { MAX_HITS } else { limit };
-        let query = SearchQuery { text, vector: Some(vector), mode, filter, min_score: 0.0, limit: most };
+        let query = SearchQuery {
+            text,
+            vector: Some(vector),
+            mode,
+            filter,
+            min_score: 0.0,
+            vector_scores: VectorScores::default(),
+            limit,
+        };
         let mut hits = self.archive.search(&self.collection(), query).await?;
         hits.retain(|hit| owner.has(&hit.entry));
-        hits.truncate(limit);
         Ok(hits)
     }
 

@@ -282,8 +282,20 @@ pub struct SearchQuery {
     pub filter: SearchFilter,
     /// The least score of a hit.
     pub min_score: f32,
+    /// The least scores of hits that have a vector.
+    pub vector_scores: VectorScores,
     /// The most hits.
     pub limit: usize,
+}
+
+/// The least scores of hits that have a vector. They are no limits for other hits: the scores of words are not those
+/// of vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct VectorScores {
+    /// Of every hit with a vector.
+    pub all: f32,
+    /// Of a hit without a word of the query.
+    pub without_words: f32,
 }
 
 /// Which entries a search may find. An empty list allows all.
@@ -301,6 +313,8 @@ pub struct SearchFilter {
     pub kinds: Vec<EntryKind>,
     /// Only entries of this user.
     pub user: Option<String>,
+    /// Only entries without a user.
+    pub has_no_user: bool,
     /// Only entries of this session.
     pub session: Option<String>,
     /// Only entries with at least this trust.

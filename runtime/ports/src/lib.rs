@@ -35,6 +35,7 @@ mod future;
 mod host;
 mod knowledge;
 mod manifest_store;
+mod mcp;
 mod memories;
 mod memory;
 mod meter;
@@ -52,7 +53,7 @@ pub use adapters::{
 };
 pub use archive::{
     Archive, ArchiveAnswer, ArchiveError, EntryFilter, Expected, NewCollection, NewEntry, SearchFilter,
-    SearchQuery,
+    SearchQuery, VectorScores,
 };
 pub use build_error::{BuildError, label_of};
 pub use chat_store::ChatStore;
@@ -67,7 +68,8 @@ pub use flow_store::{Credentials, FileStoreError, FlowStore, StoredFlow};
 pub use future::BoxFuture;
 pub use host::{AgentMessage, Host};
 pub use knowledge::{KnowledgeAnswer, KnowledgeBases, NewDocument, OnProgress, Progress};
-pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredTool};
+pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredServer, RegisteredTool};
+pub use mcp::{ContextSource, ContextSpan, McpAnswer, McpServers, McpStore};
 pub use memories::{Memories, MemoriesAnswer};
 pub use memory::{
     AgentEntry, EntrySearch, Memory, MemoryAnswer, MemoryEntries, Recall, Recalled, SettleReason, Settled,

@@ -21,6 +21,22 @@ pub trait ManifestStore: Send + Sync {
     /// the others stay.
     fn registered(&self) -> Vec<RegisteredTool>;
 
+    /// Reads the MCP servers that `redflow mcp add` has added, in the order of their names. A file that cannot be read
+    /// gives its problems, and the others stay.
+    fn servers(&self) -> Vec<RegisteredServer>;
+
+    /// Adds an MCP server, or replaces the one with this name. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// When the name is none, there are too many, or the file cannot be written.
+    fn put_server(&self, name: &str, server: &Value) -> Result<(), FileStoreError>;
+
+    /// Removes an added MCP server. False if there is none with this name.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    fn remove_server(&self, name: &str) -> Result<bool, FileStoreError>;
+
     /// Registers a tool, or replaces the one with this id. It is on the disk when this returns.
     ///
     /// # Errors
@@ -45,4 +61,13 @@ pub struct RegisteredTool {
     pub id: String,
     /// The tool as it was registered, or why its file cannot be used.
     pub tool: Result<Value, Vec<Diagnostic>>,
+}
+
+/// An MCP server that was added by a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisteredServer {
+    /// Its name, or the name of the file if that is no name of a server.
+    pub name: String,
+    /// The server as it was added, or why its file cannot be used.
+    pub server: Result<Value, Vec<Diagnostic>>,
 }

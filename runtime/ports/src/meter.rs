@@ -104,6 +104,20 @@ pub enum Measurement<'a> {
         /// `answered`, the rule that refused it, or how it failed.
         verdict: &'a str,
     },
+    /// A call of a tool of an MCP server ended.
+    McpCall {
+        /// The name of the server, as the manifest or the flow gives it.
+        server: &'a str,
+        /// The code of its end: empty if it succeeded, `failed` if the tool says so, `unknown`, or a code.
+        code: &'a str,
+    },
+    /// An MCP server was connected or lost.
+    McpUp {
+        /// The name of the server, as the manifest or the flow gives it.
+        server: &'a str,
+        /// Whether it is connected.
+        up: bool,
+    },
     /// A memory operation ended.
     MemoryCall {
         /// The operation.
@@ -201,6 +215,8 @@ pub enum MemoryStore {
     Short,
     /// In the entries of the archive.
     Long,
+    /// In the copies of resources of MCP servers.
+    Span,
 }
 
 impl MemoryStore {
@@ -210,6 +226,7 @@ impl MemoryStore {
         match self {
             Self::Short => "stm",
             Self::Long => "ltm",
+            Self::Span => "span",
         }
     }
 }

@@ -70,6 +70,21 @@ pub trait ToolProvider: Send + Sync {
 
     /// The tools at this moment. A run keeps the tools that it began with.
     fn tools(&self) -> Vec<ProvidedTool>;
+
+    /// Whether `tools` has all that there can be. If not, a run waits for `ready` before it begins.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// Waits until `is_ready`, or until it is clear that more does not come. It ends in time.
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// What people should know about the provider when its flow is deployed. The caller names the node.
+    fn notices(&self) -> BoxFuture<'_, Vec<Diagnostic>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
 }
 
 /// A tool of a provider.

@@ -4,8 +4,9 @@
 
 use crate::deployed_models::deployed_models;
 use crate::keyed_models::{KeyedModels, keyed_models};
+use crate::mcp::exposed_nodes::ExposedNodes;
 use crate::redflow_ui::stored_items::StoredItems;
-use crate::service_notices::{add_service_notices, services_of};
+use crate::service_notices::{NoticingServices, add_service_notices};
 use crate::settings::Settings;
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
 use redflow_contract::catalogue::lookup;
@@ -58,17 +59,19 @@ pub(crate) struct FlowTools {
     pub(crate) unbuilt_memories: Vec<(NodeSummary, NodeSummary)>,
     /// Removes the secrets of the flow.
     pub(crate) scrubber: Arc<Scrubber>,
+    /// What MCP clients see of the flow.
+    pub(crate) exposed: ExposedNodes,
 }
 
 impl FlowTools {
     /// `bound` holds the agents of the flow, each with the memory that it binds.
-    fn new(built: &BuiltFlow, bound: Vec<(NodeSummary, NodeSummary)>) -> Self {
+    fn new(built: &BuiltFlow, bound: Vec<(NodeSummary, NodeSummary)>, exposed: ExposedNodes) -> Self {
         let agents = built.agents().map(|(id, agent)| (id.clone(), Arc::clone(agent))).collect();
         let memories = built.memories().to_vec();
         let is_built = |memory: &NodeSummary| memories.iter().any(|(known, _)| known.id == memory.id);
         let unbuilt_memories = bound.into_iter().filter(|(_, memory)| !is_built(memory)).collect();
         let scrubber = Arc::clone(built.scrubber());
-        Self { own: built.tools(), agents, memories, unbuilt_memories, scrubber }
+        Self { own: built.tools(), agents, memories, unbuilt_memories, scrubber, exposed }
     }
 }
 
@@ -158,9 +161,10 @@ impl FlowBuilder {
         build_flow(checked, &self.adapters, redflow_strategies::strategies(), &self.env)
     }
 
-    /// Adds what the tools of a flow have to say to its report.
+    /// Adds what the services of a flow have to say to its report.
     pub(crate) async fn add_notices(&self, prepared: &mut PreparedFlow) {
-        let (services, limit) = (services_of(&prepared.built), self.settings.flow_limits.max_diagnostics);
+        let services = NoticingServices::new(&prepared.built, self.registry.mcp());
+        let limit = self.settings.flow_limits.max_diagnostics;
         let report = Arc::make_mut(&mut prepared.active.report);
         add_service_notices(report, services, &self.instance, limit).await;
     }
@@ -195,7 +199,7 @@ impl FlowBuilder {
         let keyed_models = Arc::new(keyed_models(&checked.flow, &self.env));
         let models = Arc::new(deployed_models(&checked, &self.instance, &self.adapters, &self.env));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
-        let memories = bound_memories(&checked);
+        let (memories, exposed) = (bound_memories(&checked), ExposedNodes::new(&checked));
         let built = self.build(checked);
         let build_errors: HashMap<&NodeId, &BuildError> =
             built.build_errors().iter().map(|(agent, error)| (&agent.id, error)).collect();
@@ -221,7 +225,7 @@ impl FlowBuilder {
             chats: Arc::new(built.chat_nodes().map(|(chat, agent)| (chat.clone(), agent)).collect()),
             injects,
             is_empty,
-            tools: Arc::new(FlowTools::new(&built, memories)),
+            tools: Arc::new(FlowTools::new(&built, memories, exposed)),
             keyed_models,
             models,
         };

@@ -9,6 +9,7 @@ use crate::attached::node_red::AttachedNodeRed;
 use crate::bridge::Bridge;
 use crate::console::files::Console;
 use crate::hub::Hub;
+use crate::mcp::server_state::McpServer;
 use crate::redflow_ui::frames::Frames;
 use crate::refused_origins::RefusedOrigins;
 use crate::response::Problem;
@@ -54,6 +55,10 @@ pub(crate) struct App {
     pub(crate) tool_calls: Arc<Semaphore>,
     /// A permit for each trace that is streamed.
     pub(crate) trace_streams: Arc<Semaphore>,
+    /// A permit for each sign-in that ends.
+    pub(crate) oauth_callbacks: Semaphore,
+    /// The sidecar as an MCP server.
+    pub(crate) mcp: McpServer,
     /// The Node-REDs whose agents run here.
     pub(crate) bridge: Bridge,
     pub(crate) chats: Arc<dyn ChatStore>,

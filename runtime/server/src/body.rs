@@ -13,6 +13,7 @@ use redflow_contract::json::{
     JsonLimits, JsonProblem, LIST_FOR_OBJECT, count_values, parse_exact, read_typed,
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,9 +65,13 @@ pub(crate) async fn read_message<T: DeserializeOwned + Send + 'static>(
     body: RequestBody,
     app: &App,
 ) -> Result<T, Problem> {
+    Ok(read(headers, body, app, max_message_body(app)).await?.0)
+}
+
+/// Bytes of a body that holds no more than a message.
+fn max_message_body(app: &App) -> usize {
     let message = usize::try_from(app.settings.run_limits.max_message_bytes).unwrap_or(usize::MAX);
-    let max_bytes = app.settings.max_body_bytes.min(message.saturating_add(BYTES_AROUND_MESSAGE));
-    Ok(read(headers, body, app, max_bytes).await?.0)
+    app.settings.max_body_bytes.min(message.saturating_add(BYTES_AROUND_MESSAGE))
 }
 
 /// Reads a body of limited size. The caller holds the slot until it is done with the content.
@@ -87,18 +92,40 @@ async fn read<T: DeserializeOwned + Send + 'static>(
 ) -> Result<(T, BodySlot), Problem> {
     redflow_access::json_only(headers)?;
     let (bytes, slot) = collect(body, app, max_bytes).await?;
+    let read = parser(app, max_bytes);
+    let (value, slot) = work_on_body(slot, move || read(&bytes)).await?;
+    Ok((value?, slot))
+}
+
+/// Parses a body within the limits of the sidecar.
+fn parser<T: DeserializeOwned>(
+    app: &App,
+    max_bytes: usize,
+) -> impl FnOnce(&[u8]) -> Result<T, Problem> + use<T> {
     let max_depth = app.settings.flow_limits.max_depth + LEVELS_AROUND_FLOW;
     let limits = JsonLimits { max_bytes, max_depth };
     let max_keys = app.settings.max_body_keys;
-    let read = move || {
-        if count_values(&bytes) > max_keys {
+    move |bytes| {
+        if count_values(bytes) > max_keys {
             let text = format!("The body has more than {max_keys} object keys and list elements.");
             return Err(Problem::new(ApiCode::BodyTooLarge, text));
         }
-        parse(&bytes, limits)
-    };
-    let (value, slot) = work_on_body(slot, read).await?;
-    Ok((value?, slot))
+        parse(bytes, limits)
+    }
+}
+
+/// Reads a body that holds no more than a message. Gives its value, and its bytes for another parser.
+pub(crate) async fn read_json(
+    headers: &HeaderMap,
+    body: RequestBody,
+    app: &App,
+) -> Result<(Value, Vec<u8>), Problem> {
+    redflow_access::json_only(headers)?;
+    let max_bytes = max_message_body(app);
+    let (bytes, slot) = collect(body, app, max_bytes).await?;
+    let read = parser(app, max_bytes);
+    let (read, _) = work_on_body(slot, move || (read(&bytes), bytes)).await?;
+    Ok((read.0?, read.1))
 }
 
 /// Reads a body of any bytes. Its slot is free again when all of them are there.

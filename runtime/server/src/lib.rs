@@ -27,6 +27,8 @@ mod keyed_models;
 mod knowledge;
 mod log_stream;
 mod loop_delay;
+mod mcp;
+mod mcp_servers;
 mod memory;
 mod model_test;
 mod models;

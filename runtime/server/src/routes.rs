@@ -6,8 +6,8 @@ use crate::console::{assets, graph, iterations, journals, report, stats, traces,
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::response::{ApiResult, Problem};
 use crate::{
-    agents, attached, bridge, event_socket, flows, guard, info, knowledge, memory, models, pages, run_events,
-    runs, starts, tokens, tools,
+    agents, attached, bridge, event_socket, flows, guard, info, knowledge, mcp, mcp_servers, memory, models,
+    pages, run_events, runs, starts, tokens, tools,
 };
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -97,6 +97,16 @@ fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<A
         RouteId::InternalInput => post(starts::start),
         RouteId::InternalState => get(agents::internal_state),
         RouteId::InternalTool => post(tools::internal_tool),
+        RouteId::McpServers => get(mcp_servers::list),
+        RouteId::McpServer => get(mcp_servers::show),
+        RouteId::ConnectMcpServer => post(mcp_servers::connect),
+        RouteId::PinMcpTools => post(mcp_servers::pin),
+        RouteId::McpLogin => post(mcp_servers::login),
+        RouteId::McpLogout => delete(mcp_servers::logout),
+        RouteId::OAuthCallback => get(mcp_servers::callback),
+        RouteId::McpMessage => post(mcp::message),
+        RouteId::McpStream => get(mcp::stream),
+        RouteId::EndMcpSession => delete(mcp::end_session),
         RouteId::KnowledgeBases => get(knowledge::list),
         RouteId::RemoveKnowledgeBase => delete(knowledge::remove),
         RouteId::KnowledgeDocuments => get(knowledge::documents),

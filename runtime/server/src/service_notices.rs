@@ -1,29 +1,34 @@
-//! What the tools and memories of a flow have to say when it is deployed, such as a knowledge base that does not exist yet.
+//! What the tools, their providers and the memories of a flow have to say when it is deployed, such as a knowledge base
+//! that does not exist yet, or an MCP server that nobody has defined.
 
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::id::{InstanceId, NodeSummary};
 use redflow_engine::BuiltFlow;
-use redflow_ports::{Memory, Tool};
+use redflow_ports::{McpServers, Memory, Tool, ToolProvider};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a deploy waits for the tools and memories. What comes later is left out.
+/// How long a deploy waits for the tools, their providers and the memories. What comes later is left out.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Notices that are logged one by one.
 const MAX_LOGGED: usize = 100;
 
-/// Adds the notices of a flow's tools and memories to its report, up to the limit, and logs them. A notice refuses nothing.
+/// Adds the notices of a flow's services to its report, up to the limit, and logs them. A notice refuses nothing.
 pub(crate) async fn add_service_notices(
     report: &mut CheckReport,
-    (tools, memories): (Vec<NodeTool>, Vec<NodeMemory>),
+    services: NoticingServices,
     instance: &InstanceId,
     limit: usize,
 ) {
-    let mut notices: Vec<Diagnostic> = Vec::new();
+    let NoticingServices { tools, providers, memories, unknown_servers } = services;
+    let mut notices: Vec<Diagnostic> = unknown_servers;
     let ask_all = async {
         for (node, tool) in tools {
             notices.extend(tool.notices().await.into_iter().map(|notice| notice_of(&node, notice)));
+        }
+        for (node, provider) in providers {
+            notices.extend(provider.notices().await.into_iter().map(|notice| notice_of(&node, notice)));
         }
         for (node, memory) in memories {
             notices.extend(memory.notices().await.into_iter().map(|notice| notice_of(&node, notice)));
@@ -53,15 +58,28 @@ fn notice_of(node: &NodeSummary, notice: Diagnostic) -> Diagnostic {
     Diagnostic { node: Some(node.clone()), ..notice }
 }
 
-/// A tool with its node.
-type NodeTool = (NodeSummary, Arc<dyn Tool>);
-/// A memory with its node.
-type NodeMemory = (NodeSummary, Arc<dyn Memory>);
+/// The services of a flow that may have something to say.
+pub(crate) struct NoticingServices {
+    /// The tools that are nodes of their own.
+    tools: Vec<(NodeSummary, Arc<dyn Tool>)>,
+    providers: Vec<(NodeSummary, Arc<dyn ToolProvider>)>,
+    memories: Vec<(NodeSummary, Arc<dyn Memory>)>,
+    /// A notice for each node that names an unknown MCP server.
+    unknown_servers: Vec<Diagnostic>,
+}
 
-/// The tools of a flow that are nodes of their own, and its memories.
-pub(crate) fn services_of(built: &BuiltFlow) -> (Vec<NodeTool>, Vec<NodeMemory>) {
-    let flow = built.resolved();
-    let tools = built.tools().into_iter();
-    let tools = tools.filter_map(|tool| Some((flow.summary(flow.find(&tool.entry.provider)?), tool.tool?)));
-    (tools.collect(), built.memories().to_vec())
+impl NoticingServices {
+    /// The services of a flow. Without MCP servers no node is told that its server is unknown.
+    pub(crate) fn new(built: &BuiltFlow, mcp: Option<&Arc<dyn McpServers>>) -> Self {
+        let flow = built.resolved();
+        let tools = built.tools().into_iter();
+        let tools =
+            tools.filter_map(|tool| Some((flow.summary(flow.find(&tool.entry.provider)?), tool.tool?)));
+        Self {
+            tools: tools.collect(),
+            providers: built.providers().to_vec(),
+            memories: built.memories().to_vec(),
+            unknown_servers: mcp.map(|mcp| built.unknown_servers(&**mcp)).unwrap_or_default(),
+        }
+    }
 }

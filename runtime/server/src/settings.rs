@@ -7,8 +7,8 @@ use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::node::Budget;
 use redflow_engine::EngineLimits;
 use redflow_ports::{
-    Adapters, ChatStore, Clock, EventLog, FlowStore, KnowledgeBases, ManifestStore, Memories, Meter,
-    RunReader, RunStore, TextRedactor, UiStorage,
+    Adapters, ChatStore, Clock, EventLog, FlowStore, KnowledgeBases, ManifestStore, McpServers, Memories,
+    Meter, RunReader, RunStore, TextRedactor, UiStorage,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct Parts {
     pub memories: Arc<dyn Memories>,
     /// Builds the nodes that this build can run.
     pub adapters: Arc<Adapters>,
+    /// The MCP servers whose tools agents use; none if this build has no MCP.
+    pub mcp: Option<Arc<dyn McpServers>>,
     /// Takes measurements.
     pub meter: Arc<dyn Meter>,
     /// Renders the measurements as OpenMetrics text.

@@ -12,6 +12,9 @@ use crate::console::files::Console;
 use crate::deploy;
 use crate::hub::{EngineObserver, Hub};
 use crate::loop_delay::measure_loop_delay;
+use crate::mcp;
+use crate::mcp::server_state::McpServer;
+use crate::mcp_servers::MAX_CALLBACKS;
 use crate::redflow_ui::frames::Frames;
 use crate::redflow_ui::missed::remember_interrupted;
 use crate::redflow_ui::stored_items::StoredItems;
@@ -33,6 +36,7 @@ use redflow_ports::UiStorage;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -60,6 +64,7 @@ impl Sidecar {
             knowledge,
             memories,
             adapters,
+            mcp,
             meter,
             metrics,
             redactor,
@@ -71,13 +76,14 @@ impl Sidecar {
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;
-        let tool_definitions = ToolDefinitions::new(manifests, Arc::clone(&adapters), env);
+        let tool_definitions = ToolDefinitions::new(manifests, Arc::clone(&adapters), env, mcp);
         // Before the flow, whose check asks which node types have operations.
         let definitions = Arc::clone(&tool_definitions);
         let loaded = work_slots.run_blocking(move || definitions.load()).await;
         loaded.map_err(|Problem(error)| StartFailure::Api(*error))?.map_err(|diagnostics| {
             StartFailure::Manifest(CheckReport { diagnostics, ..CheckReport::default() })
         })?;
+        tool_definitions.connect_servers();
         let flow_builder = FlowBuilder {
             adapters: Arc::clone(&adapters),
             env,
@@ -149,6 +155,8 @@ impl Sidecar {
             tool_definitions,
             tool_calls: Arc::new(Semaphore::new(MAX_TOOL_CALLS as usize)),
             trace_streams: Arc::new(Semaphore::new(MAX_TRACE_STREAMS)),
+            oauth_callbacks: Semaphore::new(MAX_CALLBACKS),
+            mcp: McpServer::default(),
             bridge,
             chats,
             knowledge,
@@ -168,6 +176,8 @@ impl Sidecar {
             tokio::spawn(measure_loop_delay(Arc::clone(&app.meter))),
             tokio::spawn(Arc::clone(&app.tool_definitions).watch()),
             tokio::spawn(save_sessions(Arc::clone(&app))),
+            tokio::spawn(mcp::changes::watch_lists(Arc::clone(&app))),
+            tokio::spawn(mcp::end_idle_sessions(Arc::clone(&app))),
         ];
         let watchdog = Watchdog::start(&app, store);
         let sidecar = Self { app, background, watchdog };
@@ -208,21 +218,40 @@ impl Sidecar {
     /// Serves requests until `stop` is cancelled. Then sockets are closed, and runs finish their current
     /// effect.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let Self { app, background, watchdog } = self;
-        let router = routes::router(&app);
+        let app = &self.app;
+        let router = routes::router(app);
         let (closing, drain) = (app.stop.clone(), app.settings.drain_timeout);
         // Both at once: a client that waits for a run gets its response when the run has stopped.
         let stop_runs = async {
             stop.cancelled().await;
-            app.stop.cancel();
-            // Calls of tools end at once, and must be in the log.
-            let tool_calls = app.tool_calls.acquire_many(MAX_TOOL_CALLS);
-            let calls_end = tokio::time::timeout(drain, tool_calls);
-            let _ = tokio::join!(app.engine.shutdown(drain), app.bridge.shutdown(drain), calls_end);
+            stop_runs(app).await;
         };
         let serving = redflow_access::listen::serve(listener, router, &app.settings.access, closing, drain);
         tokio::join!(serving, stop_runs);
+        self.end().await;
+    }
+
+    /// Serves one MCP client over a pair of byte streams, with the rights of the main token, until it closes its stream
+    /// or `stop` is cancelled. The sidecar has no listener then.
+    pub async fn serve_mcp<R, W>(self, reader: R, writer: W, stop: CancellationToken)
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let owner = self.app.access.owner();
+        mcp::streams::serve_client(&self.app, owner, reader, writer, &stop).await;
+        stop_runs(&self.app).await;
+        self.end().await;
+    }
+
+    /// Ends what still works, and saves what must be kept.
+    async fn end(self) {
+        let Self { app, background, watchdog } = self;
         background.iter().for_each(JoinHandle::abort);
+        app.mcp.stop().await;
+        if let Some(mcp) = app.tool_definitions.registry.mcp() {
+            mcp.stop().await;
+        }
         app.save_sessions().await;
         // It holds the store, which is closed when nothing holds it.
         drop(watchdog);
@@ -245,6 +274,16 @@ impl Sidecar {
             }
         });
     }
+}
+
+/// Lets runs finish their current effect, and calls of tools end.
+async fn stop_runs(app: &App) {
+    let drain = app.settings.drain_timeout;
+    app.stop.cancel();
+    // Calls of tools end at once, and must be in the log.
+    let tool_calls = app.tool_calls.acquire_many(MAX_TOOL_CALLS);
+    let calls_end = tokio::time::timeout(drain, tool_calls);
+    let _ = tokio::join!(app.engine.shutdown(drain), app.bridge.shutdown(drain), calls_end);
 }
 
 /// Writes changed sessions to their file, and repeats a write that failed.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of an idempotency key.
-const MAX_KEY: usize = 200;
+pub(crate) const MAX_KEY: usize = 200;
 
 pub(crate) async fn start(
     State(app): State<Arc<App>>,
@@ -60,17 +60,8 @@ pub(crate) async fn start(
 async fn wait_until_at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Result<StartedRun, Problem> {
     loop {
         let newest = app.hub.log.bounds().newest;
-        let run = find_run(app, &run_id).await?;
-        if run.summary.status != RunStatus::Running || app.stop.is_cancelled() {
-            let read = move || redflow_strategies::run_detail(run.summary, &run.journal, None);
-            let detail = app.run_blocking(read).await?;
-            let RunSummary { status, waiting, .. } = detail.summary;
-            return Ok(StartedRun {
-                status,
-                waiting,
-                result: detail.result.map(Into::into),
-                ..running_run(run_id, agent)
-            });
+        if let Some(run) = read_at_rest(app, &run_id, &agent).await? {
+            return Ok(run);
         }
         tokio::select! {
             () = app.hub.log.wait_past(newest) => {}
@@ -79,11 +70,28 @@ async fn wait_until_at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Res
     }
 }
 
+/// A run that has ended or waits for a person; none if it goes on. While the sidecar stops, the run as it is.
+pub(crate) async fn read_at_rest(
+    app: &App,
+    run_id: &RunId,
+    agent: &NodeSummary,
+) -> Result<Option<StartedRun>, Problem> {
+    let run = find_run(app, run_id).await?;
+    if run.summary.status == RunStatus::Running && !app.stop.is_cancelled() {
+        return Ok(None);
+    }
+    let read = move || redflow_strategies::run_detail(run.summary, &run.journal, None);
+    let detail = app.run_blocking(read).await?;
+    let RunSummary { status, waiting, .. } = detail.summary;
+    let result = detail.result.map(Into::into);
+    Ok(Some(StartedRun { status, waiting, result, ..running_run(run_id.clone(), agent.clone()) }))
+}
+
 fn running_run(run_id: RunId, agent: NodeSummary) -> StartedRun {
     StartedRun { run_id, agent, status: RunStatus::Running, refused: None, waiting: None, result: None }
 }
 
-fn ended_run(RunReport { run_id, agent, end }: RunReport) -> StartedRun {
+pub(crate) fn ended_run(RunReport { run_id, agent, end }: RunReport) -> StartedRun {
     let run = running_run(run_id, agent);
     match end {
         RunEnd::Finished { ending, message } => {

@@ -8,8 +8,9 @@ use redflow_contract::manifest::ManifestTool;
 use redflow_contract::tool::{ToolEntry, provider_name};
 use redflow_engine::Registry;
 use redflow_flow::check_manifest;
-use redflow_ports::{Adapters, FileStoreError, ManifestStamp, ManifestStore};
+use redflow_ports::{Adapters, FileStoreError, ManifestStamp, ManifestStore, McpServers, RegisteredTool};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub(crate) struct ToolDefinitions {
     /// The problems of the files; empty if there are none. Apart from the state, because who shows them must not
     /// wait for the disk.
     problems: Mutex<Arc<[Diagnostic]>>,
+    /// The ids of the tools that clients of the sidecar's own MCP server may call.
+    mcp_callable: Mutex<Arc<HashSet<String>>>,
 }
 
 /// What was read last.
@@ -58,9 +61,11 @@ impl ToolDefinitions {
         store: Arc<dyn ManifestStore>,
         adapters: Arc<Adapters>,
         env: fn(&str) -> Option<String>,
+        mcp: Option<Arc<dyn McpServers>>,
     ) -> Arc<Self> {
-        let (registry, state, problems) = (Arc::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { registry, store, adapters, env, state, problems })
+        let registry = Arc::new(mcp.map_or_else(Registry::default, Registry::with_mcp));
+        let (state, problems, mcp_callable) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { registry, store, adapters, env, state, problems, mcp_callable })
     }
 
     /// Reads the files. Waits for the disk.
@@ -89,7 +94,12 @@ impl ToolDefinitions {
     /// Defines the tools of a manifest and the registered ones.
     fn define(&self, manifest: Result<Value, Vec<Diagnostic>>) -> Result<(), Vec<Diagnostic>> {
         let build = self.adapters.manifest_tool.as_ref();
-        let loaded = self.registry.load_values(manifest, self.store.registered(), build, &self.env);
+        let registered = self.store.registered();
+        let callable = mcp_callable(manifest.as_ref().ok(), &registered);
+        let loaded = self.registry.load_values(manifest, registered, self.store.servers(), build, &self.env);
+        if loaded.is_ok() {
+            *self.mcp_callable.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(callable);
+        }
         let problems = loaded.as_ref().unwrap_or_else(|problems| problems);
         for problem in problems.iter().take(MAX_LOGGED) {
             let (code, file) = (problem.code.as_str(), problem.file.as_deref().unwrap_or_default());
@@ -100,9 +110,21 @@ impl ToolDefinitions {
         loaded.map(|_| ())
     }
 
+    /// Connects to the MCP servers of the manifest, in the background.
+    pub(crate) fn connect_servers(&self) {
+        if let Some(mcp) = self.registry.mcp() {
+            mcp.connect_all();
+        }
+    }
+
     /// The problems of the files, for people who look at the list of tools.
     pub(crate) fn problems(&self) -> Arc<[Diagnostic]> {
         Arc::clone(&self.problems.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The ids of the tools that clients of the sidecar's own MCP server may call.
+    pub(crate) fn mcp_callable(&self) -> Arc<HashSet<String>> {
+        Arc::clone(&self.mcp_callable.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Registers a tool. It is on the disk and in the registry when this returns. Waits for the disk.
@@ -155,6 +177,7 @@ impl ToolDefinitions {
         if after == stamp && self.load_manifest(&mut state, stamp, manifest).is_ok() {
             let generation = self.registry.snapshot().generation();
             tracing::info!(generation, "the tools have changed");
+            self.connect_servers();
         }
         after
     }
@@ -162,6 +185,22 @@ impl ToolDefinitions {
     fn state(&self) -> MutexGuard<'_, LoadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The ids of the tools with `mcp: true`. A tool of the manifest replaces a registered one with the same id.
+fn mcp_callable(manifest: Option<&Value>, registered: &[RegisteredTool]) -> HashSet<String> {
+    let of_manifest = manifest.and_then(|manifest| manifest.get("tools")?.as_array());
+    let registered = registered.iter().filter_map(|tool| tool.tool.as_ref().ok());
+    let mut ids = HashSet::new();
+    for tool in registered.chain(of_manifest.into_iter().flatten()) {
+        let Some(id) = tool.get("id").and_then(Value::as_str) else { continue };
+        if tool.get("mcp") == Some(&Value::Bool(true)) {
+            ids.insert(id.to_owned());
+        } else {
+            ids.remove(id);
+        }
+    }
+    ids
 }
 
 /// Whether a tool keeps another one with this id from being registered. Models do not tell cases apart.

@@ -4,7 +4,7 @@ use super::{PutError, ToolDefinitions};
 use pretty_assertions::assert_eq;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_flow::check_tool;
-use redflow_ports::{FileStoreError, ManifestStamp, ManifestStore, RegisteredTool};
+use redflow_ports::{FileStoreError, ManifestStamp, ManifestStore, RegisteredServer, RegisteredTool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -45,6 +45,18 @@ impl ManifestStore for Files {
         tools.iter().map(|(id, tool)| RegisteredTool { id: id.clone(), tool: Ok(tool.clone()) }).collect()
     }
 
+    fn servers(&self) -> Vec<RegisteredServer> {
+        Vec::new()
+    }
+
+    fn put_server(&self, _: &str, _: &Value) -> Result<(), FileStoreError> {
+        Ok(())
+    }
+
+    fn remove_server(&self, _: &str) -> Result<bool, FileStoreError> {
+        Ok(false)
+    }
+
     fn put(&self, id: &str, tool: &Value) -> Result<(), FileStoreError> {
         self.tools.lock().unwrap().insert(id.to_owned(), tool.clone());
         Ok(())
@@ -63,7 +75,7 @@ fn tool(id: &str) -> Value {
 fn definitions(manifest: Value) -> (Arc<Files>, Arc<ToolDefinitions>) {
     let files = Arc::new(Files::default());
     files.write(manifest);
-    let definitions = ToolDefinitions::new(files.clone(), Arc::default(), |_| None);
+    let definitions = ToolDefinitions::new(files.clone(), Arc::default(), |_| None, None);
     definitions.load().unwrap();
     (files, definitions)
 }

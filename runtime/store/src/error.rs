@@ -301,6 +301,31 @@ pub(crate) fn ui_storage_unreadable(file: &Path, key: &Path, reason: &str) -> Fi
     }
 }
 
+/// The file of the tokens of MCP servers exists, but cannot be decrypted.
+pub(crate) fn mcp_tokens_unreadable(file: &Path, key: &Path, reason: &str) -> FileStoreError {
+    FileStoreError {
+        code: ProblemCode::Api(ApiCode::CredentialsUnreadable),
+        message: format!(
+            "The tokens of MCP servers in {} cannot be read ({reason}): restore that file and {} as they were, or \
+             delete the first and sign in again with `redflow mcp login NAME`.",
+            file.display(),
+            key.display()
+        ),
+    }
+}
+
+/// The file with the pins of an MCP server exists, but cannot be read.
+pub(crate) fn mcp_pins_unreadable(file: &Path, reason: &str) -> FileStoreError {
+    to_file_error(StoreError::new(
+        StoreCode::DataUnusable,
+        format!(
+            "The approved definitions in {} cannot be read ({reason}): restore that file, or delete it and approve \
+             the tools again with `redflow mcp pin NAME`.",
+            file.display()
+        ),
+    ))
+}
+
 /// A storage would pass a limit; `limit` is a sentence without its full stop.
 pub(crate) fn storage_full(limit: &str) -> FileStoreError {
     FileStoreError {

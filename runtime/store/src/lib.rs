@@ -1,5 +1,6 @@
 //! Stores runs and their events: in a SQLite database in a data directory, or in memory. Also stores the
-//! active flow as a file, with its credentials encrypted in a second file, and the manifest of tools.
+//! active flow as a file, with its credentials encrypted in a second file, the manifest of tools, and
+//! the pins and tokens of MCP servers.
 //!
 //! Owns the data directory, its lock and its tables. Never reads the meaning of a journal line: the crates
 //! that write and read journals do that.
@@ -33,10 +34,12 @@ mod writer;
 pub use backup::{BackupReport, backup_archive};
 pub use chats::memory::MemoryChatStore;
 pub use events::log::EventLogSettings;
+pub use files::definition_folder::MAX_TOOL_BYTES;
 pub use files::flow_file::FlowFile;
 pub use files::key_file::{ArchiveKeyFile, parse_key};
-pub use files::manifest_files::{MAX_TOOL_BYTES, ManifestFiles};
+pub use files::manifest_files::ManifestFiles;
 pub use files::manifest_text::{MAX_MANIFEST_BYTES, MAX_MANIFEST_DEPTH, ManifestFormat, parse_manifest};
+pub use files::mcp_files::{MAX_PIN_BYTES, MAX_PINNED_SERVERS, McpFiles, MemoryMcpStore};
 pub use files::node_red_file::{
     ExistingFile, MAX_NODE_RED_BYTES, NodeRedCredentials, decode_node_red, encode_node_red, place_node_red,
 };

@@ -119,6 +119,7 @@ where
         .with_regex(false)
         .parse(&settings.filter)
         .map_err(|_| "the log filter is not a list of levels and targets".to_owned())?;
+    let filter = without_foreign_messages(filter, &settings.filter);
     let writer = RedactingWriter { redactor: Arc::clone(&redactor), format, sink };
     let registry = tracing_subscriber::registry().with(log_layer(writer).with_filter(filter));
     #[cfg(feature = "otel")]
@@ -131,6 +132,14 @@ where
         _exporter: exporter,
     };
     Ok((registry, guard))
+}
+
+/// Turns off the lines of the MCP library, unless the operator names it: they have whole messages of strangers.
+fn without_foreign_messages(filter: EnvFilter, written: &str) -> EnvFilter {
+    match "rmcp=off".parse() {
+        Ok(off) if !written.contains("rmcp") => filter.add_directive(off),
+        _ => filter,
+    }
 }
 
 /// The layer that writes lines. Without colours: their codes between a name and its value would hide both

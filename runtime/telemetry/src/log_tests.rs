@@ -38,6 +38,16 @@ fn settings(filter: &str) -> LogSettings {
 }
 
 #[test]
+fn messages_of_mcp_servers_are_logged_only_if_the_operator_wants_them() {
+    let act = || {
+        tracing::warn!(target: "rmcp::service", "a whole message");
+        tracing::warn!("ours");
+    };
+    assert_eq!(logged(&settings("info"), LineFormat::Human, act).len(), 1);
+    assert_eq!(logged(&settings("info,rmcp=warn"), LineFormat::Human, act).len(), 2);
+}
+
+#[test]
 fn message_fields_and_span_fields_are_redacted() {
     let known = vec![SecretString::from("open \"sesame\"")];
     let settings = LogSettings { known_secrets: known, ..settings("info") };

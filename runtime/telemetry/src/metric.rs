@@ -15,6 +15,8 @@ pub(crate) enum Metric {
     ToolCallDuration,
     ToolsRefused,
     EgressRequests,
+    McpCalls,
+    McpUp,
     MemoryCalls,
     MemoryCallDuration,
     MemoryMessages,
@@ -68,6 +70,8 @@ impl Metric {
         Self::ToolCallDuration,
         Self::ToolsRefused,
         Self::EgressRequests,
+        Self::McpCalls,
+        Self::McpUp,
         Self::MemoryCalls,
         Self::MemoryCallDuration,
         Self::MemoryMessages,
@@ -163,6 +167,15 @@ impl Metric {
                 &["verdict"],
                 "Requests of tools: answered, refused by a rule, or failed",
             ),
+            Self::McpCalls => (
+                "redflow_mcp_calls_total",
+                Counter,
+                &["server", "code"],
+                "Calls of tools of MCP servers; the code is empty if the call succeeded",
+            ),
+            Self::McpUp => {
+                ("redflow_mcp_up", Last, &["server"], "Whether an MCP server is connected, 1 or 0")
+            }
             Self::MemoryCalls => {
                 ("redflow_memory_calls_total", Counter, &["action", "success"], "Memory calls")
             }
@@ -254,5 +267,5 @@ impl Metric {
 
 /// Whether the values of a label come from flows. Other labels have a fixed set of values.
 pub(crate) fn has_values_from_flows(label: &str) -> bool {
-    matches!(label, "agent" | "provider" | "model" | "tool")
+    matches!(label, "agent" | "provider" | "model" | "tool" | "server")
 }

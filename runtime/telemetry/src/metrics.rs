@@ -187,6 +187,8 @@ impl Meter for Metrics {
                 self.count(Metric::ToolsRefused, &[tool, code.as_str()], 1);
             }
             Measurement::EgressRequest { verdict } => self.count(Metric::EgressRequests, &[verdict], 1),
+            Measurement::McpCall { server, code } => self.count(Metric::McpCalls, &[server, code], 1),
+            Measurement::McpUp { server, up } => self.set(Metric::McpUp, &[server], f64::from(u8::from(up))),
             Measurement::MemoryCall { action, size, success, took } => {
                 let action = action.as_str();
                 self.count(Metric::MemoryCalls, &[action, bool_label(success)], 1);

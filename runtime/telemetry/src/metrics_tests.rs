@@ -53,6 +53,10 @@ fn all_measurements() -> Metrics {
         Measurement::ToolCall { tool: "calculator", success: false, took: TOOK },
         Measurement::EgressRequest { verdict: "answered" },
         Measurement::EgressRequest { verdict: "address" },
+        Measurement::McpCall { server: "files", code: "" },
+        Measurement::McpCall { server: "files", code: "MCP_UNAVAILABLE" },
+        Measurement::McpUp { server: "files", up: false },
+        Measurement::McpUp { server: "files", up: true },
         Measurement::MemoryCall {
             action: MemoryAction::Recall,
             size: Some((3, 900)),

@@ -1,4 +1,4 @@
-//! Reads PDF and HTML documents in a process of its own, with limits.
+//! Reads PDF and HTML documents in a process of its own, with limits; and confines programs of others.
 //!
 //! Parsers of such formats panic, loop and use much memory on hostile input. So [`Worker`] starts a process for each
 //! document, and the process limits itself before it reads a byte of it. Whatever happens there, the caller gets a
@@ -21,7 +21,9 @@
 //! | `run` | the worker's side: limits first, then one job |
 //! | `limits` | the limits that a worker sets for itself |
 //! | `jobs` | the jobs, a file each |
+//! | `confine` | starts a program that may use only the files that it needs |
 
+mod confine;
 mod error;
 mod jobs;
 mod limits;
@@ -29,6 +31,9 @@ mod protocol;
 mod run;
 mod worker;
 
+pub use confine::{
+    ConfineError, Confinement, PROGRAM_FILE_BYTES, PROGRAM_MEMORY_BYTES, PROGRAM_OPEN_FILES, can_confine,
+};
 pub use error::{DocumentProblem, WorkerError};
 pub use jobs::{HtmlText, MAX_PAGES, PdfText};
 pub use limits::{CPU_SECONDS, LimitError, MEMORY_BYTES, STACK_BYTES, limit_self};

@@ -40,6 +40,9 @@ const fn set_filter() -> Result<(), LimitError> {
 }
 
 #[cfg(target_os = "linux")]
+pub(crate) use linux::lower_limit;
+
+#[cfg(target_os = "linux")]
 mod linux {
     use super::{CPU_SECONDS, MEMORY_BYTES, STACK_BYTES};
     use rustix::io::Result;
@@ -54,19 +57,19 @@ mod linux {
         set_no_new_privs(true)?;
         // A memory dump would contain the document.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        lower(Resource::Core, 0, 0)?;
+        lower_limit(Resource::Core, 0, 0)?;
         // At the first value the process gets the signal that says why, at the second one it is killed.
-        lower(Resource::Cpu, CPU_SECONDS, CPU_SECONDS + 1)?;
-        lower(Resource::Data, MEMORY_BYTES, MEMORY_BYTES)?;
-        lower(Resource::Stack, STACK_BYTES, STACK_BYTES)?;
-        lower(Resource::Fsize, 0, 0)?;
+        lower_limit(Resource::Cpu, CPU_SECONDS, CPU_SECONDS + 1)?;
+        lower_limit(Resource::Data, MEMORY_BYTES, MEMORY_BYTES)?;
+        lower_limit(Resource::Stack, STACK_BYTES, STACK_BYTES)?;
+        lower_limit(Resource::Fsize, 0, 0)?;
         // The open pipes stay open.
-        lower(Resource::Nofile, 0, 0)?;
-        lower(Resource::Nproc, 0, 0)
+        lower_limit(Resource::Nofile, 0, 0)?;
+        lower_limit(Resource::Nproc, 0, 0)
     }
 
     /// Sets a limit, or keeps the one that is lower.
-    fn lower(resource: Resource, current: u64, maximum: u64) -> Result<()> {
+    pub(crate) fn lower_limit(resource: Resource, current: u64, maximum: u64) -> Result<()> {
         let earlier = getrlimit(resource);
         let lowest = |new: u64| earlier.maximum.map_or(new, |earlier| earlier.min(new));
         setrlimit(resource, Rlimit { current: Some(lowest(current)), maximum: Some(lowest(maximum)) })

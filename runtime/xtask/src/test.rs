@@ -3,7 +3,7 @@
 //! Every step runs even if an earlier one failed, so that a developer sees all problems at once. A step
 //! installs what it needs if it can, and names what it cannot install.
 
-use crate::tools::{self, check, install};
+use crate::tools::{self, check, install, install_for_this_system};
 use crate::{Failure, console, demo, faults, node_red, process, switches};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -78,6 +78,8 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         reports.push(step("console", || console::compare_builds(root).into()));
         // The Rust tests start Node-RED with the palette module.
         reports.push(step("Node-RED", || node_red::prepare(root).into()));
+        // They also start servers and clients of MCP that are not ours.
+        reports.push(step("MCP peers", || install_for_this_system(&root.join("tests/mcp")).into()));
     }
     reports.push(step("Rust tests", || rust_tests(root, node_js).into()));
     reports.push(step("traces", || traces(root).into()));

@@ -101,11 +101,22 @@ fn apt_get(root: &Path, args: &[&str]) -> Command {
 
 /// Installs the packages of the lock file, unless nothing has changed since the last time.
 pub(crate) fn install(folder: &Path) -> Result<(), String> {
+    install_by(folder, &["ci", "--no-audit", "--no-fund"])
+}
+
+/// The same for packages with parts for other systems: `npm ci` wants all of them, and a registry may lack some.
+pub(crate) fn install_for_this_system(folder: &Path) -> Result<(), String> {
+    install_by(folder, &["install", "--no-save", "--no-audit", "--no-fund"])
+}
+
+fn install_by(folder: &Path, args: &[&str]) -> Result<(), String> {
     let changed = |name: &str| std::fs::metadata(folder.join(name)).and_then(|data| data.modified()).ok();
     // npm writes this file last.
     let installed = changed("node_modules/.package-lock.json");
     if is_stale(installed, &[changed("package.json"), changed("package-lock.json")]) {
-        check(process::program(folder, "npm", ["ci", "--no-audit", "--no-fund"]))?;
+        let mut npm = process::program(folder, "npm", []);
+        npm.args(args);
+        check(npm)?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ const pagesWith = (run, waiting) => [
   ["#/usage", ".plot"],
   ["#/models", "article"],
   ["#/tools", "[data-entry]"],
+  ["#/mcp", ".empty"],
   ["#/knowledge", "[data-entry]"],
   ["#/knowledge/manuals?document=pump.md", "aside article"],
   ["#/memory", ".empty"],

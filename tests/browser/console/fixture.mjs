@@ -34,15 +34,15 @@ async function brokenPost() {
   return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
 }
 
-/** Starts a sidecar. `flowOf` gives its flow for the address of a server that breaks connections off. */
-export async function startConsole(flowOf = nodes) {
+/** Starts a sidecar. `flowOf` gives its flow for the address of a server that breaks connections off. `more` is added to its manifest. */
+export async function startConsole(flowOf = nodes, more = {}) {
   const post = await brokenPost();
   const folder = mkdtempSync(join(tmpdir(), "redflow-console-"));
   const [data, flows, config] = [join(folder, "data"), join(folder, "flows.json"), join(folder, "redflow.toml")];
   writeFileSync(flows, JSON.stringify(flowOf(post.url)));
   writeFileSync(config, CONFIG);
   mkdirSync(data, { mode: 0o700 });
-  writeFileSync(join(data, "tools.json"), JSON.stringify(MANIFEST));
+  writeFileSync(join(data, "tools.json"), JSON.stringify({ ...MANIFEST, ...more }));
   const args = ["--config", config, "--data", data, "--flows", flows, "--allow-private", new URL(post.url).host];
   const { url, log, start, kill, stop } = await startServe(args);
   const cli = (...args) => execFileSync(binary(), [...args, "--data", data], { env: environment(), encoding: "utf8" }).trim();

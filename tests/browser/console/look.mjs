@@ -10,7 +10,7 @@ import { HOSTILE } from "./large-flow.mjs";
 import { checkHostile, findBarriers, openPage } from "./page.mjs";
 
 const PICTURES = fileURLToPath(new URL("../dist/console/", import.meta.url));
-const PAGES = ["#/", "#/runs", "#/inbox", "#/flow", "#/check", "#/usage", "#/models", "#/tools", "#/knowledge", "#/knowledge/manuals?document=pump.md", "#/memory", "#/settings"];
+const PAGES = ["#/", "#/runs", "#/inbox", "#/flow", "#/check", "#/usage", "#/models", "#/tools", "#/mcp", "#/knowledge", "#/knowledge/manuals?document=pump.md", "#/memory", "#/settings"];
 
 export async function barriers(t, browser, console) {
   const run = await console.ask("sums", "For axe");

@@ -68,7 +68,7 @@ export async function shade(t, browser, console) {
     assert.deepEqual(words.filter((word) => text.includes(word)), [], place);
   };
   const places = [
-    ...["#/", "#/runs", "#/inbox", "#/flow?node=letters", "#/usage", "#/models", "#/tools", "#/settings", "#/check", "#/memory", "#/knowledge", "#/knowledge/private?document=patient.md"],
+    ...["#/", "#/runs", "#/inbox", "#/flow?node=letters", "#/usage", "#/models", "#/tools", "#/mcp", "#/settings", "#/check", "#/memory", "#/knowledge", "#/knowledge/private?document=patient.md"],
     ...[run, failed, letter].flatMap((id) => [`#/runs/${id}`, `#/runs/${id}?tab=result`, `#/runs/${id}?tab=journal`, `#/runs/${id}?tab=plan`]),
   ];
   for (const place of places) {

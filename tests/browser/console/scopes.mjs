@@ -158,6 +158,7 @@ const READS = [
   ["/api/kb", "read"],
   ["/api/kb/scopes/documents", "read"],
   ["/api/kb/scopes/passages?document=old.md", "read"],
+  ["/api/mcp", "read"],
   ["/api/memory", "read"],
   ["/api/tokens", "admin"],
   ["/api/config", "admin"],

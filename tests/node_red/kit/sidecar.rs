@@ -47,6 +47,11 @@ impl Sidecar {
         }
     }
 
+    /// Writes the manifest of tools into its data directory.
+    pub(crate) fn write_manifest(&self, manifest: &Value) {
+        std::fs::write(self.data.path().join("tools.json"), manifest.to_string()).unwrap();
+    }
+
     /// The address for Node-RED.
     pub(crate) fn url(&self) -> String {
         self.cable.url()

@@ -218,6 +218,7 @@ impl Columns {
                 && filter.min_trust.is_none_or(|trust| marks.trust >= trust)
                 && (filter.kinds.is_empty() || filter.kinds.contains(&marks.kind))
                 && user.is_none_or(|user| marks.user == user)
+                && !(filter.has_no_user && marks.user != 0)
                 && session.is_none_or(|session| marks.session == session)
                 && (filter.tags.is_empty() || tag_lists.get(marks.tags as usize).copied().unwrap_or(false))
         })

@@ -2,7 +2,8 @@
 
 use super::entries::{self, COLUMNS, CollectionRow};
 use super::seal::Db;
-use super::text_index::{self, TextHit};
+use super::text_index::{self, KnownWords, TextHit};
+use super::word_counts::WordCounts;
 use super::words::Words;
 use super::{lock, sealed_entries};
 use crate::index::{Code, CollectionIndex, Row};
@@ -18,37 +19,40 @@ pub(super) struct SearchIndex {
     pub(super) vectors: RwLock<CollectionIndex>,
     /// The text index of an encrypted collection, from its first search by words on.
     words: Mutex<Option<Words>>,
+    counts: Mutex<WordCounts>,
 }
 
 pub(super) type SharedIndex = Arc<SearchIndex>;
 
 impl SearchIndex {
     fn new(vectors: CollectionIndex) -> SharedIndex {
-        Arc::new(Self { vectors: RwLock::new(vectors), words: Mutex::default() })
+        Arc::new(Self { vectors: RwLock::new(vectors), words: Mutex::default(), counts: Mutex::default() })
     }
 
     /// The bytes that it holds, about.
     fn bytes(&self) -> usize {
         let vectors = self.vectors.read().unwrap_or_else(PoisonError::into_inner).bytes();
-        vectors + lock(&self.words).as_ref().map_or(0, Words::bytes)
+        vectors + lock(&self.words).as_ref().map_or(0, Words::bytes) + lock(&self.counts).bytes()
     }
 
-    /// Finds the entries with the words of a query, the best first.
+    /// Finds the entries with the words of a query, the best first. `seq` is the last change that the index knows.
     pub(super) fn find_words(
         &self,
         db: &Db<'_>,
         collection: &CollectionRow,
+        seq: i64,
         text: &str,
         limit: usize,
         is_allowed: impl Fn(i64) -> bool,
     ) -> rusqlite::Result<Vec<TextHit>> {
+        let known = KnownWords { counts: &mut lock(&self.counts), seq };
         if !db.is_sealed() {
-            return text_index::search(db, collection.id, text, limit, is_allowed);
+            return text_index::search(db, collection.id, text, limit, known, is_allowed);
         }
         let mut words = lock(&self.words);
-        let known = words.take().map(|words| words.update(db, collection)).transpose()?.flatten();
-        let current = known.map_or_else(|| Words::build(db, collection), Ok)?;
-        words.insert(current).search(collection, text, limit, is_allowed)
+        let kept = words.take().map(|words| words.update(db, collection)).transpose()?.flatten();
+        let current = kept.map_or_else(|| Words::build(db, collection), Ok)?;
+        words.insert(current).search(collection, text, limit, known, is_allowed)
     }
 }
 

@@ -20,6 +20,7 @@ mod search;
 mod text_index;
 mod uses;
 mod vector_cache;
+mod word_counts;
 mod words;
 
 use crate::KeySource;

@@ -7,13 +7,16 @@ use super::seal::Db;
 use crate::index::{Query, Ranked, combine, cosine};
 use redflow_contract::archive::{HitReason, MAX_HITS, MAX_QUERY, SearchHit, SearchMode};
 use redflow_contract::code::ArchiveCode;
-use redflow_ports::{ArchiveError, SearchQuery};
+use redflow_ports::{ArchiveError, SearchQuery, VectorScores};
 use rusqlite::OptionalExtension as _;
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-/// The candidates that each way of searching gives.
+/// The closest entries that are compared by their exact vectors, at least.
 const CANDIDATES: usize = 64;
+
+/// So many times more entries have a rank.
+const MORE_RANKS: usize = 4;
 
 pub(super) fn search(
     db: &Db<'_>,
@@ -38,22 +41,25 @@ pub(super) fn search(
     let mut cosines = HashMap::new();
     let mut by_vector = Vec::new();
     if let Some(query) = &vector {
-        let mut close: Vec<(i64, f32)> = Vec::with_capacity(count);
-        for id in index.closest(query, &allowed, count) {
+        let closest = index.closest(query, &allowed, MORE_RANKS * count);
+        let (close, others) = closest.split_at(count.min(closest.len()));
+        let mut exact_order: Vec<(i64, f32)> = Vec::with_capacity(count);
+        for &id in close {
             if let Some(cosine) = exact(db, id, query)? {
-                close.push((id, cosine));
+                exact_order.push((id, cosine));
             }
         }
-        close.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
-        by_vector = close.iter().map(|(id, _)| *id).collect();
-        cosines.extend(close);
+        exact_order.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+        // A small error in a low rank changes nothing, and reading all these vectors takes time.
+        by_vector = exact_order.iter().map(|(id, _)| *id).chain(others.iter().copied()).collect();
+        cosines.extend(exact_order);
     }
     let mut fits = HashMap::new();
     let mut by_text = Vec::new();
     if query.mode != SearchMode::Semantic {
         let text = cut(&query.text, MAX_QUERY);
         let is_allowed = |id| index.is_allowed(&allowed, id);
-        let hits = indexes.find_words(db, collection, text, count, is_allowed)?;
+        let hits = indexes.find_words(db, collection, index.seq, text, MORE_RANKS * count, is_allowed)?;
         by_text = hits.iter().map(|(id, _)| *id).collect();
         fits.extend(hits);
     }
@@ -69,7 +75,7 @@ pub(super) fn search(
             // From 0 to 1: BM25 itself has no upper end.
             None => fits.get(&ranked.id).map_or(0.0, |fit| fit.max(0.0) / (1.0 + fit.max(0.0))),
         };
-        if score < query.min_score {
+        if score < query.min_score.max(least(&query.vector_scores, cosine, &ranked)) {
             continue;
         }
         hits.extend(hit(db, &ranked, score, cosine, now)?);
@@ -78,6 +84,15 @@ pub(super) fn search(
         }
     }
     Ok(hits)
+}
+
+/// The least score of a hit, which depends on whether it has a vector and a word.
+fn least(scores: &VectorScores, cosine: Option<f32>, ranked: &Ranked) -> f32 {
+    match (cosine, ranked.text_rank) {
+        (None, _) => 0.0,
+        (Some(_), Some(_)) => scores.all,
+        (Some(_), None) => scores.all.max(scores.without_words),
+    }
 }
 
 fn hit(

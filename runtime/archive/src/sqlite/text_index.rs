@@ -1,5 +1,6 @@
 //! The text index of a collection: a table of FTS5 that keeps words, not texts.
 
+use super::word_counts::WordCounts;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 /// Words of a query that count.
@@ -73,15 +74,23 @@ pub(super) fn remove_by_id(connection: &Connection, collection: i64, id: i64) ->
 /// An entry that was found, and how well its words fit; more is better.
 pub(super) type TextHit = (i64, f32);
 
+/// What is known of the words of a collection.
+pub(super) struct KnownWords<'a> {
+    pub(super) counts: &'a mut WordCounts,
+    /// The last change of the archive that the connection sees.
+    pub(super) seq: i64,
+}
+
 /// Finds the entries with the words of a query, the best first.
 pub(super) fn search(
     connection: &Connection,
     collection: i64,
     text: &str,
     limit: usize,
+    mut known: KnownWords<'_>,
     is_allowed: impl Fn(i64) -> bool,
 ) -> rusqlite::Result<Vec<TextHit>> {
-    let words = rarest(connection, collection, words_of(text))?;
+    let words = rarest(connection, collection, words_of(text), &mut known)?;
     if words.is_empty() {
         return Ok(Vec::new());
     }
@@ -105,14 +114,21 @@ pub(super) fn search(
 }
 
 /// The words that say the most: those of the fewest entries.
-fn rarest(connection: &Connection, collection: i64, words: Vec<String>) -> rusqlite::Result<Vec<String>> {
+fn rarest(
+    connection: &Connection,
+    collection: i64,
+    words: Vec<String>,
+    known: &mut KnownWords<'_>,
+) -> rusqlite::Result<Vec<String>> {
     let sql = format!("SELECT doc FROM words_{collection} WHERE term = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut counted = Vec::with_capacity(words.len());
     for word in words {
-        let entries: Option<i64> = statement.query_row([&word], |row| row.get(0)).optional()?;
-        // A word with accents is stored without them, and not found here. It counts as a rare one.
-        let entries = entries.unwrap_or(i64::from(!word.is_ascii()));
+        let entries = known.counts.get(&word, known.seq, || {
+            let entries: Option<i64> = statement.query_row([&word], |row| row.get(0)).optional()?;
+            // A word with accents is stored without them, and not found here. It counts as a rare one.
+            Ok(entries.unwrap_or(i64::from(!word.is_ascii())))
+        })?;
         counted.push((entries, word));
     }
     counted.sort();
@@ -142,7 +158,7 @@ fn words_of(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{add, create, search, words_of};
+    use super::{KnownWords, WordCounts, add, create, search, words_of};
     use pretty_assertions::assert_eq;
     use rusqlite::Connection;
 
@@ -165,7 +181,9 @@ mod tests {
             add(&connection, 1, id, text).unwrap();
         }
         let ids = |text: &str| -> Vec<i64> {
-            search(&connection, 1, text, 20_000, |_| true).unwrap().into_iter().map(|(id, _)| id).collect()
+            let known = KnownWords { counts: &mut WordCounts::default(), seq: 0 };
+            let hits = search(&connection, 1, text, 20_000, known, |_| true).unwrap();
+            hits.into_iter().map(|(id, _)| id).collect()
         };
         assert_eq!(ids("the café"), [3_000, 6_000, 9_000], "with accents");
         assert_eq!(ids("the CAFE"), [3_000, 6_000, 9_000]);

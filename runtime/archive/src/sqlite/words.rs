@@ -3,7 +3,7 @@
 use super::entries::{self, COLUMNS, CollectionRow};
 use super::indexes::{changed_since, last_change};
 use super::seal::Db;
-use super::text_index::{self, TextHit};
+use super::text_index::{self, KnownWords, TextHit};
 use rusqlite::Connection;
 
 pub(super) struct Words {
@@ -59,8 +59,9 @@ impl Words {
         collection: &CollectionRow,
         text: &str,
         limit: usize,
+        known: KnownWords<'_>,
         is_allowed: impl Fn(i64) -> bool,
     ) -> rusqlite::Result<Vec<TextHit>> {
-        text_index::search(&self.connection, collection.id, text, limit, is_allowed)
+        text_index::search(&self.connection, collection.id, text, limit, known, is_allowed)
     }
 }

@@ -6,6 +6,8 @@ mod embeddings;
 mod exchange;
 mod flows;
 mod kb;
+mod mcp;
+mod mcp_serve;
 mod memory;
 mod models;
 mod run;
@@ -23,6 +25,11 @@ pub(crate) use embeddings::{EmbeddingsCommand, EmbeddingsOptions};
 pub(crate) use exchange::{ExportOptions, ImportOptions, Shape};
 pub(crate) use flows::{DiffOptions, FlowsCommand, FlowsOptions, PullOptions, PushOptions};
 pub(crate) use kb::{AddOptions, EmbedderOptions, KbCommand, KbOptions, SearchOptions};
+pub(crate) use mcp::{
+    AddServerOptions, AddressOptions, CallServerOptions, ConfineOptions, McpCommand, McpOptions, NamedServer,
+    PinOptions, ProgramOptions,
+};
+pub(crate) use mcp_serve::McpServeOptions;
 pub(crate) use memory::{
     ExportMemoryOptions, ForgetOptions, ListMemoryOptions, MemoryCommand, MemoryOptions, PutMemoryOptions,
     ReviewOptions, SearchMemoryOptions,
@@ -88,6 +95,8 @@ pub(crate) enum Command {
     Egress(EgressOptions),
     /// List, show and call tools, see their calls, or check a manifest
     Tools(ToolsOptions),
+    /// Add, list and call MCP servers, sign in, and approve their tools
+    Mcp(McpOptions),
     /// Add documents to knowledge bases, search them, list and remove them
     Kb(KbOptions),
     /// List, search and change what agents remember for long, review it, or forget people
@@ -122,6 +131,9 @@ pub(crate) enum Command {
         #[arg(long)]
         no_filter: bool,
     },
+    /// Become a program that can use only what it needs; the program starts it for itself
+    #[command(hide = true)]
+    Confine(ConfineOptions),
 }
 
 #[derive(Debug, Args)]
@@ -234,6 +246,13 @@ impl Arguments {
                 allow_private: options.allow_private(),
                 ..flags
             },
+            Command::Mcp(options) => Flags {
+                flows: options.flows(),
+                data: options.data.clone(),
+                url: options.sidecar().url,
+                allow_private: options.allow_private.clone(),
+                ..flags
+            },
             Command::Embeddings(options) => Flags { data: options.data.clone(), ..flags },
             Command::Kb(options) => Flags {
                 data: options.data.clone(),
@@ -246,7 +265,7 @@ impl Arguments {
             }
             Command::Models(_) | Command::Explain(_) | Command::Schema(_) => flags,
             Command::Types(_) | Command::Import(_) | Command::Export(_) => flags,
-            Command::Completions { .. } | Command::Worker { .. } => flags,
+            Command::Completions { .. } | Command::Worker { .. } | Command::Confine(_) => flags,
         }
     }
 }

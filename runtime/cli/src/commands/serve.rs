@@ -52,7 +52,7 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
         stop_with_stdin(session.signals()).map_err(|error| cannot_start(&error))?;
     }
     create_data_dir(&data)?;
-    let stores = Stores::open(options, settings, &data, &flows)?;
+    let stores = Stores::open(options.ephemeral, settings, &data, &flows)?;
     let tokens = Tokens::open(&data, settings.token.clone()).map_err(print_api_error)?;
     let listener =
         session.wait(async { listen::bind(settings.server.listen.value) }).map_err(print_api_error)?;
@@ -62,19 +62,7 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
     // Two ephemeral sidecars may use one data directory.
     server.access.sessions_file = (!options.ephemeral).then(|| data.join("sessions.json"));
     let served = session.wait(async {
-        let sidecar = match Sidecar::start(parts(context, stores, tokens, &flows)?, server).await {
-            Ok(sidecar) => sidecar,
-            Err(StartFailure::Api(error)) => return Err(print_api_error(error)),
-            Err(StartFailure::Manifest(report)) => {
-                report.diagnostics.iter().for_each(|problem| print_note(&format_diagnostic(problem)));
-                return Err(Exit::Unusable);
-            }
-            Err(StartFailure::Flow(report)) => {
-                print_diagnostics(Some(&flows), report.diagnostics);
-                return Err(Exit::Unusable);
-            }
-        };
-        print_diagnostics(Some(&flows), sidecar.report().diagnostics.clone());
+        let sidecar = start_sidecar(context, stores, tokens, &flows, server).await?;
         print_start(&sidecar, settings, address, &flows);
         if let Some(node_red) = attached {
             print_attached(&node_red, settings);
@@ -90,8 +78,33 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
     served
 }
 
+/// Starts a sidecar, and prints the problems of its manifest and its flow.
+pub(crate) async fn start_sidecar(
+    context: &AppContext,
+    stores: Stores,
+    tokens: Tokens,
+    flows: &Path,
+    server: redflow_server::Settings,
+) -> Result<Sidecar, Exit> {
+    match Sidecar::start(parts(context, stores, tokens, flows)?, server).await {
+        Ok(sidecar) => {
+            print_diagnostics(Some(flows), sidecar.report().diagnostics.clone());
+            Ok(sidecar)
+        }
+        Err(StartFailure::Api(error)) => Err(print_api_error(error)),
+        Err(StartFailure::Manifest(report)) => {
+            report.diagnostics.iter().for_each(|problem| print_note(&format_diagnostic(problem)));
+            Err(Exit::Unusable)
+        }
+        Err(StartFailure::Flow(report)) => {
+            print_diagnostics(Some(flows), report.diagnostics);
+            Err(Exit::Unusable)
+        }
+    }
+}
+
 /// Everything the sidecar stores, on the disk or in memory.
-struct Stores {
+pub(crate) struct Stores {
     runs: Arc<dyn RunStore>,
     reader: Arc<dyn RunReader>,
     log: Arc<dyn EventLog>,
@@ -102,11 +115,16 @@ struct Stores {
 }
 
 impl Stores {
-    fn open(options: &ServeOptions, settings: &Settings, data: &Path, flows: &Path) -> Result<Self, Exit> {
+    pub(crate) fn open(
+        is_ephemeral: bool,
+        settings: &Settings,
+        data: &Path,
+        flows: &Path,
+    ) -> Result<Self, Exit> {
         let log = settings.event_log();
         let file = FlowFile::new(flows.to_owned(), data.to_owned());
         let manifests = Arc::new(ManifestFiles::new(data.to_owned()));
-        if options.ephemeral {
+        if is_ephemeral {
             let (chats, ui) = (Arc::new(MemoryChatStore::default()), Arc::new(MemoryUiStorage::default()));
             let runs = MemoryStore::with_event_log(MemoryStore::DEFAULT_MAX_FINISHED, log);
             let runs = Arc::new(runs.with_chats(Arc::clone(&chats)));
@@ -154,6 +172,7 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
         memories: context.memories()?.clone(),
         ui_storage: ui,
         manifests,
+        mcp: Some(Arc::clone(&context.mcp)),
         adapters: Arc::clone(&context.adapters),
         meter: context.metrics.clone(),
         metrics: Arc::new(move || metrics.render()),
@@ -164,7 +183,7 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
     })
 }
 
-fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::Settings {
+pub(crate) fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::Settings {
     let from = &settings.server;
     let access = AccessSettings {
         listen: address,

@@ -15,7 +15,7 @@ use redflow_contract::memory_api::{
 use redflow_models::embed::EmbedderFactory;
 use redflow_ports::{
     Archive, EmbedPurpose, EntryFilter, Expected, Memories, MemoriesAnswer, Meter, NewEntry, SearchFilter,
-    SearchQuery,
+    SearchQuery, VectorScores,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -102,8 +102,10 @@ impl LocalMemories {
                 user: search.user.as_deref().and_then(user_name),
                 session: search.session,
                 min_trust: search.min_trust,
+                ..SearchFilter::default()
             },
             min_score: search.min_score.unwrap_or(0.0),
+            vector_scores: VectorScores::default(),
             limit: search.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT),
         };
         Ok(self.archive.search(&known.name, query).await?)

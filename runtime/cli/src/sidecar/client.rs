@@ -166,7 +166,7 @@ impl Sidecar {
         Err(self.unreachable("it closed the connection"))
     }
 
-    fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {
         let mut url = self.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);

@@ -7,19 +7,19 @@ const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads server-sent events with the parser of the models, which limits the size of an event.
 #[derive(Debug)]
-pub(super) struct EventReader {
+pub(crate) struct EventReader {
     parser: EventStream,
     /// The line ends at the end of the bytes so far, at most 2.
     line_ends: u8,
 }
 
 impl EventReader {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { parser: EventStream::with_limit(StreamFormat::Sse, MAX_EVENT_BYTES), line_ends: 2 }
     }
 
     /// Reads a piece of the stream, and gives the data of every complete event.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<String>, EventTooLong> {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Vec<String>, EventTooLong> {
         for byte in piece.iter().filter(|byte| **byte != b'\r') {
             self.line_ends = if *byte == b'\n' { (self.line_ends + 1).min(2) } else { 0 };
         }

@@ -7,4 +7,5 @@ mod follow;
 
 pub(crate) use client::{Sidecar, run_path};
 pub(crate) use connect::{LocalTarget, connect, local_address, select_sidecar};
+pub(crate) use events::EventReader;
 pub(crate) use follow::Follower;

@@ -37,6 +37,8 @@ mod kit;
 #[cfg(unix)]
 mod live_command;
 #[cfg(unix)]
+mod mcp;
+#[cfg(unix)]
 mod memory;
 #[cfg(unix)]
 mod memory_api;

@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use redflow_archive::SqliteArchive;
 use redflow_contract::archive::{EntryState, LONG_MEMORY_PREFIX, SearchMode};
 use redflow_engine::SystemClock;
-use redflow_ports::{Archive as _, NewCollection, NewEntry, SearchFilter, SearchQuery};
+use redflow_ports::{Archive as _, NewCollection, NewEntry, SearchFilter, SearchQuery, VectorScores};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -38,6 +38,7 @@ fn keys_by_vector(folder: &Folder) -> Vec<String> {
         mode: SearchMode::Semantic,
         filter: SearchFilter::default(),
         min_score: 0.0,
+        vector_scores: VectorScores::default(),
         limit: 10,
     };
     let hits = block_on(archive(folder).search(&format!("{LONG_MEMORY_PREFIX}{MEMORY}"), query)).unwrap();

@@ -6,6 +6,7 @@ use super::declaration::{
     choice, from, sets, text,
 };
 use super::services::OPTIONS;
+use super::tools::MCP;
 use super::values::{Budget, OutputFormat, TextList, ToolChoice};
 use crate::edge::{PortKind, Role};
 use serde::{Deserialize, Serialize};
@@ -127,6 +128,7 @@ config! {
         fallback_models: Vec<String> = FALLBACK_MODELS,
         #[cfg_attr(feature = "codegen", schemars(with = "Budget"))]
         budget: Budget = BUDGET,
+        mcp: bool = MCP,
     }
 }
 
@@ -218,6 +220,7 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
             TOOLS.kept(),
             FALLBACK_MODELS.kept(),
             BUDGET.kept(),
+            MCP.kept(),
         ]],
         named_by: None,
         input: Some(text("message", "message: each one starts a run")),
@@ -357,6 +360,7 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
             BUDGET,
             DEBUG,
             TOOLS,
+            MCP.more(),
             OPTIONS.kept(),
         ]],
         named_by: None,

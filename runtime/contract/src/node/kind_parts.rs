@@ -49,6 +49,8 @@ pub enum JsonShape {
     List,
     /// A list of ids and patterns of tools, with at least one entry.
     ToolIds,
+    /// A list of resources of MCP servers.
+    ContextSpans,
     /// The capabilities of a model.
     Capabilities,
 }

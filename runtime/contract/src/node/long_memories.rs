@@ -2,7 +2,7 @@
 
 use super::config::config;
 use super::declaration::{
-    Initial, Kind, NodeDeclaration, Palette, Presence, Property, between, choice, from, line, sets,
+    Initial, JsonShape, Kind, NodeDeclaration, Palette, Presence, Property, between, choice, from, line, sets,
 };
 use super::key_nodes::key_node;
 use super::knowledge_base::{Embeddings, MAX_TOP_K};
@@ -83,6 +83,24 @@ pub(super) const SUMMARY: NodeDeclaration =
         &[SummaryMemoryConfig::SET.properties],
     ));
 
+/// A resource of an MCP server that a long memory recalls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ContextSpanConfig {
+    /// The name of the server in the manifest.
+    pub server: String,
+    /// The address of the resource.
+    pub resource: String,
+    /// The most tokens of it; 400 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", schemars(range(min = 1, max = 32_000)))]
+    pub tokens: Option<u32>,
+    /// Keeps the copy that was read first, until somebody removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<bool>,
+}
+
 config! {
     /// The properties of `long-memory`.
     LongMemoryConfig = "node.long-memory" {
@@ -149,6 +167,16 @@ config! {
             "Entries with less trust are not recalled.",
         )
         .default(Initial::Text("tool"))
+        .more(),
+        #[cfg_attr(feature = "codegen", ts(type = "ContextSpanConfig[]"))]
+        context: Vec<ContextSpanConfig> = Property::new(
+            "context",
+            Kind::Json { shape: JsonShape::ContextSpans, height: Some(80) },
+            "Context (JSON)",
+            "Resources of MCP servers that are recalled with every message: \
+             `[{\"server\": \"docs\", \"resource\": \"docs://rules\", \"tokens\": 400}]`.",
+        )
+        .label("mcpContext", "Context (JSON)")
         .more(),
         after_turns: u32 = Property::new(
             "afterTurns",

@@ -81,6 +81,16 @@ pub(super) const ON_UNKNOWN: Property = Property::new(
 )
 .icon("question");
 
+/// Whether clients of the sidecar's own MCP server may call an agent or a flow tool.
+pub(super) const MCP: Property = Property::new(
+    "mcp",
+    Kind::Flag,
+    "Callable by MCP clients",
+    "Whether clients of the sidecar's MCP server may call it.",
+)
+.label("mcpCallable", "Callable by MCP clients")
+.default(Initial::Flag(true));
+
 config! {
     /// The properties that every tool node may have, and every data node that is used as a tool.
     ToolConfig = "node.tool" {
@@ -91,6 +101,7 @@ config! {
         effect: EffectClass = EFFECT,
         timeout: u64 = TIMEOUT,
         on_unknown: OnUnknown = ON_UNKNOWN,
+        mcp: bool = MCP,
     }
 }
 
@@ -123,7 +134,7 @@ pub(super) const FIXED_TOOL: &[Property] = &[
 ];
 
 /// What a tool has without a field of its own.
-const KEPT: &[Property] = &[EFFECT.kept(), TIMEOUT.kept(), ON_UNKNOWN.kept()];
+const KEPT: &[Property] = &[EFFECT.kept(), TIMEOUT.kept(), ON_UNKNOWN.kept(), MCP.kept()];
 
 pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
     .native()
@@ -155,6 +166,7 @@ pub(super) const FLOW_TOOL: NodeDeclaration =
                 EFFECT.default(Initial::Text("at_most_once")),
                 TIMEOUT.default(Initial::Number(30_000)).example("30000").presence(Presence::NotBlank),
                 ON_UNKNOWN.default(Initial::Text("wait")),
+                MCP.more(),
             ]],
         )
     });

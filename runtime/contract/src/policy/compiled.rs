@@ -225,8 +225,9 @@ impl Policy {
         let node = is_own.then_some(tool.provider.as_str());
         let of_node = self.nodes.find([Some(node_type), node].into_iter().flatten());
         let of_effect = self.effects.find(tool.effect.map(class_name));
-        let fixed =
-            named.and(self.servers.without).and(self.permissions.find(permission_names(&tool.permissions)));
+        let server = (tool.origin == ToolOrigin::Mcp).then_some(tool.provider.as_str());
+        let of_server = self.servers.find(server);
+        let fixed = named.and(of_server).and(self.permissions.find(permission_names(&tool.permissions)));
         let some = if is_own { fixed.and(of_node) } else { fixed };
         let some = if tool.effect.is_some() { some.and(of_effect) } else { some };
         let every = some.and(of_node).and(of_effect).and(self.agents.without).and(self.roles.without);

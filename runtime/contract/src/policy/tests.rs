@@ -5,8 +5,8 @@ use super::{
 use crate::digest::Digest;
 use crate::node::EffectClass;
 use crate::tool::{
-    FilePermission, NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolRetry, ToolState,
-    matches_tool,
+    FilePermission, MatchedCalls, NetworkPermission, ToolEntry, ToolOrigin, ToolPermissions, ToolRetry,
+    ToolState, matches_tool,
 };
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
@@ -203,6 +203,14 @@ fn entry(origin: ToolOrigin, effect: Option<EffectClass>) -> ToolEntry {
         instance: None,
         rules: Vec::new(),
     }
+}
+
+#[test]
+fn a_rule_about_servers_names_the_tools_of_a_server() {
+    let policy = policy(json!([{"deny": ["*"], "servers": ["n1"]}, {"deny": ["*"], "servers": ["n2"]}]));
+    let of_server = policy.rules_of(&entry(ToolOrigin::Mcp, Some(EffectClass::Read)));
+    let calls: Vec<_> = of_server.iter().map(|rule| rule.calls).collect();
+    assert_eq!(calls, [MatchedCalls::Every, MatchedCalls::None]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
-use super::{knowledge_rows, memory_rows, run_rows, session_rows, tool_rows};
+use super::{knowledge_rows, mcp_rows, memory_rows, run_rows, session_rows, tool_rows};
 use crate::api::Scope;
 
 /// Every route of the sidecar.
@@ -202,6 +202,16 @@ pub const ROUTES: &[Route] = &[
     tool_rows::INTERNAL_INPUT,
     tool_rows::INTERNAL_STATE,
     tool_rows::INTERNAL_TOOL,
+    mcp_rows::MCP_SERVERS,
+    mcp_rows::MCP_SERVER,
+    mcp_rows::CONNECT_MCP_SERVER,
+    mcp_rows::PIN_MCP_TOOLS,
+    mcp_rows::MCP_LOGIN,
+    mcp_rows::MCP_LOGOUT,
+    mcp_rows::OAUTH_CALLBACK,
+    mcp_rows::MCP_MESSAGE,
+    mcp_rows::MCP_STREAM,
+    mcp_rows::END_MCP_SESSION,
     knowledge_rows::KNOWLEDGE_BASES,
     knowledge_rows::REMOVE_KNOWLEDGE_BASE,
     knowledge_rows::KNOWLEDGE_DOCUMENTS,

@@ -62,6 +62,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("node.knowledge-base-tool", include_str!("../../../../schemas/node.knowledge-base-tool.schema.json")),
     ("node.link", include_str!("../../../../schemas/node.link.schema.json")),
     ("node.long-memory", include_str!("../../../../schemas/node.long-memory.schema.json")),
+    ("node.mcp-client", include_str!("../../../../schemas/node.mcp-client.schema.json")),
     ("node.memory", include_str!("../../../../schemas/node.memory.schema.json")),
     ("node.memory-tool", include_str!("../../../../schemas/node.memory-tool.schema.json")),
     ("node.ollama-model", include_str!("../../../../schemas/node.ollama-model.schema.json")),

@@ -17,3 +17,4 @@ mod limits;
 mod proxies;
 mod redirects;
 mod refusals;
+mod streams;

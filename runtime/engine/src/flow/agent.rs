@@ -4,8 +4,9 @@ use redflow_contract::effect::ToolCall;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::input::InputTemplates;
 use redflow_contract::manifest::NodeOperation;
+use redflow_contract::mcp::mcp_prompt;
 use redflow_contract::node::{EffectClass, OnUnknown};
-use redflow_contract::plan::EncodedPlan;
+use redflow_contract::plan::{AgentSpec, EncodedPlan};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::ToolEntry;
@@ -93,12 +94,30 @@ pub(crate) struct ProviderBindings {
     pub(crate) providers: Vec<BoundProvider>,
     /// The tools that the model may call; none for all.
     pub(crate) allowed: Option<Vec<String>>,
-    /// The last resolution, with the generations it was made of.
+    /// The prompt of an MCP server that is the system prompt; none if the system prompt is a text.
+    pub(crate) prompt: Option<McpPromptName>,
+    /// The last resolution, with what it was made of.
     pub(crate) resolved: Mutex<Option<ResolvedAgent>>,
 }
 
-/// The generations of the providers, and the agent with their tools or the reason why there is none.
-pub(crate) type ResolvedAgent = (Vec<u64>, Result<Arc<BuiltAgent>, RunError>);
+/// A prompt of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct McpPromptName {
+    pub(crate) server: String,
+    pub(crate) prompt: String,
+}
+
+/// What the tools and the system prompt of an agent were made of.
+#[derive(PartialEq, Eq)]
+pub(crate) struct ResolutionKey {
+    /// The generations of the providers.
+    pub(crate) generations: Vec<u64>,
+    /// The text of the prompt that is the system prompt.
+    pub(crate) prompt: Option<Arc<str>>,
+}
+
+/// The agent with its tools, or the reason why there is none.
+pub(crate) type ResolvedAgent = (ResolutionKey, Result<Arc<BuiltAgent>, RunError>);
 
 /// A node that provides tools.
 pub(crate) struct BoundProvider {
@@ -118,10 +137,29 @@ pub(crate) enum ProviderSource {
 }
 
 impl ProviderBindings {
-    /// None without a provider.
-    pub(crate) fn new(providers: Vec<BoundProvider>, allowed: Option<Vec<String>>) -> Option<Box<Self>> {
-        let bindings = Self { providers, allowed, resolved: Mutex::default() };
-        (!bindings.providers.is_empty()).then(|| Box::new(bindings))
+    /// None without a provider, if the system prompt is a text.
+    pub(crate) fn new(
+        providers: Vec<BoundProvider>,
+        allowed: Option<Vec<String>>,
+        spec: &AgentSpec,
+    ) -> Option<Box<Self>> {
+        let named = spec.converse.as_ref().and_then(|converse| mcp_prompt(&converse.system_prompt));
+        let prompt = named
+            .map(|(server, prompt)| McpPromptName { server: server.to_owned(), prompt: prompt.to_owned() });
+        let is_fixed = providers.is_empty() && prompt.is_none();
+        let bindings = Self { providers, allowed, prompt, resolved: Mutex::default() };
+        (!is_fixed).then(|| Box::new(bindings))
+    }
+
+    /// The ids and patterns of its nodes of type `registry-tool`, each with its node and its place there.
+    pub(crate) fn registry_ids(&self) -> impl Iterator<Item = (&NodeSummary, usize, &str)> {
+        self.providers.iter().flat_map(|provider| {
+            let ids = match &provider.source {
+                ProviderSource::Registry { ids } => ids.as_slice(),
+                ProviderSource::Node { .. } | ProviderSource::Provider(_) => &[],
+            };
+            ids.iter().enumerate().map(|(place, id)| (&provider.node, place, id.as_str()))
+        })
     }
 }
 

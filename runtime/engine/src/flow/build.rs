@@ -4,7 +4,7 @@ use super::agent::{BoundProvider, BuiltAgent, BuiltTool, ProviderBindings, Provi
 use super::catches::CatchIndex;
 use super::reach::reply_only_nodes;
 use super::schedule::{MAX_SCHEDULES, Schedule};
-use super::services::{FlowServices, ProcessEnv, session_scope};
+use super::services::{FinishedServices, FlowServices, ProcessEnv, session_scope};
 use super::{BuiltFlow, BuiltNode};
 use crate::report::error_outside_run;
 use redflow_contract::Message;
@@ -61,7 +61,7 @@ pub fn build_flow(
         built.insert(agent.ix, node);
     }
     // Any tool may return any secret of the flow, so each agent scrubs all of them.
-    let (memories, scrubber) = services.finish();
+    let FinishedServices { memories, providers, scrubber } = services.finish();
     let scrubber = Arc::new(scrubber);
     for (ix, agent) in ready_agents {
         built.insert(ix, BuiltNode::Agent(Arc::new(BuiltAgent { scrubber: Arc::clone(&scrubber), ..agent })));
@@ -77,7 +77,18 @@ pub fn build_flow(
     let schedules = read_schedules(&flow, &nodes, &memories, env);
     let reply_only = reply_only_nodes(&flow, &nodes);
     let agents = with_injects;
-    BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents, memories, build_errors, schedules }
+    BuiltFlow {
+        flow,
+        nodes,
+        catches,
+        reply_only,
+        scrubber,
+        agents,
+        memories,
+        providers,
+        build_errors,
+        schedules,
+    }
 }
 
 /// The schedules of inject nodes, then those of memories.
@@ -147,7 +158,7 @@ impl FlowBuilder<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let providers = ready.providers.iter().map(|provider| self.bind_provider(provider));
         let providers = providers.collect::<Result<Vec<_>, _>>()?;
-        let providers = ProviderBindings::new(providers, ready.allowed_tools.clone());
+        let providers = ProviderBindings::new(providers, ready.allowed_tools.clone(), &ready.spec);
         // Secrets stay hidden: sessions and users are shown.
         let memory_props = ready.memory.map(|ix| flow.resolved_props(ix, env, ProcessSecrets::Hidden));
         let of_memory =

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod build;
 pub(crate) mod catches;
 mod choose_start;
+mod mcp_notices;
 mod reach;
 pub(crate) mod schedule;
 pub(crate) mod services;
@@ -16,8 +17,9 @@ use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::ToolEntry;
 use redflow_flow::{NodeIx, ResolvedFlow};
-use redflow_ports::{BuildError, FlowNode, Memory, Tool};
+use redflow_ports::{BuildError, FlowNode, Memory, Tool, ToolProvider};
 use schedule::Schedule;
+use services::NodeProvider;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ use std::sync::Arc;
 pub struct FlowTool {
     /// What the registry shows of it.
     pub entry: Arc<ToolEntry>,
-    /// Makes its calls; none for a flow that is used as a tool.
+    /// Makes its calls; none for a flow that is used as a tool, which `Engine::call_flow_tool` calls.
     pub tool: Option<Arc<dyn Tool>>,
 }
 
@@ -43,6 +45,8 @@ pub struct BuiltFlow {
     pub(crate) agents: Vec<(NodeIx, Vec<NodeIx>)>,
     /// The memories that agents bind, or that other services name, in the order of the flow.
     pub(crate) memories: Vec<(NodeSummary, Arc<dyn Memory>)>,
+    /// The nodes that provide tools and that agents bind, in the order of the flow.
+    pub(crate) providers: Vec<NodeProvider>,
     /// The agents with a service that cannot be built.
     pub(crate) build_errors: Vec<(NodeSummary, BuildError)>,
     /// The inject nodes with a schedule.
@@ -102,8 +106,8 @@ impl BuiltFlow {
         chats.map(|ix| (&self.flow.nodes[ix].id, self.agent_behind(ix).map(|agent| self.flow.summary(agent))))
     }
 
-    /// The tools of its agents that are nodes of their own, sorted by id. A flow tool is called only by its agents,
-    /// so it has no receiver here.
+    /// The tools of its agents that are nodes of their own, sorted by id. A flow tool has no
+    /// receiver here: `Engine::call_flow_tool` calls it.
     #[must_use]
     pub fn tools(&self) -> Vec<FlowTool> {
         let agents = self.nodes.iter().filter_map(|node| match node {
@@ -122,6 +126,12 @@ impl BuiltFlow {
     #[must_use]
     pub fn memories(&self) -> &[(NodeSummary, Arc<dyn Memory>)] {
         &self.memories
+    }
+
+    /// The nodes that provide tools and that agents bind, in the order of the flow.
+    #[must_use]
+    pub fn providers(&self) -> &[(NodeSummary, Arc<dyn ToolProvider>)] {
+        &self.providers
     }
 
     /// The agents that are not refused, by their ids.

@@ -20,6 +20,26 @@ type BuiltServices<T> = RefCell<HashMap<NodeIx, Result<Arc<T>, BuildError>>>;
 /// A memory with its node.
 pub(crate) type NodeMemory = (NodeSummary, Arc<dyn Memory>);
 
+/// A provider of tools with its node.
+pub(crate) type NodeProvider = (NodeSummary, Arc<dyn ToolProvider>);
+
+/// What is kept of the services when all agents are built.
+pub(super) struct FinishedServices {
+    /// Every memory that was built, in the order of the flow.
+    pub(super) memories: Vec<NodeMemory>,
+    /// Every provider of tools that was built, in the order of the flow.
+    pub(super) providers: Vec<NodeProvider>,
+    /// The secrets of all services.
+    pub(super) scrubber: Scrubber,
+}
+
+/// The services that could be built, in the order of the flow.
+fn in_order<T: ?Sized>(flow: &ResolvedFlow, services: BuiltServices<T>) -> Vec<(NodeSummary, Arc<T>)> {
+    let mut services: Vec<_> = services.into_inner().into_iter().collect();
+    services.sort_by_key(|(ix, _)| *ix);
+    services.into_iter().filter_map(|(ix, built)| Some((flow.summary(ix), built.ok()?))).collect()
+}
+
 /// The services of a flow that is being built.
 pub(super) struct FlowServices<'a> {
     flow: &'a ResolvedFlow,
@@ -69,13 +89,13 @@ impl<'a> FlowServices<'a> {
         self.build_once(&self.providers, ix, &self.adapters.tool_providers)
     }
 
-    /// Every memory that was built, in the order of the flow, and the secrets of all services.
-    pub(super) fn finish(self) -> (Vec<NodeMemory>, Scrubber) {
-        let mut memories: Vec<_> = self.memories.into_inner().into_iter().collect();
-        memories.sort_by_key(|(ix, _)| *ix);
+    pub(super) fn finish(self) -> FinishedServices {
         let flow = self.flow;
-        let memories = memories.into_iter().filter_map(|(ix, built)| Some((flow.summary(ix), built.ok()?)));
-        (memories.collect(), self.secrets.into_inner())
+        FinishedServices {
+            memories: in_order(flow, self.memories),
+            providers: in_order(flow, self.providers),
+            scrubber: self.secrets.into_inner(),
+        }
     }
 
     /// Builds a service once, however many nodes use it.

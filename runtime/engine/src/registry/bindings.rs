@@ -4,13 +4,15 @@ use super::entry::own_tool;
 use super::operation::operation_call;
 use super::{RefusedTool, Registry, RegistrySnapshot};
 use crate::flow::agent::{
-    BoundProvider, BuiltAgent, BuiltTool, ProviderBindings, ProviderSource, ToolDefinition, ToolTarget,
+    BoundProvider, BuiltAgent, BuiltTool, ProviderBindings, ProviderSource, ResolutionKey, ToolDefinition,
+    ToolTarget,
 };
 use crate::report::error_outside_run;
 use redflow_contract::code::{RunErrorCode, ToolCode};
 use redflow_contract::effect::ToolCall;
 use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
 use redflow_contract::manifest::NodeOperation;
+use redflow_contract::mcp::MCP_CLIENT;
 use redflow_contract::plan::{AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
@@ -52,13 +54,14 @@ impl BuiltAgent {
     ) -> Result<Arc<Self>, RunError> {
         let Some(bindings) = &self.providers else { return Ok(Arc::clone(self)) };
         let snapshot = registry.snapshot();
-        let generations = bindings.generations(&snapshot);
+        let prompt = bindings.prompt.as_ref().map(|name| name.read(registry)).transpose()?;
+        let key = ResolutionKey { generations: bindings.generations(&snapshot), prompt };
         let mut resolved = bindings.resolved.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, agent)) = resolved.as_ref().filter(|(known, _)| *known == generations) {
+        if let Some((_, agent)) = resolved.as_ref().filter(|(known, _)| *known == key) {
             return agent.clone();
         }
-        let agent = self.with_tools(bindings, &snapshot, strategies);
-        *resolved = Some((generations, agent.clone()));
+        let agent = self.with_tools(bindings, &snapshot, key.prompt.as_deref(), strategies);
+        *resolved = Some((key, agent.clone()));
         agent
     }
 
@@ -66,6 +69,7 @@ impl BuiltAgent {
         &self,
         bindings: &ProviderBindings,
         snapshot: &RegistrySnapshot,
+        prompt: Option<&str>,
         strategies: &Strategies,
     ) -> Result<Arc<Self>, RunError> {
         let base = self.compiled.spec();
@@ -81,10 +85,26 @@ impl BuiltAgent {
             tools.push(tool);
             tool_nodes.push(node);
         }
-        let spec = Arc::new(AgentSpec { tools: specs, ..AgentSpec::clone(base) });
-        let compiled = strategies.compile(&spec).map_err(|error| config_invalid(error.to_string()))?;
         let mut scrubber = Scrubber::clone(&self.scrubber);
         scrubber.add_all(snapshot.secrets());
+        let mut spec = AgentSpec { tools: specs, ..AgentSpec::clone(base) };
+        if let (Some(converse), Some(prompt)) = (&mut spec.converse, prompt) {
+            prompt.clone_into(&mut converse.system_prompt);
+            scrubber.text(&mut converse.system_prompt);
+        }
+        self.with_spec(spec, (tools, tool_nodes), Arc::new(scrubber), strategies)
+    }
+
+    /// The same agent with another spec, and the tools of that spec in its order.
+    pub(super) fn with_spec(
+        &self,
+        spec: AgentSpec,
+        (tools, tool_nodes): (Vec<BuiltTool>, Vec<NodeSummary>),
+        scrubber: Arc<Scrubber>,
+        strategies: &Strategies,
+    ) -> Result<Arc<Self>, RunError> {
+        let compiled =
+            strategies.compile(&Arc::new(spec)).map_err(|error| config_invalid(error.to_string()))?;
         Ok(Arc::new(Self {
             compiled,
             plan: self.plan.clone(),
@@ -94,7 +114,7 @@ impl BuiltAgent {
             memory: self.memory.clone(),
             tools,
             tool_nodes,
-            scrubber: Arc::new(scrubber),
+            scrubber,
             session_id: self.session_id.clone(),
             memory_session_id: self.memory_session_id.clone(),
             memory_user_id: self.memory_user_id.clone(),
@@ -273,7 +293,13 @@ pub(crate) fn recorded_tool(
 ) -> BuiltTool {
     let id = spec.id.as_deref().unwrap_or_default();
     let of_provider = || provider?.tools().into_iter().find(|tool| tool.entry.id == id);
-    let found = if node.type_name == REGISTRY_TOOL { snapshot.tool(id).cloned() } else { of_provider() };
+    let of_registry = || snapshot.tool(id).cloned();
+    let found = match node.type_name.as_str() {
+        REGISTRY_TOOL => of_registry(),
+        // Such a node may name a server of the manifest.
+        MCP_CLIENT => of_provider().or_else(of_registry),
+        _ => of_provider(),
+    };
     let found = found.map(|tool| (tool.entry, ToolTarget::Service(tool.tool)));
     recorded(spec, found, None)
 }
@@ -337,12 +363,12 @@ fn check_names(tools: &[ResolvedTool]) -> Result<(), RunError> {
     }
 }
 
-fn unavailable(text: &str) -> RunError {
+pub(super) fn unavailable(text: &str) -> RunError {
     let hint = "See `redflow tools list`.";
     error_outside_run(RunErrorCode::ToolUnavailable, format!("{text} {hint}"))
 }
 
-fn config_invalid(text: String) -> RunError {
+pub(super) fn config_invalid(text: String) -> RunError {
     error_outside_run(RunErrorCode::ConfigInvalid, text)
 }
 

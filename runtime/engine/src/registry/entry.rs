@@ -95,7 +95,7 @@ impl BuiltAgent {
     }
 }
 
-pub(super) fn own_tool(
+pub(crate) fn own_tool(
     spec: &ToolSpec,
     tool: &BuiltTool,
     node: &NodeSummary,

@@ -4,16 +4,17 @@ use super::{Definitions, Registry};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::manifest::{Manifest, ManifestTool};
+use redflow_contract::mcp::{MAX_MCP_SERVERS, McpServers, is_mcp_name};
 use redflow_contract::policy::{Policy, PolicyProblem};
 use redflow_contract::tool::{id_part, provider_name};
-use redflow_flow::{check_manifest, check_tool};
-use redflow_ports::{ManifestStore, ManifestToolBuilder, RegisteredTool};
+use redflow_flow::{check_manifest, check_mcp_server, check_tool};
+use redflow_ports::{ManifestStore, ManifestToolBuilder, RegisteredServer, RegisteredTool};
 use serde_json::Value;
 use std::collections::HashMap;
 
 impl Registry {
-    /// Reads the manifest and the registered tools, and replaces what they define. Gives the problems of registered
-    /// tools, which are left out.
+    /// Reads the manifest, the registered tools and the added MCP servers, and replaces what they define. Gives the
+    /// problems of registered tools and added servers, which are left out.
     ///
     /// # Errors
     /// Every problem of the manifest. Then nothing changes, so that no call escapes a policy.
@@ -23,7 +24,7 @@ impl Registry {
         build: Option<&ManifestToolBuilder>,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-        self.load_values(store.read(), store.registered(), build, env)
+        self.load_values(store.read(), store.registered(), store.servers(), build, env)
     }
 
     /// The same with what was read before.
@@ -34,6 +35,7 @@ impl Registry {
         &self,
         manifest: Result<Value, Vec<Diagnostic>>,
         registered_tools: Vec<RegisteredTool>,
+        added_servers: Vec<RegisteredServer>,
         build: Option<&ManifestToolBuilder>,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
@@ -57,8 +59,59 @@ impl Registry {
                 })),
             }
         }
-        self.define(Definitions { manifest: &manifest, registered: &registered, policy, build, env });
+        let added_servers = &read_servers(&manifest, added_servers, &mut problems);
+        let manifest = &manifest;
+        self.define(Definitions { manifest, registered: &registered, added_servers, policy, build, env });
         Ok(problems)
+    }
+}
+
+/// The added servers that can be used. A server of the manifest replaces one with the same name without a problem.
+fn read_servers(
+    manifest: &Manifest,
+    added: Vec<RegisteredServer>,
+    problems: &mut Vec<Diagnostic>,
+) -> McpServers {
+    let mut servers = McpServers::new();
+    let names = manifest.mcp.keys().map(|name| (name.to_ascii_lowercase(), name.clone()));
+    let mut names: HashMap<String, String> = names.collect();
+    for RegisteredServer { name, server } in added {
+        let checked = server.and_then(|value| check_mcp_server(&value));
+        match checked.and_then(|server| take_server_name(&mut names, &name).map(|()| server)) {
+            Ok(server) => drop(servers.insert(name, server)),
+            Err(found) => problems.extend(found.into_iter().map(|problem| Diagnostic {
+                file: problem.file.or_else(|| Some(format!("mcp.d/{name}.json"))),
+                ..problem
+            })),
+        }
+    }
+    servers
+}
+
+/// Adds the name of a server; an error if it is none, if another server has it in another case, or if there are too
+/// many.
+fn take_server_name(names: &mut HashMap<String, String>, name: &str) -> Result<(), Vec<Diagnostic>> {
+    let refuse = |message: String, help: String| {
+        Err(vec![Diagnostic::new(DiagnosticCode::ManifestInvalid, message, help)])
+    };
+    let help =
+        || format!("Remove the server with `redflow mcp remove {name}`, and add it with another name.");
+    if !is_mcp_name(name) {
+        let message = "the file is not named after a server: 1 to 40 letters, digits, `_` and `-`";
+        return refuse(message.to_owned(), "Rename or remove the file.".to_owned());
+    }
+    let count = names.len();
+    match names.get(&name.to_ascii_lowercase()) {
+        Some(owner) if owner == name => Ok(()),
+        Some(owner) => refuse(format!("the server `{name}` differs from `{owner}` only by its case"), help()),
+        None if count >= MAX_MCP_SERVERS => {
+            let message = format!("there are more than {MAX_MCP_SERVERS} MCP servers");
+            refuse(message, format!("Remove servers that nobody needs: `redflow mcp remove {name}`."))
+        }
+        None => {
+            names.insert(name.to_ascii_lowercase(), name.to_owned());
+            Ok(())
+        }
     }
 }
 

@@ -1,18 +1,22 @@
 //! The registry: every tool that is no node of its own, the policy, and the rates.
 //!
-//! Owns which tools of the manifest, of run-time registrations and of Node-RED's nodes exist at a moment. Each change
-//! is a new snapshot with a new generation. A run keeps the tools of the generation that it began with.
+//! Owns which tools of the manifest, of run-time registrations, of MCP servers and of Node-RED's nodes exist at a
+//! moment. Each change is a new snapshot with a new generation. A run keeps the tools of the generation that it began
+//! with.
 
 mod admission;
 pub(crate) mod attempts;
 pub(crate) mod bindings;
 mod entry;
 mod load;
+mod mcp;
 pub(crate) mod operation;
+mod run_servers;
+pub(crate) mod wait;
 
 pub(crate) use admission::Permit;
-pub(crate) use entry::tool_permissions;
 pub use entry::{entry_of_manifest_tool, entry_of_operation};
+pub(crate) use entry::{own_tool, tool_permissions};
 
 use admission::Limiter;
 use redflow_contract::code::ToolCode;
@@ -24,7 +28,9 @@ use redflow_contract::policy::Policy;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::{ToolEntry, ToolState};
 use redflow_contract::{Message, node::EffectClass};
-use redflow_ports::{BoxFuture, ManifestToolBuilder, ManifestToolConfig, ProvidedTool, Tool, ToolOutcome};
+use redflow_ports::{
+    BoxFuture, ManifestToolBuilder, ManifestToolConfig, McpServers, ProvidedTool, Tool, ToolOutcome,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,19 +41,26 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 pub struct Registry {
     snapshot: RwLock<Arc<RegistrySnapshot>>,
     limiter: Arc<Mutex<Limiter>>,
+    /// The MCP servers; none if this build has none.
+    mcp: Option<Arc<dyn McpServers>>,
 }
 
 /// The registry at one moment.
 #[derive(Default)]
 pub struct RegistrySnapshot {
     generation: u64,
-    /// Sorted by id.
+    /// The generation of the MCP servers whose tools these are; none before the first one.
+    mcp_generation: Option<u64>,
+    /// Sorted by id, with the tools of MCP servers.
     tools: Vec<ProvidedTool>,
     /// The operations in the manifest. They replace those of packages.
     nodes: NodeTools,
     /// The operations in the packages of each Node-RED.
     packages: HashMap<InstanceId, NodeTools>,
     policy: Arc<Policy>,
+    /// The keys of the tools of the manifest.
+    own_secrets: Scrubber,
+    /// The same, with the secrets of MCP servers.
     secrets: Scrubber,
 }
 
@@ -57,6 +70,8 @@ pub struct Definitions<'a> {
     pub manifest: &'a Manifest,
     /// The tools that were registered at run time. A tool of the manifest replaces one with the same id.
     pub registered: &'a [ManifestTool],
+    /// The MCP servers that commands have added, checked. A server of the manifest replaces one with the same name.
+    pub added_servers: &'a redflow_contract::mcp::McpServers,
     /// The compiled policy of the manifest.
     pub policy: Policy,
     /// Makes the tools; none if this build has no such tools.
@@ -66,20 +81,41 @@ pub struct Definitions<'a> {
 }
 
 impl Registry {
-    /// The registry at this moment.
+    /// An empty registry with these MCP servers.
+    #[must_use]
+    pub fn with_mcp(mcp: Arc<dyn McpServers>) -> Self {
+        Self { mcp: Some(mcp), ..Self::default() }
+    }
+
+    /// The MCP servers; none if this build has none.
+    #[must_use]
+    pub fn mcp(&self) -> Option<&Arc<dyn McpServers>> {
+        self.mcp.as_ref()
+    }
+
+    /// The registry at this moment, with the tools that the MCP servers have now.
     #[must_use]
     pub fn snapshot(&self) -> Arc<RegistrySnapshot> {
+        let current = self.current();
+        match &self.mcp {
+            // Runs ask for a snapshot often, so the number is compared first.
+            Some(mcp) if current.mcp_generation != Some(mcp.generation()) => self.read_mcp_tools(&**mcp),
+            _ => current,
+        }
+    }
+
+    fn current(&self) -> Arc<RegistrySnapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Replaces what the manifest and the registrations define. A tool whose definition is the same stays as it is.
     pub fn define(&self, definitions: Definitions<'_>) {
-        let Definitions { manifest, registered, policy, build, env } = definitions;
+        let Definitions { manifest, registered, added_servers, policy, build, env } = definitions;
         let mut defined: BTreeMap<&str, (&ManifestTool, &'static str)> = BTreeMap::new();
         defined.extend(registered.iter().map(|tool| (tool.id.as_str(), (tool, "registered"))));
         defined.extend(manifest.tools.iter().map(|tool| (tool.id.as_str(), (tool, "manifest"))));
-        let before = self.snapshot();
-        let secrets = RefCell::new(before.secrets.clone());
+        let before = self.current();
+        let secrets = RefCell::new(before.own_secrets.clone());
         let make = |(tool, provider): (&ManifestTool, &'static str)| {
             let entry = entry_of_manifest_tool(tool, provider);
             let same = |known: &&ProvidedTool| {
@@ -107,16 +143,29 @@ impl Registry {
                 }
             }
         };
-        let tools = defined.into_values().map(make).collect();
+        let tools: Vec<ProvidedTool> = defined.into_values().map(make).collect();
         // The limits go on counting, unless the policy has changed.
         let policy = if *before.policy == policy { Arc::clone(&before.policy) } else { Arc::new(policy) };
-        self.replace(|before| RegistrySnapshot {
-            generation: 0,
-            tools,
-            nodes: manifest.nodes.clone(),
-            packages: before.packages.clone(),
-            policy,
-            secrets: secrets.take(),
+        if let Some(mcp) = &self.mcp {
+            mcp::define_servers(&**mcp, manifest, added_servers, env);
+        }
+        let own_secrets = secrets.take();
+        self.replace(|before| {
+            let mut secrets = before.secrets.clone();
+            secrets.add_all(&own_secrets);
+            RegistrySnapshot {
+                generation: 0,
+                mcp_generation: before.mcp_generation,
+                tools: mcp::join_tools(
+                    tools,
+                    before.tools.iter().filter(|tool| mcp::is_mcp_tool(tool)).cloned(),
+                ),
+                nodes: manifest.nodes.clone(),
+                packages: before.packages.clone(),
+                policy,
+                own_secrets,
+                secrets,
+            }
         });
     }
 
@@ -140,10 +189,12 @@ impl Registry {
             change(&mut packages);
             RegistrySnapshot {
                 generation: 0,
+                mcp_generation: before.mcp_generation,
                 tools: before.tools.clone(),
                 nodes: before.nodes.clone(),
                 packages,
                 policy: Arc::clone(&before.policy),
+                own_secrets: before.own_secrets.clone(),
                 secrets: before.secrets.clone(),
             }
         });
@@ -163,14 +214,14 @@ impl RegistrySnapshot {
         self.generation
     }
 
-    /// Finds a tool of the manifest or of a registration.
+    /// Finds a tool of the manifest, of a registration or of an MCP server.
     #[must_use]
     pub fn tool(&self, id: &str) -> Option<&ProvidedTool> {
         let place = self.tools.binary_search_by(|tool| tool.entry.id.as_str().cmp(id)).ok()?;
         self.tools.get(place)
     }
 
-    /// The tools of the manifest and of registrations, sorted by id.
+    /// The tools of the manifest, of registrations and of MCP servers, sorted by id.
     #[must_use]
     pub fn tools(&self) -> &[ProvidedTool] {
         &self.tools
@@ -223,7 +274,7 @@ impl RegistrySnapshot {
         &self.policy
     }
 
-    /// Knows the keys of all tools of the manifest.
+    /// Knows the keys of all tools of the manifest, and the secrets of MCP servers.
     #[must_use]
     pub fn secrets(&self) -> &Scrubber {
         &self.secrets

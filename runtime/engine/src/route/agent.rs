@@ -4,7 +4,7 @@ use super::clear_memory::{only_clears_memory, only_consolidates};
 use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
 use crate::flow::agent::BuiltAgent;
-use crate::origin::Origin;
+use crate::origin::{Cause, Origin};
 use crate::ports::EngineLimits;
 use crate::report::{RunEnd, error_outside_run};
 use crate::run::begin::{LARGE, RunInput};
@@ -25,6 +25,9 @@ use redflow_machine::refused_output;
 use redflow_ports::StoreError;
 use std::sync::Arc;
 
+/// A message with its origin, and the cause of the run that it begins.
+pub(super) type CountedMessage = (Arc<FlowMessage>, Origin, Option<Cause>);
+
 impl EngineState {
     pub(super) fn begin_run(
         &mut self,
@@ -34,9 +37,23 @@ impl EngineState {
         message: Arc<FlowMessage>,
         origin: Origin,
     ) {
+        let cause = origin.count_arrival(&agent.compiled.spec().agent.node_id);
+        match self.must_wait(agent, &origin) {
+            Some(wait) => self.wait_for_tools(flow, (ix, agent), wait, (message, origin, cause)),
+            None => self.begin_counted_run(flow, ix, agent, (message, origin, cause)),
+        }
+    }
+
+    /// Begins a run for a message whose arrival was counted.
+    pub(super) fn begin_counted_run(
+        &mut self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        agent: &Arc<BuiltAgent>,
+        (message, origin, cause): CountedMessage,
+    ) {
         let spec = agent.compiled.spec();
         let id = &spec.agent.node_id;
-        let cause = origin.count_arrival(id);
         if origin.cascade.cancel.is_cancelled() {
             // A cancelled start begins no more runs. But a resent message belongs to an earlier start and
             // stays undelivered.
@@ -60,7 +77,7 @@ impl EngineState {
         }
         let details = input_details(&agent.input, agent.memory_user_id.as_deref(), &message);
         let accepted = message_bytes(&message, &spec.limits).and_then(|bytes| {
-            let agent = agent.resolve(&self.ports.registry, &self.ports.strategies)?;
+            let agent = agent.resolve_for(&message, &self.ports.registry, &self.ports.strategies)?;
             let ticket = if origin.is_resent() {
                 // It was accepted before.
                 self.slots.unlimited_ticket(id)
@@ -139,7 +156,7 @@ impl EngineState {
     }
 }
 
-fn queue_full(limits: &EngineLimits) -> RunError {
+pub(super) fn queue_full(limits: &EngineLimits) -> RunError {
     let (own, all) = (limits.max_queued_per_agent, limits.max_queued);
     let text = format!("Too many runs are waiting already: at most {own} of one agent and {all} in all.");
     error_outside_run(RunErrorCode::QueueFull, text)

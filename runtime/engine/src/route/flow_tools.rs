@@ -6,7 +6,7 @@ use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
 use crate::origin::Origin;
 use crate::registry::operation::operation_result;
-use crate::run::outgoing::FlowToolCall;
+use crate::run::outgoing::{FlowToolCall, FlowToolCaller};
 use crate::state::EngineState;
 use crate::state::open_calls::{Arrival, OpenCall};
 use redflow_contract::Message;
@@ -28,7 +28,7 @@ const LIMIT_REACHED: &str = "the call was not made: too many messages were sent 
 impl EngineState {
     /// Sends a call to the node that is the tool.
     pub(crate) fn send_call(&mut self, call: FlowToolCall) {
-        let FlowToolCall { run, agent, call, reply } = call;
+        let FlowToolCall { caller, agent, call, reply } = call;
         let fail = |reply: oneshot::Sender<ToolOutcome>, text: &str| {
             // The caller may have stopped waiting.
             let _ = reply.send(ToolOutcome::Returned(ToolResult::failed(text)));
@@ -38,8 +38,13 @@ impl EngineState {
         let (Some(from), Some(to)) = (find(&agent), find(&call.node)) else {
             return fail(reply, "the tool is no longer in the flow");
         };
-        let Some(live) = self.live_runs.get(&run) else { return fail(reply, "the run is over") };
-        let cascade = Arc::clone(&live.cascade);
+        let cascade = match caller {
+            FlowToolCaller::Run(run) => match self.live_runs.get(&run) {
+                Some(live) => Arc::clone(&live.cascade),
+                None => return fail(reply, "the run is over"),
+            },
+            FlowToolCaller::Outside(cascade) => cascade,
+        };
         let id = self.ports.clock.message_id();
         let message: Arc<FlowMessage> = Arc::new(call_message(&id, &call).into());
         if let Some(port) = flow.output_port(from, PortKind::Tool) {

@@ -12,3 +12,4 @@ mod host;
 mod native;
 mod send;
 mod start;
+mod tool_wait;

@@ -4,6 +4,7 @@ use super::drive::RunDriver;
 use crate::registry::{Permit, tool_permissions};
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::Fact;
+use redflow_contract::mcp::mcp_server_of;
 use redflow_contract::policy::CallSubject;
 use redflow_contract::tool::own_tool_id;
 use redflow_machine::RunCaller;
@@ -44,7 +45,7 @@ impl RunDriver {
             name: &call.tool,
             node: call.node.as_str(),
             node_type,
-            server: None,
+            server: entry.and_then(|entry| mcp_server_of(&entry.id)),
             agent: Some(spec.agent.node_id.as_str()),
             agent_name: &spec.name,
             instance: spec.agent.instance.as_str(),

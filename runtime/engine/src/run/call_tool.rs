@@ -1,7 +1,7 @@
 //! Calls a tool of a run: deadline, tries, and the check of the output. The policy was asked before.
 
 use super::effect_context::{EffectContext, outcome_fact};
-use super::outgoing::call_flow_tool;
+use super::outgoing::{FlowToolCaller, call_flow_tool};
 use crate::flow::agent::{BuiltTool, ToolTarget};
 use crate::registry::attempts::{call_again, checked_outcome, timed_out};
 use redflow_contract::effect::ToolCall;
@@ -56,7 +56,8 @@ async fn call_once(tool: &BuiltTool, call: &ToolCall, context: EffectContext<'_>
     match &tool.target {
         ToolTarget::Service(tool) => tool.call(call).await,
         ToolTarget::Flow => {
-            call_flow_tool(&context.agent.compiled.spec().agent.node_id, call, context.outgoing).await
+            let caller = FlowToolCaller::Run(call.run_id.clone());
+            call_flow_tool(caller, &context.agent.compiled.spec().agent.node_id, call, context.outgoing).await
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::ports::Ports;
 use crate::registry::Permit;
 use futures::FutureExt as _;
 use redflow_contract::Millis;
+use redflow_contract::archive::SourceKind;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, RecallInput, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
@@ -297,12 +298,13 @@ async fn request_settle(
 
 /// Counts whether the memory has found something: in the conversation, and among the entries of a long memory.
 fn record_lookup(memory: &dyn Memory, recalled: &Recalled, meter: &dyn Meter) {
-    let has_entries = !recalled.sources.is_empty();
     if memory.entries().is_some() {
-        meter.record(Measurement::MemoryLookup { store: MemoryStore::Long, found: has_entries });
+        // The memory itself counts resources of MCP servers.
+        let found = recalled.sources.iter().any(|source| source.kind == SourceKind::Memory);
+        meter.record(Measurement::MemoryLookup { store: MemoryStore::Long, found });
     }
-    // The entries of a long memory are one message.
-    let found = recalled.turns.len() > usize::from(has_entries);
+    // What a long memory recalls is one message.
+    let found = recalled.turns.len() > usize::from(!recalled.sources.is_empty());
     meter.record(Measurement::MemoryLookup { store: MemoryStore::Short, found });
 }
 

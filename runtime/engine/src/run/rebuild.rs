@@ -9,6 +9,7 @@ use crate::flow::build::{fallback_infos, flow_tool, join_models};
 use crate::flow::services::session_scope;
 use crate::ports::Ports;
 use crate::registry::bindings::{recorded_operation, recorded_tool};
+use crate::registry::wait::recorded_wait;
 use redflow_contract::Message;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{RunErrorCode, StoreCode};
@@ -16,6 +17,7 @@ use redflow_contract::edge::Role;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::input::InputTemplates;
+use redflow_contract::mcp::{MCP_CLIENT, mcp_server_of};
 use redflow_contract::node::{self, declaration::Kind};
 use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSpec};
 use redflow_contract::run_error::Failure;
@@ -25,11 +27,11 @@ use redflow_flow::resolve_process_env;
 use redflow_machine::{Agent, CompileError, Strategies};
 use redflow_ports::{
     BoxFuture, BuildError, Builder, ChatModel, Memory, ModelInfo, ModelRequest, NamedServices, NodeConfig,
-    StoreError,
+    StoreError, ToolProvider,
 };
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -73,7 +75,7 @@ impl RebuiltAgents {
     pub(super) fn build(
         &self,
         flow: Option<&Arc<BuiltFlow>>,
-        plan: &AgentPlan,
+        (plan, providers): (&AgentPlan, PlanProviders),
         compiled: &Arc<dyn Agent>,
         ports: &Ports,
     ) -> Result<Arc<BuiltAgent>, StoreError> {
@@ -93,12 +95,47 @@ impl RebuiltAgents {
         if let Some((.., agent)) = cached.iter().find(is_cached) {
             return Ok(Arc::clone(agent));
         }
-        let build = || build_agent(flow.map(|flow| &**flow), plan, encoded, compiled, ports);
+        let build = || build_agent(flow.map(|flow| &**flow), (plan, providers), encoded, compiled, ports);
         let built =
             catch_unwind(AssertUnwindSafe(build)).map_err(|_| cannot_rebuild(&"a service crashed"))?;
         let agent = Arc::new(built.map_err(|error| cannot_rebuild(&error))?);
         cache(&mut cached, (of_flow, generation, Arc::clone(&agent)));
         Ok(agent)
+    }
+
+    /// Builds the providers of a recorded plan that give the run its tools, and the wait until they know their tools.
+    /// There is no wait if they know them now.
+    pub(super) fn build_providers(
+        &self,
+        flow: Option<&Arc<BuiltFlow>>,
+        plan: &AgentPlan,
+        compiled: &Arc<dyn Agent>,
+        ports: &Ports,
+    ) -> Result<(PlanProviders, Option<BoxFuture<'static, ()>>), StoreError> {
+        let spec = compiled.spec();
+        let ids = spec.tools.iter().filter_map(|tool| tool.id.as_deref());
+        let servers: BTreeSet<String> = ids.filter_map(mcp_server_of).map(str::to_owned).collect();
+        if servers.is_empty() {
+            return Ok((PlanProviders::default(), None));
+        }
+        let secrets = RefCell::default();
+        let flow = flow.map(|flow| &**flow);
+        let services = PlanServices::new(flow, plan, ports, &spec.agent.instance, &secrets);
+        let builders = &ports.adapters.tool_providers;
+        let build = || {
+            let mut providers = HashMap::new();
+            for planned in plan.tools.iter().filter(|planned| {
+                planned.node.type_name == MCP_CLIENT && builders.contains_key(planned.node.type_name.as_str())
+            }) {
+                providers.insert(planned.node.id.clone(), services.build(planned, builders)?);
+            }
+            Ok(providers)
+        };
+        let built =
+            catch_unwind(AssertUnwindSafe(build)).map_err(|_| cannot_rebuild(&"a service crashed"))?;
+        let by_node = built.map_err(|error: BuildError| cannot_rebuild(&error))?;
+        let wait = recorded_wait(&ports.registry, servers, by_node.values().cloned().collect());
+        Ok((PlanProviders { by_node, secrets: secrets.take() }, wait))
     }
 
     /// The agent without its services: enough to cancel a run, or to resolve its call.
@@ -158,7 +195,7 @@ fn cannot_rebuild(why: &dyn std::fmt::Display) -> StoreError {
 
 fn build_agent(
     flow: Option<&BuiltFlow>,
-    plan: &AgentPlan,
+    (plan, mut providers): (&AgentPlan, PlanProviders),
     encoded: EncodedPlan,
     compiled: &Arc<dyn Agent>,
     ports: &Ports,
@@ -167,14 +204,7 @@ fn build_agent(
     // Any tool may return any secret of the flow.
     let secrets = RefCell::new(flow.map(|flow| Scrubber::clone(&flow.scrubber)).unwrap_or_default());
     let models = [&plan.model].into_iter().chain(&plan.fallback_models);
-    let services = PlanServices {
-        flow,
-        plan,
-        ports,
-        instance: &compiled.spec().agent.instance,
-        secrets: &secrets,
-        depth: Cell::new(0),
-    };
+    let services = PlanServices::new(flow, plan, ports, &compiled.spec().agent.instance, &secrets);
     let models = models.map(|node| services.build(node, &adapters.models));
     let models: Vec<Arc<dyn ChatModel>> = models.collect::<Result<_, _>>()?;
     let fallback_models = fallback_infos(&models);
@@ -194,14 +224,22 @@ fn build_agent(
     let planned = planned.collect::<Result<Vec<_>, _>>()?;
     let snapshot = ports.registry.snapshot();
     secrets.borrow_mut().add_all(snapshot.secrets());
-    let tool = |(spec, planned): (&ToolSpec, &&PlanNode)| {
+    secrets.borrow_mut().add_all(&providers.secrets);
+    let mut tool = |(spec, planned): (&ToolSpec, &&PlanNode)| {
         let target = match lookup(&planned.node.type_name).role {
             Role::Data => flow_tool(adapters, &planned.node, &ports.env)?,
             _ if spec.id.is_some() => {
                 let builders = &adapters.tool_providers;
                 let is_provider = builders.contains_key(planned.node.type_name.as_str());
-                let provider = is_provider.then(|| services.build(planned, builders));
-                let provider = provider.transpose()?;
+                let provider = match providers.by_node.get(&planned.node.id).cloned() {
+                    Some(known) => Some(known),
+                    None if is_provider => {
+                        let built = services.build(planned, builders)?;
+                        providers.by_node.insert(planned.node.id.clone(), Arc::clone(&built));
+                        Some(built)
+                    }
+                    None => None,
+                };
                 return Ok(recorded_tool(spec, &planned.node, &snapshot, provider.as_deref()));
             }
             _ => ToolTarget::Service(services.build(planned, &adapters.tools)?),
@@ -213,7 +251,8 @@ fn build_agent(
             None => BuiltTool::of_node(target),
         })
     };
-    let tools = compiled.spec().tools.iter().zip(&planned).map(tool).collect::<Result<_, BuildError>>()?;
+    let tools =
+        compiled.spec().tools.iter().zip(&planned).map(&mut tool).collect::<Result<_, BuildError>>()?;
     let tool_nodes = planned.iter().map(|planned| planned.node.clone()).collect();
     Ok(BuiltAgent {
         compiled: Arc::clone(compiled),
@@ -240,6 +279,13 @@ fn build_agent(
     })
 }
 
+/// The providers of a plan that are built, by the ids of their nodes, with their secrets.
+#[derive(Default)]
+pub(super) struct PlanProviders {
+    by_node: HashMap<NodeId, Arc<dyn ToolProvider>>,
+    secrets: Scrubber,
+}
+
 type Builders<T> = BTreeMap<&'static str, Builder<Arc<T>>>;
 
 /// The most services in a row of which each names the next one.
@@ -254,6 +300,18 @@ struct PlanServices<'a> {
     secrets: &'a RefCell<Scrubber>,
     /// How many services are being built, each for the one before.
     depth: Cell<usize>,
+}
+
+impl<'a> PlanServices<'a> {
+    fn new(
+        flow: Option<&'a BuiltFlow>,
+        plan: &'a AgentPlan,
+        ports: &'a Ports,
+        instance: &'a InstanceId,
+        secrets: &'a RefCell<Scrubber>,
+    ) -> Self {
+        Self { flow, plan, ports, instance, secrets, depth: Cell::new(0) }
+    }
 }
 
 impl PlanServices<'_> {

@@ -13,6 +13,8 @@ use super::size::result_problem;
 use super::slots::Slots;
 use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
+use crate::flow::agent::BuiltAgent;
+use crate::registry::wait::MAX_TOOL_WAIT;
 use futures::future::join_all;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, ToolCall};
@@ -95,7 +97,7 @@ pub(crate) async fn resume_run(
     };
     if !interrupted.is_empty() || driver.recorder.machine().status() == Status::Ending {
         let built = if matches!(intent, ResumeIntent::Continue) {
-            rebuilt.build(flow.as_ref(), &plan, driver.recorder.agent(), &driver.ports).ok()
+            driver.rebuild_agent(&rebuilt, flow.as_ref(), &plan).await.ok()
         } else {
             None
         };
@@ -129,7 +131,7 @@ pub(crate) async fn resume_run(
         Err(error) => RunExit::Suspended(Some(error)),
         Ok(effects) => match driver.exit_without_effect() {
             RunExit::Waiting(calls) => RunExit::Waiting(calls),
-            _ => match rebuilt.build(flow.as_ref(), &plan, driver.recorder.agent(), &driver.ports) {
+            _ => match driver.rebuild_agent(&rebuilt, flow.as_ref(), &plan).await {
                 Ok(built) => {
                     driver.agent = built;
                     driver.open_stream(None);
@@ -144,6 +146,28 @@ pub(crate) async fn resume_run(
         },
     };
     (Some(agent), driver.cancel_if_requested(exit).await)
+}
+
+impl RunDriver {
+    /// The agent of the run with its services. Waits for the providers of its tools first, but not for long.
+    async fn rebuild_agent(
+        &mut self,
+        rebuilt: &RebuiltAgents,
+        flow: Option<&Arc<BuiltFlow>>,
+        plan: &AgentPlan,
+    ) -> Result<Arc<BuiltAgent>, StoreError> {
+        let agent = Arc::clone(self.recorder.agent());
+        let (providers, wait) = rebuilt.build_providers(flow, plan, &agent, &self.ports)?;
+        if let Some(wait) = wait {
+            tokio::select! {
+                biased;
+                // The run stops where it works next.
+                _ = wait_for_stop(&mut self.control, &self.cancel, Activity::Waiting) => {}
+                _ = tokio::time::timeout(MAX_TOOL_WAIT, wait) => {}
+            }
+        }
+        rebuilt.build(flow, (plan, providers), &agent, &self.ports)
+    }
 }
 
 /// The answer and the exit for a run that is over. A caller that wanted anything but to continue gets an

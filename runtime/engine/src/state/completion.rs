@@ -43,6 +43,8 @@ pub(crate) enum Completion {
         reply: Reply<Result<(), StoreError>>,
     },
     MemoryCleared(Box<MemoryClear>),
+    /// A message of this agent does not wait for tools any more. It has this number.
+    ToolsAwaited(NodeId, u64),
     /// A memory has ended its work after runs.
     MemorySettled(Box<SettleJob>, Settled),
     HostDelivered(Box<HostDelivery>),

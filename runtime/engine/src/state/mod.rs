@@ -4,9 +4,11 @@
 //! way.
 
 pub(crate) mod completion;
+pub(crate) mod flow_calls;
 pub(crate) mod open_calls;
 pub(crate) mod settling;
 mod spawn;
+pub(crate) mod waiting;
 
 use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
@@ -34,6 +36,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use waiting::WaitingMessages;
 
 pub(crate) struct EngineState {
     pub(crate) ports: Arc<Ports>,
@@ -54,7 +57,9 @@ pub(crate) struct EngineState {
     pub(crate) open_calls: OpenCalls,
     pub(crate) timers: Timers,
     pub(crate) settling: Settling,
-    /// Lookups, requests and work of memories that must end before the task stops.
+    /// Messages whose agents wait for their tools.
+    pub(crate) waiting: WaitingMessages,
+    /// Lookups, requests, waits for tools and work of memories that must end before the task stops.
     pub(crate) pending: usize,
     /// The caller of a shutdown. While it is set, no new work begins.
     pub(crate) shutdown_reply: Option<Reply<()>>,
@@ -124,6 +129,7 @@ impl EngineState {
             open_calls: OpenCalls::default(),
             timers: Timers::default(),
             settling: Settling::default(),
+            waiting: WaitingMessages::default(),
             pending: 0,
             shutdown_reply: None,
             starts: 0,

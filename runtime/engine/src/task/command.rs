@@ -4,6 +4,7 @@ use crate::flow::BuiltFlow;
 use crate::report::RunReport;
 use crate::start::Start;
 use crate::state::completion::{PendingStart, RecoveryResult, Reply};
+use crate::state::flow_calls::FlowToolSearch;
 use redflow_contract::id::RunId;
 use redflow_contract::run::RunRequest;
 use redflow_ports::StoreError;
@@ -17,6 +18,7 @@ pub(super) enum Command {
     Resume { runs: Vec<RunId>, cancel: CancellationToken, reply: Reply<RecoveryResult> },
     Recover { cancel: CancellationToken, reply: Reply<RecoveryResult> },
     Request { run: RunId, request: RunRequest, reply: Reply<Result<(), StoreError>> },
+    FindFlowTool(FlowToolSearch),
     Deploy { flow: Box<BuiltFlow>, reply: Reply<()> },
     Shutdown { drain: Duration, reply: Reply<()> },
 }

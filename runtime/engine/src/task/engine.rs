@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// Sends a command and waits for its answer; none if the task has stopped.
-    async fn send<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
+    pub(super) async fn send<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).await.ok()?;
         answer.await.ok()

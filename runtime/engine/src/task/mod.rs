@@ -2,6 +2,7 @@
 
 mod command;
 pub(crate) mod engine;
+mod flow_calls;
 mod output;
 mod recovery;
 mod requests;

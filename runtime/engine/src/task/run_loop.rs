@@ -87,6 +87,7 @@ impl EngineState {
                 self.load_unfinished_runs(RecoveryPurpose::Recover(cancel, reply));
             }
             Command::Request { run, request, reply } => self.handle_request(run, request, reply),
+            Command::FindFlowTool(search) => self.find_flow_tool(search),
             Command::Deploy { flow, reply } => {
                 self.deploy(*flow);
                 let _ = reply.send(());
@@ -95,6 +96,7 @@ impl EngineState {
                 self.shutdown_reply = Some(reply);
                 self.timers = Timers::default();
                 self.settling.clear();
+                self.waiting.stop.cancel();
                 self.suspend_live_runs(&Control::Suspend);
                 self.computations.stop();
                 self.work.push(Box::pin(async move {
@@ -149,6 +151,10 @@ impl EngineState {
             Completion::MemoryCleared(clear) => {
                 self.pending -= 1;
                 self.handle_memory_clear(*clear);
+            }
+            Completion::ToolsAwaited(agent, number) => {
+                self.pending -= 1;
+                self.handle_tools_awaited(&agent, number);
             }
             Completion::MemorySettled(job, settled) => {
                 self.pending -= 1;

@@ -107,6 +107,8 @@ pub(crate) fn register(adapters: &mut Adapters) {
 pub(crate) struct ManyTools {
     tools: Mutex<Vec<ProvidedTool>>,
     generation: AtomicU64,
+    /// Whether it knows its tools.
+    ready: tokio::sync::watch::Sender<bool>,
 }
 
 thread_local! {
@@ -115,7 +117,10 @@ thread_local! {
 
 /// The provider of this test.
 pub(crate) fn provider() -> Arc<ManyTools> {
-    let new = || Arc::new(ManyTools { tools: Mutex::default(), generation: AtomicU64::new(0) });
+    let new = || {
+        let (tools, generation) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(ManyTools { tools, generation, ready: tokio::sync::watch::Sender::new(true) })
+    };
     PROVIDER.with_borrow_mut(|provider| Arc::clone(provider.get_or_insert_with(new)))
 }
 
@@ -123,6 +128,10 @@ impl ManyTools {
     pub(crate) fn set(&self, tools: Vec<ProvidedTool>) {
         *self.tools.lock().unwrap() = tools;
         self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_ready(&self, ready: bool) {
+        self.ready.send_replace(ready);
     }
 }
 
@@ -133,6 +142,15 @@ impl ToolProvider for ManyTools {
 
     fn tools(&self) -> Vec<ProvidedTool> {
         self.tools.lock().unwrap().clone()
+    }
+
+    fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        let mut ready = self.ready.subscribe();
+        Box::pin(async move { drop(ready.wait_for(|ready| *ready).await) })
     }
 }
 

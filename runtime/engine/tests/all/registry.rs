@@ -18,7 +18,7 @@ use redflow_ports::NoMeter;
 use serde_json::{Value, json};
 
 /// A tool of the manifest that behaves as its body says.
-fn tool(id: &str, extra: Value) -> Value {
+pub(crate) fn tool(id: &str, extra: Value) -> Value {
     let known = json!({
         "id": id, "kind": "http", "description": format!("Does {id}."), "url": "https://example.org/",
         "inputSchema": {"type": "object"}, "body": {"result": {"ok": true}},
@@ -26,12 +26,12 @@ fn tool(id: &str, extra: Value) -> Value {
     with(known, extra)
 }
 
-fn manifest(tools: &[Value]) -> Manifest {
+pub(crate) fn manifest(tools: &[Value]) -> Manifest {
     serde_json::from_value(json!({"tools": tools})).unwrap()
 }
 
 /// Replaces the manifest of a registry.
-fn define(registry: &Registry, manifest: &Manifest) {
+pub(crate) fn define(registry: &Registry, manifest: &Manifest) {
     define_with(registry, manifest, &[]);
 }
 
@@ -40,6 +40,7 @@ fn define_with(registry: &Registry, manifest: &Manifest, registered: &[ManifestT
     registry.define(Definitions {
         manifest,
         registered,
+        added_servers: &redflow_contract::mcp::McpServers::new(),
         policy: Policy::new(&manifest.policy, &manifest.roles).unwrap(),
         build: adapters.manifest_tool.as_ref(),
         env: &|_| None,
@@ -55,7 +56,7 @@ fn start(flow: &Value, manifest: &Manifest) -> EngineTest {
 }
 
 /// An agent with a `registry-tool` that calls these tools one after the other.
-fn flow(ids: Value, calls: &[(&str, Value)]) -> Value {
+pub(crate) fn flow(ids: Value, calls: &[(&str, Value)]) -> Value {
     let mut replies: Vec<Value> = calls.iter().map(|(tool, input)| tool_call(tool, input.clone())).collect();
     replies.push(final_answer("done"));
     json!([
@@ -68,13 +69,13 @@ fn flow(ids: Value, calls: &[(&str, Value)]) -> Value {
 }
 
 /// The tool calls of the only run.
-async fn calls(test: &EngineTest) -> Vec<Value> {
+pub(crate) async fn calls(test: &EngineTest) -> Vec<Value> {
     let message = only_message(&test.fire().await);
     assert_eq!(message["payload"], "done", "{message:#}");
     message["envelope"]["tools"]["history"].as_array().unwrap().clone()
 }
 
-fn codes(test: &EngineTest) -> Vec<String> {
+pub(crate) fn codes(test: &EngineTest) -> Vec<String> {
     let events = test.recorder.run_events().into_iter();
     let code = events.filter_map(|event| match event.event {
         RunEventKind::ToolReturned { code, success, tries, .. } => {
@@ -87,7 +88,7 @@ fn codes(test: &EngineTest) -> Vec<String> {
 }
 
 /// The first fact of a run.
-fn first_fact(test: &EngineTest, run: &str) -> Value {
+pub(crate) fn first_fact(test: &EngineTest, run: &str) -> Value {
     let journal = test.store.journal(&RunId::from(run));
     let started = journal.lines().find(|line| line.contains("\"run_started\"")).unwrap();
     let line: Value = serde_json::from_str(started).unwrap();

@@ -10,8 +10,15 @@ const MAX_ADDRESS_BYTES: usize = 2048;
 /// What belongs in a place, and what is there. Neither repeats the text, which may have a password.
 type Mismatch = (&'static str, String);
 
-/// Checks the address of a tool.
-pub(super) fn check_address(url: &str) -> Result<(), Mismatch> {
+/// What an address belongs to. It decides where a key belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AddressOwner {
+    Tool,
+    Server,
+}
+
+/// Checks the address of a tool or of an MCP server.
+pub(super) fn check_address(url: &str, owner: AddressOwner) -> Result<(), Mismatch> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'#');
     if url.len() > MAX_ADDRESS_BYTES || !url.bytes().all(is_plain) {
         return mismatch(
@@ -27,7 +34,11 @@ pub(super) fn check_address(url: &str) -> Result<(), Mismatch> {
         return mismatch("a fixed host, and `/` after it", "a placeholder in the host");
     }
     if authority.contains('@') {
-        return mismatch("an address without a user name and a password; use `credential`", "a user name");
+        let expected = match owner {
+            AddressOwner::Tool => "an address without a user name and a password; use `credential`",
+            AddressOwner::Server => "an address without a user name and a password; use `auth`",
+        };
+        return mismatch(expected, "a user name");
     }
     if let Err(problem) = check_host_pattern(authority) {
         return mismatch("a host such as `api.example.org`, and perhaps a port", problem);
@@ -43,7 +54,11 @@ pub(super) fn check_address(url: &str) -> Result<(), Mismatch> {
         return mismatch("placeholders only as values of the query", "a placeholder as a name");
     }
     if query.split('&').any(has_key) {
-        return mismatch("a query without a key; use `credential`", "a fixed value of a secret parameter");
+        let expected = match owner {
+            AddressOwner::Tool => "a query without a key; use `credential`",
+            AddressOwner::Server => "a query without a key; use `auth`",
+        };
+        return mismatch(expected, "a fixed value of a secret parameter");
     }
     check_template(url)
 }

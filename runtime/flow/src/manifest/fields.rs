@@ -1,6 +1,6 @@
 //! Checks the properties of tools and operations that a schema cannot describe.
 
-use super::address::{check_address, check_template};
+use super::address::{AddressOwner, check_address, check_template};
 use super::problems::Problems;
 use super::{pointer_to, text};
 use crate::check::schema::compile;
@@ -42,7 +42,7 @@ pub(super) fn check_http_tool(problems: &mut Problems, pointer: &str, tool: &Mes
     check_text(problems, pointer, tool, "title", MAX_TITLE);
     check_common(problems, pointer, tool, "timeoutMs");
     if let Some(url) = text(tool, "url")
-        && let Err((expected, found)) = check_address(url)
+        && let Err((expected, found)) = check_address(url, AddressOwner::Tool)
     {
         problems.add(&format!("{pointer}/url"), expected, &found, "Change the address.");
     }
@@ -138,7 +138,7 @@ fn is_hidden(c: char) -> bool {
         )
 }
 
-fn check_number(
+pub(super) fn check_number(
     problems: &mut Problems,
     pointer: &str,
     object: &Message,
@@ -181,7 +181,7 @@ fn check_headers(problems: &mut Problems, pointer: &str, headers: &Message) {
     }
 }
 
-fn check_header_name(problems: &mut Problems, pointer: &str, name: &str) {
+pub(super) fn check_header_name(problems: &mut Problems, pointer: &str, name: &str) {
     let lower = name.to_ascii_lowercase();
     if name.len() > MAX_NAME_BYTES || !is_header_name(name) {
         problems.add(pointer, "the name of a header", &format!("`{name}`"), "Change the name.");
@@ -220,15 +220,7 @@ fn check_templates(problems: &mut Problems, pointer: &str, value: &Value) {
 /// Checks the names of a credential. A person may have written the key itself here, so no text repeats it.
 fn check_credential(problems: &mut Problems, pointer: &str, credential: &Message) {
     if let Some(name) = text(credential, "env") {
-        let pointer = format!("{pointer}/env");
-        let help = "Put the key into an environment variable, and write the name of the variable here.";
-        if !is_variable(name) {
-            let expected = "the name of an environment variable: letters, digits and `_`, first no digit";
-            problems.add(&pointer, expected, "another text", help);
-        } else if name.to_ascii_uppercase().starts_with(OWN_VARIABLES) {
-            let expected = "a variable that does not begin with `REDFLOW_`: those are the runtime's own";
-            problems.add(&pointer, expected, "one of them", help);
-        }
+        check_variable(problems, &format!("{pointer}/env"), name);
     }
     let (kind, name) = (text(credential, "type"), text(credential, "name"));
     match (kind, name) {
@@ -248,7 +240,19 @@ fn check_credential(problems: &mut Problems, pointer: &str, credential: &Message
     }
 }
 
-fn is_variable(name: &str) -> bool {
+/// Checks the name of an environment variable that has a secret.
+pub(super) fn check_variable(problems: &mut Problems, pointer: &str, name: &str) {
+    let help = "Put the key into an environment variable, and write the name of the variable here.";
+    if !is_variable(name) {
+        let expected = "the name of an environment variable: letters, digits and `_`, first no digit";
+        problems.add(pointer, expected, "another text", help);
+    } else if name.to_ascii_uppercase().starts_with(OWN_VARIABLES) {
+        let expected = "a variable that does not begin with `REDFLOW_`: those are the runtime's own";
+        problems.add(pointer, expected, "one of them", help);
+    }
+}
+
+pub(super) fn is_variable(name: &str) -> bool {
     name.len() <= MAX_NAME_BYTES
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

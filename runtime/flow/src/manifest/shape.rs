@@ -58,11 +58,21 @@ fn add(violation: &ValidationError<'_>, problems: &mut Problems) {
 /// What the generated alternatives of a place are, and whether they are plain words.
 fn alternatives(pointer: &str) -> (&'static str, bool) {
     let is_index = |token: &&str| token.bytes().all(|byte| byte.is_ascii_digit());
+    if pointer.starts_with("/mcp/") && pointer.rsplit('/').nth(1) == Some("effects") {
+        return ("`read`, `idempotent` or `at_most_once`", true);
+    }
     match pointer.rsplit('/').find(|token| !is_index(token)).unwrap_or_default() {
         "kind" => ("`http`", true),
         "effect" => ("`read`, `idempotent` or `at_most_once`", true),
         "method" => ("`GET`, `POST`, `PUT` or `DELETE`", true),
         "per" => ("`tool`, `agent`, `session` or `principal`", true),
+        "network" => ("`any` or `none`", true),
+        "trust" => ("`first-use` or `pinned`", true),
+        "auth" => (
+            "{type: bearer, env}, {type: header, name, env} or {type: oauth}, perhaps with `grant`, `clientId`, \
+             `secretEnv` and `scopes`",
+            false,
+        ),
         "retry" => ("an object with `max` and `backoffMs`, both whole numbers", false),
         "credential" => (
             "{type: basic, user, env}, {type: bearer, env}, {type: header, name, env} or {type: query, name, env}",

@@ -20,6 +20,7 @@ mod http_request;
 mod kit;
 mod knowledge_base;
 mod manifest;
+mod mcp_servers;
 mod named_services;
 mod phrases;
 mod plan;

@@ -138,7 +138,7 @@ fn ids_are_dotted_free_and_apart() {
         check("/tools/0/id", json!(id), form);
     }
     check("/tools/0/id", json!(format!("a.{}", "b".repeat(127))), form);
-    for id in ["builtin.a", "flow.a", "agent.a.b", "mcp.github.a", "MCP.a"] {
+    for id in ["builtin.a", "flow.a", "agent.a.b", "mcp.github.a", "MCP.a", "mcp__github.a", "Mcp__a.b"] {
         check("/tools/0/id", json!(id), "does not begin with");
     }
     let twice = |first: &str, second: &str| {

@@ -11,9 +11,9 @@ use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_long_memory::{LongMemorySettings, register};
 use redflow_memory::MemorySettings;
 use redflow_ports::{
-    Adapters, Archive, ArchiveError, BoxFuture, BuildError, ChatModel, Clock, EmbedPurpose, Embedded,
-    Embedder, EmbedderInfo, EmbedderSource, EntryFilter, Memory, MemoryAnswer, ModelInfo, ModelRequest,
-    NamedServices, NoMeter, NodeConfig, Recall, Recalled, Turn,
+    Adapters, Archive, ArchiveError, BoxFuture, BuildError, ChatModel, Clock, ContextSource, EmbedPurpose,
+    Embedded, Embedder, EmbedderInfo, EmbedderSource, EntryFilter, Memory, MemoryAnswer, Meter, ModelInfo,
+    ModelRequest, NamedServices, NoMeter, NodeConfig, Recall, Recalled, Turn,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -162,6 +162,8 @@ pub(crate) struct Place {
     pub(crate) finds_meaning: bool,
     pub(crate) embedder_id: &'static str,
     pub(crate) is_cached: bool,
+    pub(crate) context: Option<Arc<dyn ContextSource>>,
+    pub(crate) meter: Arc<dyn Meter>,
 }
 
 /// A short memory whose server is away.
@@ -222,6 +224,8 @@ impl Place {
             finds_meaning: true,
             embedder_id: "words",
             is_cached: false,
+            context: None,
+            meter: Arc::new(NoMeter),
         }
     }
 
@@ -232,6 +236,8 @@ impl Place {
             clock: self.clock.clone(),
             archive: Arc::new(SqliteArchive::new(self.data.path(), self.clock.clone())),
             embedder_fails: self.embedder_fails.clone(),
+            context: self.context.clone(),
+            meter: self.meter.clone(),
             ..*self
         }
     }
@@ -274,8 +280,9 @@ impl Place {
         let settings = LongMemorySettings {
             archive: self.archive.clone(),
             embedder: Arc::new(embedder),
-            meter: Arc::new(NoMeter),
+            meter: self.meter.clone(),
             clock: self.clock.clone(),
+            context: self.context.clone(),
         };
         register(&mut adapters, settings);
         let mut short = Adapters::default();

@@ -8,5 +8,6 @@ mod kit;
 mod limits;
 mod recall;
 mod refusals;
+mod spans;
 mod storing;
 mod tool_entries;

@@ -16,8 +16,10 @@ use redflow_node_red::{ProxyError, ProxyRequest, ProxyResponse};
 use std::sync::Arc;
 
 /// First segments of the paths that are never forwarded.
-const OWN_SEGMENTS: [&str; 14] = [
+const OWN_SEGMENTS: [&str; 16] = [
     "api",
+    "mcp",
+    "oauth",
     "internal",
     "events",
     "observability",

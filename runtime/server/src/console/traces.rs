@@ -93,7 +93,7 @@ fn last_seen(query: Option<&str>, headers: &HeaderMap) -> Result<u32, Problem> {
 }
 
 /// Folds the journal of a run on another thread.
-async fn fold(app: &App, caller: &Caller, run: &RunId) -> Result<RunTrace, Problem> {
+pub(crate) async fn fold(app: &App, caller: &Caller, run: &RunId) -> Result<RunTrace, Problem> {
     let slot = app.work_slots.computation(&caller.name).await?;
     let RunRecord { summary, journal, problem } = find_run(app, run).await?;
     if let Some(problem) = problem {

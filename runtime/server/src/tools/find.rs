@@ -68,7 +68,9 @@ struct KnownTool {
 /// All tools, sorted by id: of the registry, of the active flow, and of the flows of Node-REDs.
 fn known_tools(app: &App, snapshot: &RegistrySnapshot) -> Vec<KnownTool> {
     let of_registry = snapshot.entries().into_iter().map(|entry| {
-        let provided = snapshot.tool(&entry.id).filter(|_| entry.origin == ToolOrigin::Manifest);
+        let provided = snapshot
+            .tool(&entry.id)
+            .filter(|_| matches!(entry.origin, ToolOrigin::Manifest | ToolOrigin::Mcp));
         let tool = provided.map(|provided| Arc::clone(&provided.tool));
         KnownTool { entry, tool, scrubber: Arc::default() }
     });
@@ -107,7 +109,7 @@ fn known_tools(app: &App, snapshot: &RegistrySnapshot) -> Vec<KnownTool> {
 }
 
 /// The first rule that refuses every call.
-fn denying_rule(rules: &[ToolRule]) -> Option<u32> {
+pub(crate) fn denying_rule(rules: &[ToolRule]) -> Option<u32> {
     let first = |action, calls| rules.iter().find(|rule| rule.action == action && rule.calls == calls);
     let is_allowed =
         rules.iter().any(|rule| rule.action == RuleAction::Allow && rule.calls != MatchedCalls::None);

@@ -48,19 +48,30 @@ pub(crate) async fn call(
 ) -> ApiResult {
     let choice = ToolChoice::parse(query.as_deref())?;
     let ToolCallRequest { input } = body::read_message(&headers, body, &app).await?;
+    let call = call_tool(&app, &id, &choice, input, principal(&caller)).await?;
+    Ok(json(200, &call))
+}
+
+/// Calls a tool when fewer than the most calls are under way, and adds the call to the log.
+pub(crate) async fn call_tool(
+    app: &Arc<App>,
+    id: &str,
+    choice: &ToolChoice,
+    input: Message,
+    by: Principal,
+) -> Result<ToolInvocation, Problem> {
     let permit = Arc::clone(&app.tool_calls).acquire_owned().await.map_err(|_| Problem::internal())?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let (callable, by) = (find_callable(&app, &id, &choice)?, principal(&caller));
+    let (callable, app) = (find_callable(app, id, choice)?, Arc::clone(app));
     // A task of its own: a call is finished and logged even if the client disconnects.
     let task = tokio::spawn(async move {
         let call = invoke(&app, &callable, input, by).await;
         drop(permit);
         call
     });
-    let call = task.await.map_err(|_| Problem::internal())??;
-    Ok(json(200, &call))
+    task.await.map_err(|_| Problem::internal())?
 }
 
 /// Makes a call and adds it to the log.

@@ -979,7 +979,8 @@ async fn uses_a_reply_that_arrives_while_the_sidecar_stops() {
 async fn a_late_reply_is_acknowledged_at_once() {
     let sidecar = Setup::default().start(None).await;
     let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
-    let call = |tool: &str| json!({"action": "tool", "tool": tool, "input": {"what": "door"}, "confidence": 1});
+    let call =
+        |tool: &str| json!({"action": "tool", "tool": tool, "input": {"what": "door"}, "confidence": 1});
     let replies = json!([call("look"), call("ask"), {"action": "final", "message": "42"}]);
     let mut flows = flow(replies, &[("look", "flow-tool"), ("ask", "flow-tool")]);
     let nodes = flows.as_array_mut().unwrap();

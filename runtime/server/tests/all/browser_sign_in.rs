@@ -181,6 +181,7 @@ async fn a_token_signs_a_browser_in_with_its_own_scopes() {
         "usage",
         "models",
         "tools",
+        "mcp",
         "knowledge",
         "memory",
         "settings",

@@ -21,8 +21,8 @@ use redflow_contract::{Message, Millis};
 use redflow_engine::SystemClock;
 use redflow_ports::{
     Adapters, ArchiveError, BoxFuture, FlowStore as _, KnowledgeAnswer, KnowledgeBases, ManifestToolConfig,
-    Measurement, Memories, MemoriesAnswer, Meter, NewDocument, OnProgress, RunReader as _, StoredFlow, Tool,
-    ToolOutcome,
+    McpServers, Measurement, Memories, MemoriesAnswer, Meter, NewDocument, OnProgress, RunReader as _,
+    StoredFlow, Tool, ToolOutcome,
 };
 use redflow_server::{Parts, Settings, Sidecar};
 use redflow_store::{EventLogSettings, FlowFile, ManifestFiles, RunFilter, Store, UiStorageFile};
@@ -33,6 +33,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,7 @@ pub(crate) struct Setup {
     pub(crate) dir: Arc<TempDir>,
     pub(crate) log: EventLogSettings,
     pub(crate) env: fn(&str) -> Option<String>,
+    pub(crate) mcp: Option<Arc<dyn McpServers>>,
 }
 
 impl Default for Setup {
@@ -65,14 +67,15 @@ impl Default for Setup {
             dir: Arc::new(tempfile::tempdir().unwrap()),
             log: EventLogSettings::default(),
             env: |_| None,
+            mcp: None,
         }
     }
 }
 
 impl Setup {
-    /// Starts a sidecar, with a stored flow if one is given.
-    pub(crate) async fn start(self, flow: Option<Value>) -> TestSidecar {
-        let Self { mut settings, dir, log, env } = self;
+    /// Builds a sidecar that serves nobody yet, with a stored flow if one is given.
+    pub(crate) async fn build(self, flow: Option<Value>) -> (Sidecar, TcpListener, Arc<TempDir>) {
+        let Self { mut settings, dir, log, env, mcp } = self;
         let flow_file = FlowFile::new(dir.path().join("flows.json"), dir.path().to_owned());
         if let Some(flow) = flow {
             let flows = flow.to_string().into_bytes();
@@ -104,6 +107,7 @@ impl Setup {
             knowledge: Arc::new(NoKnowledge),
             memories: Arc::new(NoMemories { runs: store.clone() }),
             adapters: Arc::new(adapters()),
+            mcp,
             meter: closed_sockets.clone(),
             metrics: Arc::new(move || closed_sockets.text()),
             redactor: Arc::new(Redactor::new(RedactionLevel::All, &[TOKEN.to_owned().into()]).unwrap()),
@@ -111,7 +115,13 @@ impl Setup {
             source: None,
             tokens,
         };
-        let sidecar = Sidecar::start(parts, settings).await.unwrap();
+        (Sidecar::start(parts, settings).await.unwrap(), listener, dir)
+    }
+
+    /// Starts a sidecar, with a stored flow if one is given.
+    pub(crate) async fn start(self, flow: Option<Value>) -> TestSidecar {
+        let (sidecar, listener, dir) = self.build(flow).await;
+        let addr = listener.local_addr().unwrap();
         let sign_in = sidecar.sign_in_path().unwrap();
         let stop = CancellationToken::new();
         let serving = tokio::spawn(sidecar.serve(listener, stop.clone()));

@@ -26,6 +26,8 @@ mod hung_runs;
 mod kit;
 mod llama_stand_in;
 mod log_secrets;
+mod mcp_api;
+mod mcp_server;
 mod memory;
 mod models;
 mod observability;

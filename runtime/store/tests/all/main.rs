@@ -24,6 +24,8 @@ mod forget;
 mod kills;
 mod kit;
 mod manifest;
+mod mcp_files;
+mod mcp_servers;
 mod memory_store;
 #[cfg(unix)]
 mod processes;

@@ -350,7 +350,7 @@ fn registered_tools_are_bounded() {
     for number in 0..=MAX_MANIFEST_TOOLS {
         write(dir.path(), &format!("tools.d/a.n{number}.json"), "{}");
     }
-    assert!(full(files.put("a.b", &json!({"id": "a.b"}))).contains("at most 2000 tools"));
+    assert!(full(files.put("a.b", &json!({"id": "a.b"}))).contains("at most 2000 registered tools"));
     assert_eq!(files.put("a.n1", &json!({"id": "a.n1"})), Ok(()), "one that exists can be replaced");
     assert_eq!(files.registered().len(), MAX_MANIFEST_TOOLS);
 }

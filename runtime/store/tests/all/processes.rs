@@ -73,6 +73,7 @@ async fn role() {
             crate::chats::append_items(dir).await;
             print_and_wait("appended");
         }
+        "set pins" | "set tokens" => crate::mcp_files::play_role(&role, dir),
         "save storage" => crate::ui_storage::save_new_items(dir),
         other => crate::flow_kills::play_role(other, dir).await,
     }

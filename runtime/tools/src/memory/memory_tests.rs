@@ -103,6 +103,7 @@ impl Place {
             embedder: Arc::new(source),
             meter: Arc::new(NoMeter),
             clock: Arc::new(TestClock),
+            context: None,
         };
         register(&mut adapters, settings);
         let node = NodeSummary { id: "n7".into(), type_name: "long-memory".to_owned(), name: String::new() };

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod confine;
 mod html;
 mod kit;
 mod pdf;

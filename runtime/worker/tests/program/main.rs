@@ -2,11 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use redflow_worker::{Worker, WorkerSettings, limit_self, run};
+use redflow_worker::{Confinement, Worker, WorkerSettings, limit_self, run};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -28,11 +29,24 @@ fn main() -> ExitCode {
         "panic" => panic!("as parsers do"),
         "caller" => call_and_wait(Path::new(&second)),
         "forbidden" => forbidden(&second),
+        "confine" => confine(&second),
         _ => match run(!std::env::args().any(|argument| argument == "--no-filter")) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
     }
+}
+
+/// Becomes a program under a confinement, given as a JSON list: the folder, the paths to read, those to write, whether
+/// there is no network, and the program with its arguments.
+fn confine(job: &str) -> ExitCode {
+    type Job = (PathBuf, Vec<PathBuf>, Vec<PathBuf>, bool, Vec<String>);
+    let (folder, read, write, network_none, command): Job = serde_json::from_str(job).unwrap();
+    let command: Vec<OsString> = command.into_iter().map(OsString::from).collect();
+    let (program, arguments) = command.split_first().unwrap();
+    let error = Confinement { folder, read, write, network_none }.run(program, arguments);
+    let _ = writeln!(std::io::stderr(), "{error}");
+    ExitCode::from(2)
 }
 
 fn hang() -> ExitCode {

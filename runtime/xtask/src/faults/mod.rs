@@ -12,6 +12,7 @@ mod flows;
 mod kills;
 mod local_model;
 mod matrix;
+mod mcp;
 mod parallel;
 mod rig;
 mod sidecar;
@@ -101,9 +102,10 @@ fn cause_faults(root: &Path, effort: Effort, build: Build, names: &[String]) -> 
 }
 
 /// The suites that can be run alone.
-const SUITES: [&str; 10] = [
+const SUITES: [&str; 11] = [
     "matrix",
     "parallel",
+    "mcp",
     "kills",
     "sidecar",
     "hostile",
@@ -131,9 +133,10 @@ fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Re
         rows.push(row);
     };
     type Suite<'a> = &'a dyn Fn(&Rig) -> Result<Option<Row>, String>;
-    let suites: [Suite<'_>; 10] = [
+    let suites: [Suite<'_>; 11] = [
         &|rig| matrix::run(rig).map(Some),
         &|rig| parallel::run(rig).map(Some),
+        &|rig| mcp::run(root, rig),
         &|rig| kills::run(rig, effort.kills).map(Some),
         &|rig| sidecar::run(rig, effort.sidecar_kills).map(Some),
         &|rig| sidecar::hostile::run(rig).map(Some),
@@ -147,9 +150,14 @@ fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Re
         if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
             continue;
         }
+        // Tests of redflow-tests kill MCP servers and the sidecar in every run.
+        if name == "mcp" && names.is_empty() && effort.seeds == 0 {
+            continue;
+        }
         let began = Instant::now();
         match suite(&rig)? {
             Some(row) => report(row, began),
+            None if name == "mcp" => eprintln!("skipped: the packages of tests/mcp are not installed"),
             None => {
                 eprintln!("skipped: to mount a small file system needs root and tmpfs")
             }

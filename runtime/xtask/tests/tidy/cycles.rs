@@ -19,6 +19,7 @@ const CHECKED: &[&str] = &[
     "runtime/fuzz",
     "runtime/json-schema",
     "runtime/machine",
+    "runtime/mcp",
     "runtime/memory",
     "runtime/models",
     "runtime/node-red",

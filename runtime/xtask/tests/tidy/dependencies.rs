@@ -10,7 +10,9 @@ const IMPURE: &[&str] = &["tokio", "reqwest", "hyper", "axum", "rusqlite", "redi
 /// Features of `uuid` that read a clock or make random numbers.
 const IMPURE_UUID: &[&str] = &["v1", "v4", "v6", "v7", "rng", "fast-rng"];
 /// Derives that only write files for developers.
-const DEVELOPER_ONLY: &[&str] = &["ts-rs", "ts-rs-macros", "schemars", "schemars_derive"];
+const DEVELOPER_ONLY: &[&str] = &["ts-rs", "ts-rs-macros"];
+/// The feature of our crates that derives schemas. The MCP library brings `schemars` for its own types.
+const GENERATORS: &str = "redflow-contract feature \"codegen\"";
 
 /// No pure crate depends on I/O, a runtime, a clock or randomness.
 pub(crate) fn pure_crates(root: &Path) -> Vec<String> {
@@ -25,7 +27,11 @@ pub(crate) fn pure_crates(root: &Path) -> Vec<String> {
 
 /// The shipped binary contains no code generators.
 pub(crate) fn shipped_binary(root: &Path) -> Vec<String> {
-    check_tree(root, "redflow-cli", "normal", |tree| developer_packages("redflow-cli", tree))
+    let mut problems =
+        check_tree(root, "redflow-cli", "normal", |tree| developer_packages("redflow-cli", tree));
+    problems
+        .extend(check_tree(root, "redflow-cli", "normal,features", |tree| generators("redflow-cli", tree)));
+    problems
 }
 
 fn check_tree(root: &Path, package: &str, edges: &str, check: impl Fn(&str) -> Vec<String>) -> Vec<String> {
@@ -65,9 +71,14 @@ fn developer_packages(package: &str, tree: &str) -> Vec<String> {
     listed(tree, DEVELOPER_ONLY).into_iter().map(problem).collect()
 }
 
+fn generators(package: &str, tree: &str) -> Vec<String> {
+    let is_on = tree.lines().any(|line| line.starts_with(GENERATORS));
+    is_on.then(|| format!("{package} is shipped and must not turn on {GENERATORS}")).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{developer_packages, impure_packages, impure_uuid};
+    use super::{developer_packages, generators, impure_packages, impure_uuid};
 
     #[test]
     fn names_impure_packages_once() {
@@ -88,7 +99,9 @@ mod tests {
     #[test]
     fn names_code_generators_in_the_binary() {
         assert_eq!(developer_packages("redflow-cli", "redflow-cli v0.1.0\nts-rs v12.0.0").len(), 1);
-        assert_eq!(developer_packages("redflow-cli", "schemars v1.2.0\nschemars_derive v1.2.0").len(), 2);
+        let tree = "redflow-cli v0.1.0\nredflow-contract feature \"codegen\" (*)";
+        assert_eq!(generators("redflow-cli", tree).len(), 1);
+        assert!(generators("redflow-cli", "redflow-contract feature \"default\"").is_empty());
         assert!(developer_packages("redflow-cli", "redflow-cli v0.1.0\nclap v4.6.0").is_empty());
     }
 }

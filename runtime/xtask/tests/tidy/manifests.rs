@@ -23,6 +23,7 @@ const LAYERS: &[(&str, Option<&[&str]>)] = &[
     ("knowledge", Some(&["contract", "ports"])),
     ("tools", Some(&["contract", "egress", "knowledge", "ports"])),
     ("archive", Some(&["contract", "ports"])),
+    ("mcp", Some(&["contract", "egress", "json-schema", "ports"])),
     ("memory", Some(&["contract", "ports"])),
     ("long-memory", Some(&["contract", "knowledge", "ports"])),
     ("store", Some(&["contract", "ports"])),

@@ -26,8 +26,12 @@ const ALLOWED: &[&str] = &[
 const ALLOWED_FOR_DEVELOPMENT: &[&str] =
     &["0BSD", "Artistic-2.0", "BlueOak-1.0.0", "CC-BY-3.0", "CC0-1.0", "MPL-2.0", "Python-2.0", "Unlicense"];
 
-/// npm packages whose lock entry has no licence, with the licence that their own files state.
+/// npm packages whose lock entry has no licence or only names a file, with the licence that their own files state.
 const REVIEWED: &[(&str, &str)] = &[
+    ("@modelcontextprotocol/inspector@2.12.0", "MIT AND Apache-2.0"),
+    ("@modelcontextprotocol/server-everything@2026.8.31", "MIT"),
+    ("@modelcontextprotocol/server-filesystem@2026.8.31", "MIT"),
+    ("@modelcontextprotocol/server-memory@2026.8.31", "MIT"),
     ("busboy@1.6.0", "MIT"),
     ("cli-table@0.3.11", "MIT"),
     ("passport-http-bearer@1.0.1", "MIT"),
@@ -133,7 +137,7 @@ fn bad_entry(path: &str, place: &str, entry: &Value) -> Vec<String> {
             .push(format!("{package} has no sha512 hash: run `npm install` with a registry that gives one"));
     }
     let reviewed = REVIEWED.iter().find(|(reviewed, _)| *reviewed == package).map(|(_, licence)| *licence);
-    let licence = entry["license"].as_str().or(reviewed).unwrap_or_default();
+    let licence = reviewed.or(entry["license"].as_str()).unwrap_or_default();
     let released = entry["dev"] != true && !path.starts_with("tests/");
     let allowed: &[&[&str]] = if released { &[ALLOWED] } else { &[ALLOWED, ALLOWED_FOR_DEVELOPMENT] };
     problems.extend(bad_licence(licence, allowed).map(|problem| format!("{package}: {problem}")));

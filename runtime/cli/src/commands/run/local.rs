@@ -49,6 +49,7 @@ pub(super) fn run_flow(options: &RunOptions, context: &AppContext, flow: &Path) 
         work: Work::Start(start),
     };
     let outcome = session.drive(context, job);
+    session.stop_servers(context);
     let hints = Hints::local(options.data.data.as_deref()).with_flow(Some(flow), options.profile);
     let undelivered = HashMap::new();
     let report = Report { options, hints, outcome: &outcome, timeline: &timeline, undelivered: &undelivered };

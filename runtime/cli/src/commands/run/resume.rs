@@ -97,6 +97,7 @@ pub(super) fn resume(
         outcome.reports.extend(reports);
         outcome = JobOutcome { cancelled, suspended, exit: outcome.exit.max(exit), ..outcome };
     }
+    session.stop_servers(context);
 
     let report =
         Report { options, hints, outcome: &outcome, timeline: &timeline, undelivered: &without_flow };

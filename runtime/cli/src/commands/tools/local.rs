@@ -12,6 +12,7 @@ use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{Principal, RunId};
 use redflow_contract::limits::RunLimits;
+use redflow_contract::mcp::mcp_server_of;
 use redflow_contract::replay::RunDetail;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::stream::StreamEvent;
@@ -90,15 +91,13 @@ impl ToolSource for LocalTools<'_> {
     }
 
     fn call(&self, id: &str, input: Message) -> Result<ToolInvocation, ApiError> {
-        let snapshot = self.context.registry.snapshot();
-        let tool = snapshot.find(id).ok_or_else(|| unknown_tool(id, &self.place()))?;
-        let (by, limits) = (Some(Principal::from("cli")), RunLimits::default());
-        let scrubber = Scrubber::default();
-        let request = ToolRequest { tool, input, by, limits: &limits, scrubber: &scrubber };
-        let (clock, meter) = (clock(), &*self.context.metrics);
-        self.runtime.block_on(self.context.registry.invoke(request, &*clock, meter)).map_err(|error| {
-            let (code, message) = (ProblemCode::Run(error.code()), error.to_string());
-            ApiError { code, message, report: None, revision: None }
+        self.runtime.block_on(async {
+            if let Some(server) = mcp_server_of(id) {
+                self.context.mcp.wait(&[server.to_owned()], &[]).await;
+            }
+            let called = call_tool(self.context, id, input).await;
+            self.context.mcp.stop().await;
+            called.unwrap_or_else(|| Err(unknown_tool(id, &self.place())))
         })
     }
 
@@ -119,4 +118,23 @@ impl ToolSource for LocalTools<'_> {
         }
         Ok(calls)
     }
+}
+
+/// Calls a tool of the registry once, outside a run; none if there is no such tool.
+pub(crate) async fn call_tool(
+    context: &AppContext,
+    id: &str,
+    input: Message,
+) -> Option<Result<ToolInvocation, ApiError>> {
+    let snapshot = context.registry.snapshot();
+    let tool = snapshot.find(id)?;
+    let (by, limits) = (Some(Principal::from("cli")), RunLimits::default());
+    let scrubber = Scrubber::default();
+    let request = ToolRequest { tool, input, by, limits: &limits, scrubber: &scrubber };
+    let (clock, meter) = (clock(), &*context.metrics);
+    let called = context.registry.invoke(request, &*clock, meter).await;
+    Some(called.map_err(|error| {
+        let (code, message) = (ProblemCode::Run(error.code()), error.to_string());
+        ApiError { code, message, report: None, revision: None }
+    }))
 }

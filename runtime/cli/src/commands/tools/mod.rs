@@ -8,6 +8,8 @@ mod remote;
 mod source;
 
 pub(crate) use check::check_manifest;
+pub(crate) use local::call_tool;
+pub(crate) use print::{effect_name, format_call, state_name};
 
 use crate::args::{CallToolOptions, ShowToolOptions, ToolCallsOptions, ToolsCommand, ToolsOptions};
 use crate::context::AppContext;
@@ -17,7 +19,7 @@ use crate::input::read_json;
 use crate::sidecar::{LocalTarget, select_sidecar};
 use crate::terminal::{fail, print_json, print_note, print_text};
 use local::LocalTools;
-use print::{format_call, format_table, format_tool};
+use print::{format_table, format_tool};
 use redflow_contract::tool::ToolInvocation;
 use remote::RemoteTools;
 use serde_json::Value;

@@ -62,7 +62,7 @@ pub(super) fn format_tool(tool: &ToolEntry) -> String {
 }
 
 /// A call on three lines: how it ended, its input, and its output or error.
-pub(super) fn format_call(call: &ToolInvocation) -> String {
+pub(crate) fn format_call(call: &ToolInvocation) -> String {
     let outcome = if call.success { "ok".green().to_string() } else { "failed".red().to_string() };
     let mut words = vec![format_time(call.at), outcome];
     words.extend(call.code.map(|code| code.to_string()));
@@ -119,7 +119,7 @@ fn origin_name(origin: ToolOrigin) -> &'static str {
     }
 }
 
-fn state_name(state: ToolState) -> &'static str {
+pub(crate) fn state_name(state: ToolState) -> &'static str {
     match state {
         ToolState::Ready => "ready",
         ToolState::Away => "away",
@@ -136,7 +136,7 @@ fn state_style(state: ToolState) -> Style {
     }
 }
 
-fn effect_name(effect: EffectClass) -> &'static str {
+pub(crate) fn effect_name(effect: EffectClass) -> &'static str {
     match effect {
         EffectClass::Read => "read",
         EffectClass::Idempotent => "idempotent",

@@ -1,0 +1,156 @@
+// The dialog of an mcp-client: servers as suggestions, and the tools of the chosen one with a box each.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Window } from "happy-dom";
+import { translator } from "./kit/texts.mjs";
+import { until } from "./kit/until.mjs";
+
+const { window } = new Window();
+const { document } = window;
+Object.assign(globalThis, { window, document, Node: window.Node, HTMLInputElement: window.HTMLInputElement, HTMLTextAreaElement: window.HTMLTextAreaElement });
+globalThis.RED = { _: translator("en-US") };
+
+/** The parts of jQuery that the dialog uses. `answers` are the responses of Node-RED, by address. */
+let answers = {};
+const asked = [];
+globalThis.$ = Object.assign(
+  (field) => {
+    const wrapped = {
+      on: (names, act) => (names.split(" ").forEach((name) => field.addEventListener(name, act)), wrapped),
+      val: (value) => ((field.value = value), wrapped),
+      trigger: (name) => (field.dispatchEvent(new window.Event(name)), wrapped),
+    };
+    return wrapped;
+  },
+  {
+    ajax: ({ url }) => {
+      asked.push(url);
+      const answer = answers[url] ?? { status: 404, responseJSON: { code: "NOT_FOUND", message: "" } };
+      const isFailure = answer.status !== undefined;
+      const callIf = (isMeant) => (act) => {
+        if (isMeant) {
+          setTimeout(() => act(answer), 0);
+        }
+        return request;
+      };
+      const request = { done: callIf(!isFailure), fail: callIf(isFailure) };
+      return request;
+    },
+  },
+);
+const { prepareMcp } = await import("../editor-build/editor/mcp-client.mjs");
+const { effectOf, matchesName, patternsOf, tickOf, withTick } = await import("../editor-build/editor/mcp-tools.mjs");
+
+const CONNECTED = { "redflow/runtimes": { module: "1", runtimes: [{ id: "rt", state: { is: "connected", version: "1" } }, { id: "far", state: { is: "connecting" } }] } };
+const SERVERS = { "redflow/runtimes/rt/mcp": { servers: [{ name: "notes", state: "idle", reason: "" }, { name: "files", state: "ready", reason: "" }] } };
+const tool = (name, effect = "at_most_once", state = "ready") => ({ name, effect, state, description: `<b>${name}</b>` });
+const FILES = { "redflow/runtimes/rt/mcp/files": { name: "files", state: "ready", reason: "", tools: [tool("read_file", "read"), tool("write_file"), tool("list", "idempotent", "changed")] } };
+
+/** Opens the dialog with these values. */
+async function open(values, responses) {
+  answers = responses;
+  asked.length = 0;
+  const field = (tag, name) => {
+    const made = document.createElement(tag);
+    made.id = `node-input-${name}`;
+    made.value = values[name] ?? "";
+    return made;
+  };
+  document.body.replaceChildren(
+    ...["server", "url", "include", "exclude"].map((name) => field("input", name)),
+    field("textarea", "redflow-effects"),
+    ...["redflow-mcpState", "redflow-mcpTools", "redflow-mcpAccess"].map((name) => field("div", name)),
+  );
+  await prepareMcp();
+  const part = (name) => document.getElementById(`node-input-${name}`);
+  const change = (name, value) => {
+    part(name).value = value;
+    part(name).dispatchEvent(new window.Event("change"));
+  };
+  const boxes = () => [...part("redflow-mcpTools").querySelectorAll("input")];
+  return { part, change, boxes, ticks: () => boxes().map(({ checked, disabled }) => `${checked ? "x" : "-"}${disabled ? "!" : ""}`).join(" "), state: () => part("redflow-mcpState").textContent };
+}
+
+test("names and patterns name tools as the sidecar reads them", () => {
+  const rows = [["read", "read", true], ["read", "reads", false], ["read_*", "read_file", true], ["read_*", "read_", true], ["*", "x", true], ["*_file", "read_file", true], ["r*_f*e", "read_file", true], ["r*f*f*e", "read_file", false], ["ab*ba", "aba", false], ["a.b", "axb", false]];
+  for (const [pattern, name, expected] of rows) {
+    assert.equal(matchesName(pattern, name), expected, `${pattern} ${name}`);
+  }
+  assert.deepEqual([patternsOf(" a, b ,,"), patternsOf(["a ", 5, ""]), patternsOf(undefined)], [["a", "b"], ["a"], []]);
+});
+
+test("an empty field means all tools, and the last name cannot be removed by its box", () => {
+  assert.deepEqual(tickOf("a", [], []), { isTicked: true, isFixed: false });
+  assert.deepEqual(tickOf("a", ["b"], []), { isTicked: false, isFixed: false });
+  assert.deepEqual(tickOf("a", ["a"], []), { isTicked: true, isFixed: true });
+  assert.deepEqual(tickOf("a", ["a", "b"], []), { isTicked: true, isFixed: false });
+  assert.deepEqual(tickOf("a", ["*"], []), { isTicked: true, isFixed: true });
+  assert.deepEqual(tickOf("a", [], ["a*"]), { isTicked: false, isFixed: true });
+  assert.deepEqual(withTick([], "a", false, ["a", "b", "c"]), ["b", "c"]);
+  assert.deepEqual(withTick(["b"], "a", true, ["a", "b"]), ["b", "a"]);
+  assert.deepEqual(withTick(["b", "x_*"], "b", false, ["a", "b"]), ["x_*"]);
+});
+
+test("a name gives a class before a pattern does", () => {
+  assert.equal(effectOf({ "read_*": "read", read_it: "idempotent" }, "read_it"), "idempotent");
+  assert.equal(effectOf({ "read_*": "read" }, "read_all"), "read");
+  assert.deepEqual([effectOf({}, "a"), effectOf("x", "a"), effectOf(["read"], "0"), effectOf({ a: 5 }, "a")], [undefined, undefined, undefined, undefined]);
+});
+
+test("the servers of connected sidecars are offered, and the tools of the chosen one have boxes", async () => {
+  const { part, change, boxes, ticks, state } = await open({ server: "files" }, { ...CONNECTED, ...SERVERS, ...FILES });
+  const list = document.getElementById(part("server").getAttribute("list"));
+  assert.deepEqual([...list.children].map(({ value }) => value), ["files", "notes"]);
+  assert.equal(state(), "The server is connected.");
+  const rows = [...part("redflow-mcpTools").querySelectorAll("li")].map((row) => row.textContent);
+  assert.deepEqual(rows, [
+    "read_fileChanges nothing: may be repeated<b>read_file</b>",
+    "write_fileMust never happen twice<b>write_file</b>",
+    "listMay be repeated with the same key<b>list</b> (changed)",
+  ]);
+  assert.equal(part("redflow-mcpTools").querySelector("b"), null);
+  assert.equal(ticks(), "x x x");
+  boxes()[1].checked = false;
+  boxes()[1].dispatchEvent(new window.Event("change"));
+  assert.deepEqual([part("include").value, ticks()], ["read_file, list", "x - x"]);
+  boxes()[2].checked = false;
+  boxes()[2].dispatchEvent(new window.Event("change"));
+  assert.deepEqual([part("include").value, ticks()], ["read_file", "x! - -"]);
+  change("include", "*_file");
+  assert.equal(ticks(), "x! x! -");
+  change("exclude", "write_*");
+  assert.equal(ticks(), "x! -! -");
+  change("redflow-effects", '{"write_*": "idempotent"}');
+  assert.match(part("redflow-mcpTools").querySelectorAll("li")[1].textContent, /May be repeated with the same key/);
+  // Another server replaces the list.
+  change("server", "gone");
+  await until("unknown", () => state().startsWith("The sidecar has no MCP server with this name."));
+  assert.equal(boxes().length, 0);
+  change("server", "");
+  assert.equal(state(), "Choose a server of the sidecar, or write a name.");
+});
+
+test("what is wrong is said in plain words, and the fields stay usable", async () => {
+  const away = { "redflow/runtimes": { module: "1", runtimes: [] } };
+  const none = "No connected sidecar answers. Write the names of the server and of its tools yourself.";
+  assert.equal((await open({ server: "files" }, away)).state(), none);
+  assert.equal((await open({ server: "files" }, {})).state(), none);
+  const failed = { ...CONNECTED, "redflow/runtimes/rt/mcp/files": { status: 502, responseJSON: { code: "MCP_FAILED", message: "x" } } };
+  assert.equal((await open({ server: "files" }, failed)).state(), "The sidecar cannot show this server now. Open the dialog again later.");
+  const login = { ...CONNECTED, "redflow/runtimes/rt/mcp/files": { name: "files", state: "login_needed", reason: "<i>401</i>", tools: [] } };
+  const { part, state } = await open({ server: "files" }, login);
+  assert.equal(state(), "A person must sign in: redflow mcp login NAME, or the page MCP of the console.<i>401</i>");
+  assert.equal(part("redflow-mcpState").querySelector("i"), null);
+  const deployed = await open({ server: "tracker", url: "https://x.example/mcp" }, CONNECTED);
+  assert.match(deployed.state(), /^Deploy first/);
+});
+
+test("only an address needs an authentication", async () => {
+  const { part, change } = await open({ server: "" }, CONNECTED);
+  assert.equal(part("redflow-mcpAccess").hidden, true);
+  change("url", "https://x.example/mcp");
+  assert.equal(part("redflow-mcpAccess").hidden, false);
+  change("url", " ");
+  assert.equal(part("redflow-mcpAccess").hidden, true);
+});

@@ -1,0 +1,159 @@
+//! `redflow mcp`: adds MCP servers to a data directory; lists, calls and approves the servers of a data directory or a
+//! sidecar; signs in.
+
+mod add;
+mod bridge;
+mod callback;
+mod definition;
+mod login;
+mod pin;
+mod print;
+mod serve;
+mod source;
+
+use crate::args::{CallServerOptions, McpCommand, McpOptions, NamedServer};
+use crate::commands::tools::format_call;
+use crate::context::AppContext;
+use crate::errors::print_api_error;
+use crate::exit::{CommandResult, Exit};
+use crate::input::read_json;
+use crate::session::new_runtime;
+use crate::sidecar::{LocalTarget, select_sidecar};
+use crate::signals::{RunLifetime, StopSignals, listen};
+use crate::terminal::{fail, print_json, print_note, print_text};
+use crate::text::printable_line;
+use print::{format_server, format_servers, format_tools};
+use serde_json::Value;
+use source::McpSource;
+
+pub(crate) fn mcp(options: &McpOptions, context: &AppContext) -> CommandResult {
+    match &options.command {
+        McpCommand::Serve(serve) => {
+            let is_local = options.data.is_some() || serve.flows.is_some();
+            match select_sidecar(&options.sidecar(), &context.settings, LocalTarget::named_if(is_local))? {
+                Some(sidecar) => {
+                    wait(context, bridge::bridge(sidecar, tokio::io::stdin(), tokio::io::stdout()))
+                }
+                None => serve::serve(serve, context),
+            }
+        }
+        McpCommand::Add(add) => {
+            refuse_sidecar(options)?;
+            add::add(add, context)
+        }
+        McpCommand::Remove { name } => {
+            refuse_sidecar(options)?;
+            wait(context, add::remove(name, context))
+        }
+        McpCommand::List { json } => with_source(options, context, async |source| list(*json, source).await),
+        McpCommand::Show(named) => with_source(options, context, async |source| show(named, source).await),
+        McpCommand::Tools(named) => with_source(options, context, async |source| tools(named, source).await),
+        McpCommand::Call(call) => with_source(options, context, async |source| call_tool(call, source).await),
+        McpCommand::Login { name } => {
+            with_source(options, context, async |source| login::login(name, source).await)
+        }
+        McpCommand::Logout { name } => {
+            with_source(options, context, async |source| logout(name, source).await)
+        }
+        McpCommand::Pin(tools) => with_source(options, context, async |source| pin::pin(tools, source).await),
+    }
+}
+
+/// Runs a command with the servers of the data directory or of the sidecar.
+fn with_source(
+    options: &McpOptions,
+    context: &AppContext,
+    command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
+) -> CommandResult {
+    let target = LocalTarget::named_if(options.data.is_some());
+    let source = match select_sidecar(&options.sidecar(), &context.settings, target)? {
+        Some(sidecar) => McpSource::remote(sidecar),
+        None => McpSource::local(context)?,
+    };
+    wait(context, async {
+        source.load()?;
+        command(&source).await
+    })
+}
+
+/// Servers stand in files of the operator. So no command adds one to a sidecar from elsewhere.
+fn refuse_sidecar(options: &McpOptions) -> Result<(), Exit> {
+    if options.sidecar().url.is_none() {
+        return Ok(());
+    }
+    let text = "servers are added and removed in the data directory, on the machine of the sidecar: name it with --data \
+                DIR instead of --url";
+    Err(fail(text))
+}
+
+/// Runs a command until it ends or Ctrl-C is pressed. Ends the connections and programs either way.
+fn wait(context: &AppContext, command: impl Future<Output = CommandResult>) -> CommandResult {
+    let runtime = new_runtime()?;
+    let signals = StopSignals::default();
+    // Without signals the command still works; Ctrl-C then ends it at once.
+    let _ = listen(signals.clone(), RunLifetime::Ephemeral);
+    runtime.block_on(async {
+        let result = tokio::select! {
+            result = command => result,
+            () = signals.cancel.cancelled() => {
+                print_note("stopped");
+                Err(Exit::Failure)
+            }
+        };
+        context.mcp.stop().await;
+        result
+    })
+}
+
+async fn list(json: bool, source: &McpSource<'_>) -> CommandResult {
+    let servers = source.list().await.map_err(print_api_error)?;
+    if servers.is_empty() {
+        let help = "add one: redflow mcp add NAME -- PROGRAM ARGUMENTS";
+        print_note(&format!("no MCP servers in {}; {help}", source.place()));
+        return Ok(Exit::Success);
+    }
+    Ok(if json {
+        servers.iter().map(print_json).max().unwrap_or(Exit::Success)
+    } else {
+        print_text(&format_servers(&servers))
+    })
+}
+
+async fn show(options: &NamedServer, source: &McpSource<'_>) -> CommandResult {
+    let server = source.show(&options.name).await.map_err(print_api_error)?;
+    let exit = print::exit_of(&server.summary);
+    let printed = if options.json { print_json(&server) } else { print_text(&format_server(&server)) };
+    Ok(printed.max(exit))
+}
+
+async fn tools(options: &NamedServer, source: &McpSource<'_>) -> CommandResult {
+    let server = source.show(&options.name).await.map_err(print_api_error)?;
+    let exit = print::exit_of(&server.summary);
+    if let Some(reason) = &server.summary.reason {
+        print_note(&printable_line(reason, 800));
+    }
+    let printed = if options.json {
+        server.tools.iter().map(print_json).max().unwrap_or(Exit::Success)
+    } else {
+        print_text(&format_tools(&server.tools))
+    };
+    Ok(printed.max(exit))
+}
+
+async fn call_tool(options: &CallServerOptions, source: &McpSource<'_>) -> CommandResult {
+    let input = match read_json(&options.input, "input") {
+        Ok(Value::Object(input)) => input,
+        Ok(_) => return Err(fail("the input must be a JSON object, such as '{\"path\": \".\"}'")),
+        Err(text) => return Err(fail(&text)),
+    };
+    let call = source.call(&options.name, &options.tool, input).await.map_err(print_api_error)?;
+    let exit = if call.success { Exit::Success } else { Exit::Failure };
+    let printed = if options.json { print_json(&call) } else { print_text(&format_call(&call)) };
+    Ok(printed.max(exit))
+}
+
+async fn logout(name: &str, source: &McpSource<'_>) -> CommandResult {
+    source.logout(name).await.map_err(print_api_error)?;
+    print_note(&format!("the tokens of {} are removed", printable_line(name, 60)));
+    Ok(Exit::Success)
+}

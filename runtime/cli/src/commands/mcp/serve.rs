@@ -1,0 +1,34 @@
+//! `redflow mcp serve`: a sidecar without a listener, whose one client speaks MCP on standard input and output.
+
+use crate::args::McpServeOptions;
+use crate::commands::serve::{Stores, server_settings, start_sidecar};
+use crate::context::AppContext;
+use crate::data_dir::create_data_dir;
+use crate::errors::{print_api_error, print_store_error};
+use crate::exit::{CommandResult, Exit};
+use crate::session::Session;
+use crate::signals::RunLifetime;
+use crate::terminal::print_note;
+use redflow_access::Tokens;
+use std::net::{Ipv4Addr, SocketAddr};
+
+pub(super) fn serve(options: &McpServeOptions, context: &AppContext) -> CommandResult {
+    let settings = &context.settings;
+    let data = settings.data_dir().map_err(print_store_error)?;
+    let flows = settings.flows_file().map_err(print_store_error)?;
+    let session = Session::start(RunLifetime::Served)?;
+    create_data_dir(&data)?;
+    let stores = Stores::open(options.ephemeral, settings, &data, &flows)?;
+    let tokens = Tokens::open(&data, settings.token.clone()).map_err(print_api_error)?;
+    // Nothing listens there: the settings need an address.
+    let server = server_settings(settings, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let served = session.wait(async {
+        let sidecar = start_sidecar(context, stores, tokens, &flows, server).await?;
+        print_note("serving MCP on standard input and output");
+        let stop = session.signals().suspend.clone();
+        sidecar.serve_mcp(tokio::io::stdin(), tokio::io::stdout(), stop).await;
+        Ok(Exit::Success)
+    });
+    session.end();
+    served
+}

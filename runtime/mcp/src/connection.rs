@@ -1,0 +1,427 @@
+//! Keeps a server connected: tries again after a failure, later and later, and reads the lists when they change.
+
+use crate::http::HttpFailure;
+use crate::lists::{ReadList, read_tools};
+use crate::program::{MAX_MESSAGE_BYTES, Program};
+use crate::server::Server;
+use crate::transport::GuardedTransport;
+use redflow_contract::mcp::{McpServerState, McpTransport};
+use redflow_ports::BoxFuture;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ProtocolVersion, ServerPeerInfo, SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer,
+    RunningService,
+};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ClientHandler, RoleClient};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The longest time of a try to connect. A server of the older protocol may leave the first question unanswered, and the
+/// first start of a program may download it.
+const CONNECT_TIME: Duration = Duration::from_secs(60);
+
+/// The time before the second try. It doubles with each failure.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+
+/// The longest time between two tries.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// After so many failures a server is away: calls no longer wait for it.
+pub(crate) const FAILURES_UNTIL_AWAY: u32 = 5;
+
+/// A connection that lasted so long ends the counting of failures.
+const STABLE_TIME: Duration = Duration::from_secs(30);
+
+/// The shortest time between two readings of the lists, if the server says that they change.
+const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
+
+/// The shortest time that a list is valid, whatever the server says.
+const SHORTEST_VALIDITY: Duration = Duration::from_secs(60);
+
+/// The longest time that a list is valid, if the server limits it.
+const LONGEST_VALIDITY: Duration = Duration::from_secs(24 * 3_600);
+
+/// The time before a subscription that ended is made again.
+const SUBSCRIBE_DELAY: Duration = Duration::from_secs(60);
+
+/// The longest time for the end of a connection.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+
+/// The protocol that a server was found to speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    /// The first question finds it out.
+    Unknown,
+    /// With `initialize`.
+    Legacy,
+}
+
+impl Era {
+    fn mode(self) -> ClientLifecycleMode {
+        match self {
+            Self::Unknown => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            },
+            Self::Legacy => ClientLifecycleMode::Initialize,
+        }
+    }
+}
+
+/// Our side of a connection. Sampling is refused and elicitation declined: these are the library's defaults, and no
+/// capability offers them.
+struct Handler {
+    changes: Arc<Notify>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let own = Implementation::new("redflow", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), own)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changes.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changes.notify_one();
+    }
+}
+
+type Service = RunningService<RoleClient, Handler>;
+
+/// A connection, with the program if the server is one.
+struct Link {
+    service: Service,
+    program: Option<Program>,
+}
+
+/// Why a try failed.
+struct Failure {
+    reason: String,
+    /// The state that the server has then; none to count the failure.
+    state: Option<McpServerState>,
+    /// Whether the server closed the connection after the first question.
+    is_closed: bool,
+    /// Whether the server answered the first question with something else.
+    is_other_answer: bool,
+}
+
+impl Failure {
+    fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), state: None, is_closed: false, is_other_answer: false }
+    }
+}
+
+/// Why a connection ended.
+enum End {
+    Stopped,
+    Lost(String),
+}
+
+/// Keeps a server connected until it is stopped.
+pub(crate) fn supervise(server: Arc<Server>) -> BoxFuture<'static, ()> {
+    Box::pin(keep_connected(server))
+}
+
+async fn keep_connected(server: Arc<Server>) {
+    let (mut failures, mut era) = (0, Era::Unknown);
+    loop {
+        server.set_connecting();
+        let attempt = tokio::select! {
+            attempt = connect(&server, era) => attempt,
+            () = server.stop.cancelled() => break,
+        };
+        let failure = match attempt {
+            Ok((link, list)) => {
+                let info = link.service.peer().peer_info();
+                let is_legacy = info.as_ref().is_some_and(|info| info.protocol_version.has_initialize());
+                era = if is_legacy { Era::Legacy } else { Era::Unknown };
+                server.set_connected(link.service.peer(), info);
+                let begin = Instant::now();
+                match serve(&server, link, list).await {
+                    End::Stopped => break,
+                    End::Lost(reason) => {
+                        if begin.elapsed() >= STABLE_TIME {
+                            failures = 0;
+                        }
+                        Failure::new(reason)
+                    }
+                }
+            }
+            Err(failure) => {
+                // Some older servers end when they get a question that they do not know.
+                era = if era == Era::Unknown && failure.is_closed { Era::Legacy } else { Era::Unknown };
+                failure
+            }
+        };
+        failures += 1;
+        let counted =
+            if failures >= FAILURES_UNTIL_AWAY { McpServerState::Away } else { McpServerState::Connecting };
+        server.set_failed(failure.state.unwrap_or(counted), failure.reason);
+        // A person must act first; `refresh` wakes the task then.
+        let delay = if failure.state.is_some() { None } else { Some(delay_after(failures)) };
+        tokio::select! {
+            () = server.stop.cancelled() => break,
+            () = server.wake.notified() => {}
+            () = sleep_or_never(delay) => {}
+        }
+    }
+    server.set_stopped();
+}
+
+/// The time before the next try, with some chance in it, so that servers are not all asked at once.
+fn delay_after(failures: u32) -> Duration {
+    let doubled = FIRST_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_DELAY);
+    doubled.mul_f64(fastrand::f64().mul_add(0.5, 0.5)).max(FIRST_DELAY / 2)
+}
+
+async fn sleep_or_never(delay: Option<Duration>) {
+    match delay {
+        Some(delay) => tokio::time::sleep(delay).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Makes a connection, and reads the list of tools.
+async fn connect(server: &Server, era: Era) -> Result<(Link, ReadList), Failure> {
+    let timeout = || Failure::new(format!("It does not answer within {} s.", CONNECT_TIME.as_secs()));
+    match tokio::time::timeout(CONNECT_TIME, connect_once(server, era)).await {
+        Ok(connected) => connected,
+        Err(_) => Err(timeout()),
+    }
+}
+
+async fn connect_once(server: &Server, era: Era) -> Result<(Link, ReadList), Failure> {
+    let mut link = match connect_link(server, era).await {
+        // Some older servers answer every question, also one that they do not know.
+        Err(failure) if era == Era::Unknown && failure.is_other_answer => {
+            connect_link(server, Era::Legacy).await?
+        }
+        connected => connected?,
+    };
+    let peer = link.service.peer().clone();
+    match read_lists(server, &peer).await {
+        Ok(list) => Ok((link, list)),
+        Err(reason) => match &mut link.program {
+            Some(program) if peer.is_transport_closed() => Err(Failure::new(program.reason().await)),
+            _ => Err(Failure::new(reason)),
+        },
+    }
+}
+
+async fn connect_link(server: &Server, era: Era) -> Result<Link, Failure> {
+    match server.definition.transport() {
+        McpTransport::Stdio => connect_program(server, era).await,
+        McpTransport::Http => connect_address(server, era).await,
+    }
+}
+
+async fn connect_program(server: &Server, era: Era) -> Result<Link, Failure> {
+    let settings = &server.shared.settings;
+    let Some(folder) = &settings.folder else { return Err(Failure::new("This process starts no programs.")) };
+    let started = Program::start(&server.definition, folder, settings.confine.as_deref()).await;
+    let (mut program, pipes) = started.map_err(Failure::new)?;
+    let transport =
+        AsyncRwTransport::new_client(pipes.output, pipes.input).with_max_line_length(MAX_MESSAGE_BYTES);
+    match open(server, transport, era).await {
+        Ok(service) => Ok(Link { service, program: Some(program) }),
+        Err(error) => {
+            let is_closed = is_closed(&error);
+            let reason = if is_closed { program.reason().await } else { reason_of(&error) };
+            Err(Failure { is_closed, is_other_answer: is_other_answer(&error), ..Failure::new(reason) })
+        }
+    }
+}
+
+async fn connect_address(server: &Server, era: Era) -> Result<Link, Failure> {
+    let blocked = |reason: String| Failure { state: Some(McpServerState::Blocked), ..Failure::new(reason) };
+    let endpoint = server.endpoint().map_err(blocked)?;
+    if endpoint.needs_login().await {
+        return Err(login_needed(server));
+    }
+    match open(server, endpoint.transport(), era).await {
+        Ok(service) => Ok(Link { service, program: None }),
+        Err(error) => match HttpFailure::of_connection(&error) {
+            Some(failure) if failure.needs_login || error.is_authorization_required() => {
+                Err(Failure { reason: format!("{}.", failure.text), ..login_needed(server) })
+            }
+            Some(failure) => Err(Failure::new(format!("{}.", failure.text.trim_end_matches('.')))),
+            None => Err(Failure {
+                is_closed: is_closed(&error),
+                is_other_answer: is_other_answer(&error),
+                ..Failure::new(reason_of(&error))
+            }),
+        },
+    }
+}
+
+fn login_needed(server: &Server) -> Failure {
+    let reason = format!("A person must sign in: `redflow mcp login {}`.", server.name());
+    Failure { state: Some(McpServerState::LoginNeeded), ..Failure::new(reason) }
+}
+
+async fn open<T>(server: &Server, transport: T, era: Era) -> Result<Service, ClientInitializeError>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let handler = Handler { changes: Arc::clone(&server.changes) };
+    handler.serve_with_lifecycle(GuardedTransport::new(transport), era.mode()).await
+}
+
+fn is_closed(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => true,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => is_closed(fallback),
+        _ => false,
+    }
+}
+
+fn is_other_answer(error: &ClientInitializeError) -> bool {
+    matches!(error, ClientInitializeError::ExpectedInitResult(_))
+}
+
+/// What a failed handshake means. The library's own text would show whole messages of the server.
+fn reason_of(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("It refuses the connection: {} (code {}).", error.message, error.code.0)
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            "It speaks no version of the protocol that this sidecar speaks.".to_owned()
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => reason_of(fallback),
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+            "It closed the connection.".to_owned()
+        }
+        _ => "It does not speak MCP: its first answer is not one of the protocol.".to_owned(),
+    }
+}
+
+/// Reads the list of tools, and compares it with the pins.
+async fn read_lists(server: &Server, peer: &Peer<RoleClient>) -> Result<ReadList, String> {
+    let info = peer.peer_info();
+    let (sent, list) = read_tools(&server.definition, peer, info.as_deref()).await?;
+    server.apply(sent, info).await;
+    Ok(list)
+}
+
+/// Waits until the connection ends, and reads the lists when they change.
+async fn serve(server: &Server, link: Link, mut list: ReadList) -> End {
+    let Link { service, mut program } = link;
+    let peer = service.peer().clone();
+    let closing = service.cancellation_token();
+    let closed = service.waiting();
+    tokio::pin!(closed);
+    let listening = listen(&peer, peer.peer_info(), &server.changes);
+    tokio::pin!(listening);
+    let mut is_closed = false;
+    let end = loop {
+        let asked = tokio::select! {
+            () = server.stop.cancelled() => break End::Stopped,
+            _ = &mut closed => {
+                is_closed = true;
+                break End::Lost(lost_reason(program.as_mut()).await);
+            }
+            () = program_end(program.as_mut()) => break End::Lost(lost_reason(program.as_mut()).await),
+            () = &mut listening => continue,
+            () = server.restart.notified() => break End::Lost("The tokens of the server were removed.".to_owned()),
+            () = server.wake.notified() => true,
+            () = server.changes.notified() => {
+                tokio::time::sleep(SHORTEST_REFRESH.saturating_sub(list.at.elapsed())).await;
+                false
+            }
+            () = sleep_or_never(list.valid.map(|valid| valid.clamp(SHORTEST_VALIDITY, LONGEST_VALIDITY))) => false,
+        };
+        let read = tokio::select! {
+            read = read_lists(server, &peer) => read,
+            () = server.stop.cancelled() => break End::Stopped,
+        };
+        match read {
+            Ok(read) => list = read,
+            Err(reason) if asked || peer.is_transport_closed() => break End::Lost(reason),
+            Err(reason) => {
+                tracing::info!(
+                    server = server.name(),
+                    reason,
+                    "the list of an MCP server cannot be read again"
+                );
+                list = ReadList { at: Instant::now(), valid: Some(SHORTEST_VALIDITY) };
+            }
+        }
+        if asked {
+            server.end_try();
+        }
+    };
+    closing.cancel();
+    if !is_closed {
+        let _ = tokio::time::timeout(CLOSE_TIME, closed).await;
+    }
+    if let Some(program) = program {
+        match end {
+            End::Stopped => program.stop().await,
+            End::Lost(_) => drop(program),
+        }
+    }
+    end
+}
+
+async fn program_end(program: Option<&mut Program>) {
+    match program {
+        Some(program) => program.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn lost_reason(program: Option<&mut Program>) -> String {
+    match program {
+        Some(program) => program.reason().await,
+        None => "The server closed the connection.".to_owned(),
+    }
+}
+
+/// Listens to changes, if the protocol needs a subscription for that.
+async fn listen(peer: &Peer<RoleClient>, info: Option<Arc<ServerPeerInfo>>, changes: &Notify) {
+    let info = info.filter(|info| !info.protocol_version.has_initialize());
+    let changing = |flag: Option<bool>| flag.filter(|flag| *flag);
+    let capabilities = info.as_ref().map(|info| &info.capabilities);
+    let tools = capabilities.and_then(|all| changing(all.tools.as_ref()?.list_changed));
+    let prompts = capabilities.and_then(|all| changing(all.prompts.as_ref()?.list_changed));
+    if tools.is_none() && prompts.is_none() {
+        return std::future::pending().await;
+    }
+    loop {
+        let mut filter = SubscriptionFilter::new();
+        (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
+        if let Ok(mut subscription) = peer.listen(filter).await {
+            while let Ok(Some(_)) = subscription.next().await {
+                changes.notify_one();
+            }
+        }
+        tokio::time::sleep(SUBSCRIBE_DELAY).await;
+        // A change may have been missed.
+        changes.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_DELAY, LONGEST_DELAY, delay_after};
+
+    #[test]
+    fn the_time_between_tries_grows_to_a_minute() {
+        for failures in 1..100 {
+            let delay = delay_after(failures);
+            assert!(delay >= FIRST_DELAY / 2 && delay <= LONGEST_DELAY, "{failures}: {delay:?}");
+        }
+        assert!(delay_after(1) <= FIRST_DELAY && delay_after(20) >= LONGEST_DELAY / 2);
+    }
+}

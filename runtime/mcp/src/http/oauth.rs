@@ -1,0 +1,334 @@
+//! OAuth 2.1: tokens by a sign-in of a person, or with the secret of the client.
+
+use super::issuer_client::IssuerClient;
+use super::tokens::{Record, Tokens};
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use redflow_contract::mcp::OAuthGrant;
+use redflow_egress::Egress;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadataSource, AuthorizationRequest, AuthorizationSession,
+    ClientCredentialsConfig, OAuthClientConfig,
+};
+use secrecy::{ExposeSecret, SecretString};
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
+use url::Url;
+
+/// How long a person may take to sign in.
+pub const LOGIN_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// The name of the sidecar at issuers.
+const CLIENT_NAME: &str = "Redflow";
+
+/// The longest challenge of a server that is kept.
+const MAX_CHALLENGE_BYTES: usize = 4_096;
+
+/// The message without a token that finds out the challenge of a server.
+const UNSIGNED_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+
+/// Where a person signs in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LoginStart {
+    /// The address to open.
+    pub url: String,
+    /// What the callback repeats, so that it belongs to this sign-in.
+    pub state: String,
+}
+
+/// Leaves out the state: who knows it can end the sign-in.
+impl std::fmt::Debug for LoginStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoginStart").finish_non_exhaustive()
+    }
+}
+
+/// The settings of the operator.
+pub(super) struct OAuthSettings {
+    pub(super) grant: OAuthGrant,
+    pub(super) client_id: Option<String>,
+    pub(super) client_secret: Option<SecretString>,
+    pub(super) scopes: Vec<String>,
+}
+
+/// The tokens of a server, and the ways to get them.
+pub(super) struct OAuth {
+    url: String,
+    settings: OAuthSettings,
+    egress: Egress,
+    tokens: Tokens,
+    /// One renewal at a time: a refresh token may be valid once.
+    renewal: Mutex<()>,
+    login: Mutex<Option<OpenLogin>>,
+    /// What the server said when it refused a request. It may name the issuer.
+    challenge: SyncMutex<Option<String>>,
+}
+
+/// A sign-in that a person has not finished yet.
+struct OpenLogin {
+    state: String,
+    until: Instant,
+    session: AuthorizationSession,
+    issuer: Arc<IssuerClient>,
+}
+
+impl OAuth {
+    pub(super) fn new(url: String, settings: OAuthSettings, egress: Egress, tokens: Tokens) -> Self {
+        let (renewal, login, challenge) = (Mutex::default(), Mutex::default(), SyncMutex::default());
+        Self { url, settings, egress, tokens, renewal, login, challenge }
+    }
+
+    /// The tokens that are kept.
+    pub(super) fn secrets(&self) -> Vec<SecretString> {
+        self.tokens.read().ok().flatten().map(|record| record.secrets()).unwrap_or_default()
+    }
+
+    /// A valid token; none if a person must sign in.
+    pub(super) async fn token(&self) -> Result<Option<SecretString>, String> {
+        match self.tokens.read()? {
+            Some(record) if record.is_fresh() => Ok(record.token()),
+            _ => self.renew(None).await,
+        }
+    }
+
+    /// Another token than the one that the server refused; none if a person must sign in.
+    pub(super) async fn renew(&self, refused: Option<&SecretString>) -> Result<Option<SecretString>, String> {
+        let _alone = self.renewal.lock().await;
+        let record = self.tokens.read()?;
+        // Another request may have renewed it meanwhile.
+        if let Some(record) = record.as_ref().filter(|record| record.is_fresh())
+            && let Some(token) = record.token()
+            && refused.is_none_or(|refused| refused.expose_secret() != token.expose_secret())
+        {
+            return Ok(Some(token));
+        }
+        match (self.settings.grant, record) {
+            (OAuthGrant::ClientCredentials, _) => self.exchange_client_credentials().await?,
+            (OAuthGrant::AuthorizationCode, Some(record)) if record.has_refresh_token() => {
+                self.refresh(&record).await?;
+            }
+            (OAuthGrant::AuthorizationCode, _) => return Ok(None),
+        }
+        Ok(self.tokens.read()?.and_then(|record| record.token()))
+    }
+
+    async fn exchange_client_credentials(&self) -> Result<(), String> {
+        let (mut manager, _, client) = self.manager().await?;
+        let config = ClientCredentialsConfig::ClientSecret {
+            client_id: self.settings.client_id.clone().unwrap_or_default(),
+            client_secret: self.client_secret().unwrap_or_default(),
+            scopes: self.settings.scopes.clone(),
+            resource: Some(self.url.clone()),
+        };
+        let explain = |error: AuthError| explain(&error, &client);
+        manager.validate_client_credentials_metadata(&config).map_err(explain)?;
+        manager.configure_client_credentials(&config).map_err(explain)?;
+        without_logs(manager.exchange_client_credentials(&config)).await.map_err(explain)?;
+        Ok(())
+    }
+
+    /// Gets new tokens with the refresh token. It removes the tokens if the issuer does not accept them any more.
+    async fn refresh(&self, record: &Record) -> Result<(), String> {
+        let (mut manager, issuer, client) = self.manager().await?;
+        let client_id = record.client_id().unwrap_or_default().to_owned();
+        let is_same_client = self.settings.client_id.as_ref().is_none_or(|wanted| *wanted == client_id);
+        // The refresh token goes only to the issuer that gave it.
+        if record.issuer() != Some(issuer.as_str()) || !is_same_client {
+            return self.tokens.remove();
+        }
+        let mut config = OAuthClientConfig::new(client_id, self.url.clone());
+        if let Some(secret) = self.client_secret().or_else(|| record.client_secret().map(str::to_owned)) {
+            config = config.with_client_secret(secret);
+        }
+        manager.configure_client(config).map_err(|error| explain(&error, &client))?;
+        match without_logs(manager.refresh_token()).await {
+            Ok(_) => Ok(()),
+            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
+                self.tokens.remove()
+            }
+            Err(error) => Err(explain(&error, &client)),
+        }
+    }
+
+    pub(super) async fn start_login(&self, redirect: &str) -> Result<LoginStart, String> {
+        if self.settings.grant == OAuthGrant::ClientCredentials {
+            return Err("The grant `client_credentials` needs no sign-in.".to_owned());
+        }
+        let (mut manager, _, client) = self.manager().await?;
+        let mut scopes = self.settings.scopes.clone();
+        if scopes.is_empty() {
+            scopes = manager.select_initial_scopes(&[]).await;
+        }
+        let (id, secret) = match &self.settings.client_id {
+            Some(id) => (id.clone(), self.client_secret()),
+            None => {
+                let wanted: Vec<&str> = scopes.iter().map(String::as_str).collect();
+                let config = manager.register_client(CLIENT_NAME, redirect, &wanted).await;
+                let config = config.map_err(|error| explain(&error, &client))?;
+                self.tokens.note_registered_secret(config.client_secret.clone());
+                (config.client_id, config.client_secret)
+            }
+        };
+        let mut request =
+            AuthorizationRequest::new(redirect).with_preregistered_client(id).with_scopes(scopes);
+        request.use_initial_scopes = true;
+        request.client_secret = secret;
+        let session = AuthorizationSession::new(manager, request).await;
+        let session = session.map_err(|(_, error)| explain(&error, &client))?;
+        let url = session.get_authorization_url().to_owned();
+        let judged = self.egress.judge(&url).map_err(|refusal| refusal.to_string())?;
+        super::check_secrecy(&judged)?;
+        let state = parameter(&url, "state").ok_or("The issuer has no usable address for a sign-in.")?;
+        let open =
+            OpenLogin { state: state.clone(), until: Instant::now() + LOGIN_TIME, session, issuer: client };
+        *self.login.lock().await = Some(open);
+        Ok(LoginStart { url, state })
+    }
+
+    /// Ends the sign-in at this time.
+    pub(super) async fn finish_login(&self, callback: &str, now: Instant) -> Result<(), String> {
+        let mut login = self.login.lock().await;
+        let state = parameter(callback, "state").unwrap_or_default();
+        let Some(open) = login.take_if(|open| open.until <= now || open.state == state) else {
+            return Err("No sign-in waits for this answer: begin it again.".to_owned());
+        };
+        if open.until <= now {
+            return Err("The sign-in took too long: begin it again.".to_owned());
+        }
+        if let Some(error) = parameter(callback, "error") {
+            let is_code =
+                error.len() <= 40 && error.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            let error = if is_code { error } else { "an error without a code".to_owned() };
+            return Err(format!("The issuer refused the sign-in: {error}."));
+        }
+        match without_logs(open.session.handle_callback_url(callback)).await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let text = explain(&error, &open.issuer);
+                if matches!(
+                    error,
+                    AuthError::AuthorizationServerMismatch { .. }
+                        | AuthError::AuthorizationServerMissingIssuer { .. }
+                ) {
+                    // A forged answer does not end the sign-in.
+                    *login = Some(open);
+                }
+                Err(text)
+            }
+        }
+    }
+
+    pub(super) fn logout(&self) -> Result<(), String> {
+        self.tokens.remove()
+    }
+
+    pub(super) async fn needs_login(&self) -> bool {
+        let is_usable = |record: &Record| record.is_fresh() || record.has_refresh_token();
+        self.settings.grant == OAuthGrant::AuthorizationCode
+            && !matches!(self.tokens.read(), Ok(Some(record)) if is_usable(&record))
+    }
+
+    /// Notes what the server said when it refused a request.
+    pub(super) fn note_challenge(&self, challenge: &str) {
+        if !challenge.is_empty() && challenge.len() <= MAX_CHALLENGE_BYTES {
+            *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge.to_owned());
+        }
+    }
+
+    fn client_secret(&self) -> Option<String> {
+        self.settings.client_secret.as_ref().map(|secret| secret.expose_secret().to_owned())
+    }
+
+    /// A manager that knows the issuer of the server, and the issuer.
+    /// What the server says when it refuses a message without a token. Many servers say it only to a POST, and rmcp asks
+    /// with a GET.
+    async fn ask_for_challenge(&self, client: &IssuerClient) -> Option<String> {
+        let request = http::Request::post(self.url.as_str())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream")
+            .body(UNSIGNED_MESSAGE.as_bytes().to_vec());
+        let answer = client.exchange_message(request.ok()?).await?;
+        if answer.status() != StatusCode::UNAUTHORIZED {
+            return None;
+        }
+        let challenge = answer.headers().get(WWW_AUTHENTICATE)?.to_str().ok()?;
+        self.note_challenge(challenge);
+        (challenge.len() <= MAX_CHALLENGE_BYTES).then(|| challenge.to_owned())
+    }
+
+    async fn manager(&self) -> Result<(AuthorizationManager, String, Arc<IssuerClient>), String> {
+        let client = Arc::new(IssuerClient::new(self.egress.clone()));
+        let manager =
+            AuthorizationManager::new_with_oauth_http_client(self.url.as_str(), client.clone()).await;
+        let mut manager = manager.map_err(|error| explain(&error, &client))?;
+        manager.set_credential_store(self.tokens.clone());
+        let known = self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let challenge = match known {
+            Some(challenge) => Some(challenge),
+            None => self.ask_for_challenge(&client).await,
+        };
+        let resolution = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
+        let resolution = resolution.map_err(|error| explain(&error, &client))?;
+        // Without metadata nothing says who the issuer is, so no answer of it could be checked.
+        let issuer = match (resolution.source, resolution.metadata.issuer.clone()) {
+            (AuthorizationMetadataSource::LegacyEndpointFallback, _) | (_, None) => {
+                return Err(
+                    "The server does not say who issues its tokens: use `auth` of the type `bearer` or \
+                            `header`."
+                        .to_owned(),
+                );
+            }
+            (_, Some(issuer)) => issuer,
+        };
+        manager.set_metadata(resolution.metadata);
+        Ok((manager, issuer, client))
+    }
+}
+
+/// Runs an exchange of secrets without the logs of rmcp: they have the code, and fields of the answer.
+async fn without_logs<F: Future>(exchange: F) -> F::Output {
+    exchange.with_subscriber(NoSubscriber::default()).await
+}
+
+fn parameter(url: &str, name: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
+    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// Explains an error without its own text, which may have what an issuer sent.
+fn explain(error: &AuthError, client: &IssuerClient) -> String {
+    if let AuthError::CredentialStoreError(text) = error {
+        return text.clone();
+    }
+    if let Some(failure) = client.failure() {
+        return format!("A request to the issuer failed: {failure}");
+    }
+    let text = match error {
+        AuthError::AuthorizationServerMismatch { .. }
+        | AuthError::AuthorizationServerMissingIssuer { .. } => {
+            "The answer does not come from the issuer of the server: begin the sign-in again, and open only the \
+             address that it gives."
+        }
+        AuthError::RegistrationFailed(_) => {
+            "The issuer does not register the sidecar by itself: register it there, and set `clientId`."
+        }
+        AuthError::PkceUnsupported => "The issuer does not support PKCE with S256, which a sign-in needs.",
+        AuthError::TokenExchangeFailed(_) => "The issuer gave no token for the sign-in: begin it again.",
+        AuthError::ClientCredentialsError(_) => {
+            "The issuer gave no token: check `clientId`, `secretEnv`, `scopes`, and whether it allows the grant \
+             `client_credentials`."
+        }
+        AuthError::TokenRefreshFailed(_) => "The issuer did not renew the token.",
+        AuthError::InvalidScope(_) => "The issuer does not offer a sign-in with a code.",
+        AuthError::AuthorizationFailed(_) => {
+            "The answer of the issuer is not complete: begin the sign-in again."
+        }
+        AuthError::MetadataError(_) => "What the server says about its issuer is not usable.",
+        _ => "The sign-in failed.",
+    };
+    text.to_owned()
+}

@@ -1,0 +1,417 @@
+use super::issuer_client::MAX_ISSUER_ANSWER_BYTES;
+use super::test_kit::{MemoryStore, Peer, Reply, connect, json_reply, legacy, modern, reply};
+use super::tokens::RENEWAL_SECONDS;
+use super::{HttpFailure, LOGIN_TIME, ResolvedAuth};
+use redflow_contract::digest::Digest;
+use redflow_contract::mcp::OAuthGrant;
+use redflow_testkit::HttpRequest;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use url::Url;
+
+const REDIRECT: &str = "http://127.0.0.1:7777/oauth/callback";
+const ISSUER: &str = "http://issuer.example.org";
+
+/// An issuer and the server that accepts its tokens, on one machine.
+#[derive(Default)]
+struct Issuer {
+    /// The challenges of codes.
+    codes: HashMap<String, String>,
+    issued: usize,
+    /// The only token that the server accepts.
+    access: String,
+    refresh: String,
+    lifetime: u64,
+    /// Where the server says that its tokens come from.
+    location: String,
+    registrations: Vec<serde_json::Value>,
+    /// The grants of the requests for tokens.
+    grants: Vec<String>,
+}
+
+type Shared = Arc<Mutex<Issuer>>;
+
+fn issuer() -> Shared {
+    Arc::new(Mutex::new(Issuer { lifetime: 3600, location: ISSUER.to_owned(), ..Issuer::default() }))
+}
+
+fn respond(issuer: &Shared, request: &HttpRequest) -> Reply {
+    let mut issuer = issuer.lock().unwrap();
+    let host = request.header("host").unwrap_or_default();
+    match (host, request.path.as_str()) {
+        ("mcp.example.org", "/.well-known/oauth-protected-resource/mcp") => json_reply(
+            200,
+            "",
+            &json!({"resource": "http://mcp.example.org/mcp", "authorization_servers": [issuer.location]}),
+        ),
+        ("mcp.example.org", "/mcp") => {
+            let accepted = format!("Bearer {}", issuer.access);
+            if issuer.access.is_empty() || request.header("authorization") != Some(&accepted) {
+                return reply(401, "www-authenticate: Bearer error=\"invalid_token\"\r\n", "");
+            }
+            if request.method == "POST" { modern(request) } else { legacy(request, "") }
+        }
+        ("issuer.example.org", "/.well-known/oauth-authorization-server") => json_reply(
+            200,
+            "",
+            &json!({"issuer": ISSUER, "authorization_endpoint": format!("{ISSUER}/authorize"),
+                "token_endpoint": format!("{ISSUER}/token"), "registration_endpoint": format!("{ISSUER}/register"),
+                "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": true}),
+        ),
+        ("issuer.example.org", "/register") => {
+            let body = request.json().unwrap();
+            issuer.registrations.push(body.clone());
+            let redirects = &body["redirect_uris"];
+            json_reply(
+                201,
+                "",
+                &json!({"client_id": "registered", "client_secret": "SECRET-r",
+                "redirect_uris": redirects}),
+            )
+        }
+        ("issuer.example.org", "/token") => issuer.give_token(request),
+        _ => reply(404, "", ""),
+    }
+}
+
+impl Issuer {
+    fn give_token(&mut self, request: &HttpRequest) -> Reply {
+        let form: HashMap<String, String> = url::form_urlencoded::parse(&request.body).into_owned().collect();
+        let has = |name: &str, value: &str| form.get(name).is_some_and(|given| given == value);
+        let grant = form.get("grant_type").cloned().unwrap_or_default();
+        self.grants.push(grant.clone());
+        let is_allowed = has("resource", "http://mcp.example.org/mcp")
+            && match grant.as_str() {
+                "client_credentials" => has("client_id", "robot") && has("client_secret", "SECRET-robot"),
+                "refresh_token" => {
+                    has("refresh_token", &self.refresh) && request.header("authorization").is_some()
+                }
+                _ => {
+                    let verifier = form.get("code_verifier").map(String::as_str).unwrap_or_default();
+                    let code = form.get("code").map(String::as_str).unwrap_or_default();
+                    self.codes.remove(code).is_some_and(|challenge| challenge == s256(verifier))
+                        && has("redirect_uri", REDIRECT)
+                }
+            };
+        if !is_allowed {
+            return json_reply(
+                400,
+                "",
+                &json!({"error": "invalid_grant", "error_description": "SECRET-text"}),
+            );
+        }
+        self.issued += 1;
+        self.access = format!("SECRET-access-{}", self.issued);
+        let mut answer =
+            json!({"access_token": self.access, "token_type": "Bearer", "expires_in": self.lifetime});
+        if grant != "client_credentials" {
+            self.refresh = format!("SECRET-refresh-{}", self.issued);
+            answer["refresh_token"] = json!(self.refresh);
+        }
+        json_reply(200, "", &answer)
+    }
+}
+
+/// The digest of a verifier, in base64url without padding.
+fn s256(verifier: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let hex = Digest::of(verifier.as_bytes()).to_hex();
+    let hex = hex.rsplit(':').next().unwrap();
+    let bits: String = hex.chars().map(|digit| format!("{:04b}", digit.to_digit(16).unwrap())).collect();
+    let padded = format!("{bits:0<258}");
+    padded
+        .as_bytes()
+        .chunks(6)
+        .map(|six| char::from(LETTERS[usize::from_str_radix(std::str::from_utf8(six).unwrap(), 2).unwrap()]))
+        .collect()
+}
+
+async fn start(issuer: &Shared) -> Peer {
+    let issuer = issuer.clone();
+    Peer::start(move |request| respond(&issuer, request)).await
+}
+
+fn code_auth() -> ResolvedAuth {
+    let (client_id, client_secret) = (None, None);
+    ResolvedAuth::OAuth { grant: OAuthGrant::AuthorizationCode, client_id, client_secret, scopes: Vec::new() }
+}
+
+fn robot_auth(secret: &str) -> ResolvedAuth {
+    ResolvedAuth::OAuth {
+        grant: OAuthGrant::ClientCredentials,
+        client_id: Some("robot".to_owned()),
+        client_secret: Some(secret.into()),
+        scopes: vec!["read".to_owned()],
+    }
+}
+
+/// A person signs in: the issuer notes the challenge, and sends the person to the address that this gives.
+fn sign_in(issuer: &Shared, url: &str, from: &str) -> String {
+    let url = Url::parse(url).unwrap();
+    let query: HashMap<String, String> = url.query_pairs().into_owned().collect();
+    assert_eq!(query["code_challenge_method"], "S256");
+    assert_eq!(query["client_id"], "registered");
+    assert_eq!(query["resource"], "http://mcp.example.org/mcp");
+    issuer.lock().unwrap().codes.insert("SECRET-code".to_owned(), query["code_challenge"].clone());
+    let answer = [("code", "SECRET-code"), ("state", &query["state"]), ("iss", from)];
+    Url::parse_with_params(&query["redirect_uri"], answer).unwrap().into()
+}
+
+async fn failure_of(endpoint: &super::HttpEndpoint) -> HttpFailure {
+    let error = connect(endpoint).await.err().unwrap();
+    assert!(!format!("{error} {error:?}").contains("SECRET"), "{error:?}");
+    HttpFailure::of_connection(&error).unwrap_or_else(|| panic!("{error:?}"))
+}
+
+#[tokio::test]
+async fn client_credentials_get_a_token_and_another_one_when_it_ends() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let endpoint = peer.endpoint_with(robot_auth("SECRET-robot"), &store);
+    assert!(!endpoint.needs_login().await);
+    let connection = connect(&endpoint).await.unwrap();
+    assert_eq!(connection.list_all_tools().await.unwrap().len(), 1);
+    assert_eq!(issuer.lock().unwrap().issued, 1, "one token for all requests");
+    // The server does not accept it any more.
+    issuer.lock().unwrap().access = "gone".to_owned();
+    assert_eq!(connection.list_all_tools().await.unwrap().len(), 1);
+    // Another process uses the token that is kept.
+    let again = peer.endpoint_with(robot_auth("SECRET-robot"), &store);
+    connect(&again).await.unwrap();
+    assert_eq!(issuer.lock().unwrap().issued, 2);
+    assert!(endpoint.start_login(REDIRECT).await.unwrap_err().contains("needs no sign-in"));
+}
+
+#[tokio::test]
+async fn a_wrong_client_secret_is_named_and_not_shown() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let failure = failure_of(&peer.endpoint(robot_auth("SECRET-wrong"))).await;
+    assert!(failure.text.contains("check `clientId`, `secretEnv`") && !failure.is_sent, "{failure:?}");
+    let auth = ResolvedAuth::OAuth {
+        grant: OAuthGrant::ClientCredentials,
+        client_id: None,
+        client_secret: None,
+        scopes: Vec::new(),
+    };
+    let error = super::HttpEndpoint::new(
+        super::test_kit::URL,
+        auth,
+        peer.egress(),
+        MemoryStore::new(),
+        "docs".to_owned(),
+    );
+    assert!(error.err().unwrap().contains("needs `clientId`"));
+}
+
+#[tokio::test]
+async fn a_person_signs_in_and_out() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let endpoint = peer.endpoint_with(code_auth(), &store);
+    assert!(endpoint.needs_login().await);
+    assert!(failure_of(&endpoint).await.needs_login);
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    assert_eq!(issuer.lock().unwrap().registrations[0]["client_name"], "Redflow");
+    assert!(login.url.contains(&login.state) && !format!("{login:?}").contains(&login.state));
+    let callback = sign_in(&issuer, &login.url, ISSUER);
+    endpoint.finish_login(&callback).await.unwrap();
+    assert!(!endpoint.needs_login().await);
+    assert_eq!(connect(&endpoint).await.unwrap().list_all_tools().await.unwrap().len(), 1);
+    assert!(!format!("{endpoint:?}").contains("SECRET"));
+    // An answer counts once.
+    assert!(endpoint.finish_login(&callback).await.unwrap_err().contains("No sign-in waits"));
+    // Another process has the tokens, too. For another address they do not count.
+    connect(&peer.endpoint_with(code_auth(), &store)).await.unwrap();
+    let other = "http://mcp.example.org/other";
+    let other = super::HttpEndpoint::new(other, code_auth(), peer.egress(), store.clone(), "docs".to_owned())
+        .unwrap();
+    assert!(other.needs_login().await);
+    endpoint.logout().unwrap();
+    assert!(store.kept().is_empty() && endpoint.needs_login().await);
+    assert!(failure_of(&endpoint).await.needs_login);
+}
+
+#[tokio::test]
+async fn tokens_are_renewed_once_for_all_requests() {
+    let issuer = issuer();
+    issuer.lock().unwrap().lifetime = RENEWAL_SECONDS;
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let endpoint = peer.endpoint_with(code_auth(), &store);
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+    issuer.lock().unwrap().lifetime = 3600;
+    // The token ends soon, so each request would renew it; the secret of the registered client is kept for that.
+    let endpoint = peer.endpoint_with(code_auth(), &store);
+    let (one, two) = tokio::join!(connect(&endpoint), connect(&endpoint));
+    one.unwrap();
+    two.unwrap();
+    assert_eq!(issuer.lock().unwrap().grants, ["authorization_code", "refresh_token"]);
+    // The issuer does not accept the refresh token any more.
+    {
+        let mut issuer = issuer.lock().unwrap();
+        issuer.access = "gone".to_owned();
+        issuer.refresh = "gone".to_owned();
+    }
+    assert!(failure_of(&endpoint).await.needs_login);
+    assert!(endpoint.needs_login().await && store.kept().is_empty());
+}
+
+#[tokio::test]
+async fn a_refresh_token_goes_only_to_its_issuer() {
+    let issuer = issuer();
+    issuer.lock().unwrap().lifetime = 1;
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let endpoint = peer.endpoint_with(code_auth(), &store);
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+    let kept =
+        store.kept().pop().unwrap().replace(&format!("\"issuer\":\"{ISSUER}\""), "\"issuer\":\"http://old\"");
+    redflow_ports::McpStore::set_tokens(&*store, "docs", Some(&kept)).unwrap();
+    let endpoint = peer.endpoint_with(code_auth(), &store);
+    assert!(failure_of(&endpoint).await.needs_login);
+    assert_eq!(issuer.lock().unwrap().grants, ["authorization_code"]);
+}
+
+#[tokio::test]
+async fn a_forged_answer_is_refused_and_the_right_one_still_counts() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let endpoint = peer.endpoint(code_auth());
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    let right = sign_in(&issuer, &login.url, ISSUER);
+    let forged = sign_in(&issuer, &login.url, "http://evil.example.org");
+    let no_issuer = right.split("&iss=").next().unwrap();
+    for wrong in [forged.as_str(), no_issuer] {
+        let error = endpoint.finish_login(wrong).await.unwrap_err();
+        assert!(error.contains("does not come from the issuer"), "{error}");
+    }
+    let error = endpoint.finish_login(&right.replace(&login.state, "other")).await.unwrap_err();
+    assert!(error.contains("No sign-in waits"), "{error}");
+    endpoint.finish_login(&right).await.unwrap();
+    // The verifier belongs to its own sign-in.
+    let first = endpoint.start_login(REDIRECT).await.unwrap();
+    let first = sign_in(&issuer, &first.url, ISSUER);
+    let second = endpoint.start_login(REDIRECT).await.unwrap();
+    assert!(endpoint.finish_login(&first).await.is_err());
+    issuer.lock().unwrap().codes.insert("SECRET-code".to_owned(), s256("another verifier"));
+    let stolen = format!("{REDIRECT}?code=SECRET-code&state={}&iss={ISSUER}", second.state);
+    let error = endpoint.finish_login(&stolen).await.unwrap_err();
+    assert!(error.contains("begin it again") && !error.contains("SECRET"), "{error}");
+    // The person says no.
+    let third = endpoint.start_login(REDIRECT).await.unwrap();
+    let no = format!("{REDIRECT}?error=access_denied&state={}", third.state);
+    assert!(endpoint.finish_login(&no).await.unwrap_err().contains("access_denied"));
+}
+
+#[tokio::test]
+async fn a_sign_in_has_an_end() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let endpoint = peer.endpoint(code_auth());
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    let callback = sign_in(&issuer, &login.url, ISSUER);
+    let late = tokio::time::Instant::now() + LOGIN_TIME;
+    let error = endpoint.oauth().unwrap().finish_login(&callback, late).await.unwrap_err();
+    assert!(error.contains("took too long"), "{error}");
+    assert!(endpoint.finish_login(&callback).await.unwrap_err().contains("No sign-in waits"));
+}
+
+#[tokio::test]
+async fn an_issuer_inside_or_without_a_name_is_refused() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    issuer.lock().unwrap().location = "https://inward.example.org".to_owned();
+    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err();
+    assert!(error.contains("refused by the rule `address`"), "{error}");
+    // A public one without encryption would show the secrets.
+    issuer.lock().unwrap().location = "http://other.example.org".to_owned();
+    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err();
+    assert!(error.contains("does not go unencrypted to `other.example.org`"), "{error}");
+    let peer = Peer::start(|_| reply(404, "", "")).await;
+    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err();
+    assert!(error.contains("does not say who issues its tokens"), "{error}");
+    let peer = Peer::start(modern).await;
+    let error = peer.endpoint(ResolvedAuth::None).start_login(REDIRECT).await.unwrap_err();
+    assert!(error.contains("of the type `oauth`"), "{error}");
+}
+
+#[tokio::test]
+async fn answers_and_redirects_of_an_issuer_are_bounded() {
+    let start_with = |path: &'static str, answer: fn() -> Reply| async move {
+        let issuer = issuer();
+        let peer = Peer::start(
+            move |request| {
+                if request.path == path { answer() } else { respond(&issuer, request) }
+            },
+        )
+        .await;
+        peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err()
+    };
+    let error = start_with("/register", || {
+        let length = usize::try_from(MAX_ISSUER_ANSWER_BYTES).unwrap() + 1;
+        reply(201, "content-type: application/json\r\n", &" ".repeat(length))
+    })
+    .await;
+    assert!(error.contains("larger than 262144 bytes"), "{error}");
+    let error = start_with("/register", || reply(307, "location: /register\r\n", "")).await;
+    assert!(error.contains("more than 5 redirects"), "{error}");
+    let error = start_with("/register", || reply(403, "", "SECRET")).await;
+    assert!(error.contains("set `clientId`") && !error.contains("SECRET"), "{error}");
+}
+
+/// Keeps the fields of all events.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut log = self.0.lock().unwrap();
+        event.record(&mut |_: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            log.push_str(&format!("{value:?} "));
+        });
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn no_log_has_a_code_or_a_token() {
+    let log = Log::default();
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let act = async {
+        tracing::debug!("the log works");
+        let endpoint = peer.endpoint(code_auth());
+        let login = endpoint.start_login(REDIRECT).await.unwrap();
+        endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+        issuer.lock().unwrap().access = "gone".to_owned();
+        let refused = endpoint.oauth().unwrap().token().await.unwrap();
+        endpoint.oauth().unwrap().renew(refused.as_ref()).await.unwrap().unwrap();
+        let robot = peer.endpoint(robot_auth("SECRET-robot"));
+        robot.oauth().unwrap().token().await.unwrap().unwrap();
+    };
+    tracing::instrument::WithSubscriber::with_subscriber(act, log.clone()).await;
+    let log = log.0.lock().unwrap();
+    assert!(log.contains("the log works") && !log.contains("SECRET"), "{log}");
+}

@@ -1,0 +1,258 @@
+//! A server that is a program: started without a shell, confined, bounded and ended with all that it started.
+
+use crate::definition::ServerDefinition;
+use crate::text::clean_line;
+use redflow_contract::mcp::McpNetwork;
+use redflow_contract::scrub::Scrubber;
+use secrecy::ExposeSecret as _;
+use std::ffi::OsString;
+use std::path::Path;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+/// The most bytes of a message that a program sends.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// The last bytes of the standard error output that are kept for the reason.
+pub(crate) const KEPT_STDERR_BYTES: usize = 4_096;
+
+/// The most lines of the standard error output that are logged in a second.
+const LOGGED_LINES_PER_SECOND: u32 = 20;
+
+/// The most characters of a line of the standard error output in a text for people.
+const MAX_LINE_CHARS: usize = 300;
+
+/// How long a program has to end by itself.
+const END_TIME: Duration = Duration::from_secs(1);
+
+/// How long the last lines of a program that has ended may take.
+const LAST_LINES_TIME: Duration = Duration::from_millis(300);
+
+/// A running program. It ends with all that it started when this is dropped.
+pub(crate) struct Program {
+    child: Child,
+    /// The number of its process group. It is the one of the program, also after the program has ended.
+    group: Option<u32>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    stderr_reader: JoinHandle<()>,
+    scrubber: Scrubber,
+    too_long: Arc<AtomicBool>,
+}
+
+/// The pipes to a program.
+pub(crate) struct ProgramPipes {
+    pub(crate) input: ChildStdin,
+    pub(crate) output: BoundedLines<ChildStdout>,
+}
+
+impl Program {
+    /// Starts the program of a server in its own folder.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    pub(crate) async fn start(
+        definition: &ServerDefinition,
+        folder: &Path,
+        confine: Option<&[OsString]>,
+    ) -> Result<(Self, ProgramPipes), String> {
+        let own = folder.join(&definition.name);
+        tokio::fs::create_dir_all(&own)
+            .await
+            .map_err(|error| format!("The folder of the program cannot be made: {error}."))?;
+        let mut command = command_of(definition, &own, confine);
+        let mut child = command.spawn().map_err(|error| {
+            let name = definition.server.command.as_deref().unwrap_or_default();
+            format!("The program `{}` cannot be started: {error}.", clean_line(name, MAX_LINE_CHARS))
+        })?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = pipes else {
+            return Err("The program has no pipes.".to_owned());
+        };
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let (kept, scrubber) = (Arc::clone(&stderr), definition.scrubber.clone());
+        let reader = read_stderr(errors, kept, scrubber.clone(), definition.name.clone());
+        let stderr_reader = tokio::spawn(reader);
+        let too_long = Arc::new(AtomicBool::new(false));
+        let output = BoundedLines { inner: output, line: 0, too_long: Arc::clone(&too_long) };
+        let group = child.id();
+        let program = Self { child, group, stderr, stderr_reader, scrubber, too_long };
+        Ok((program, ProgramPipes { input, output }))
+    }
+
+    /// Waits until the program has ended.
+    pub(crate) async fn ended(&mut self) {
+        let _ = self.child.wait().await;
+    }
+
+    /// Why the program can no longer be used, for people.
+    pub(crate) async fn reason(&mut self) -> String {
+        if self.too_long.load(Ordering::Relaxed) {
+            return format!("The program sent a message of more than {MAX_MESSAGE_BYTES} bytes.");
+        }
+        let status = tokio::time::timeout(LAST_LINES_TIME, self.child.wait()).await;
+        let mut reason = match status {
+            Ok(Ok(status)) => match status.code() {
+                Some(code) => format!("The program ended with exit code {code}"),
+                None => format!("The program was ended by a signal ({status})"),
+            },
+            Ok(Err(_)) | Err(_) => "The program closed its output".to_owned(),
+        };
+        let _ = tokio::time::timeout(LAST_LINES_TIME, &mut self.stderr_reader).await;
+        let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = String::from_utf8_lossy(&kept).into_owned();
+        match text.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(line) => {
+                let mut line = line.to_owned();
+                self.scrubber.text(&mut line);
+                reason.push_str(": ");
+                reason.push_str(&clean_line(&line, MAX_LINE_CHARS));
+            }
+            None => reason.push('.'),
+        }
+        reason
+    }
+
+    /// Ends the program: its input is closed already, so it can end by itself.
+    pub(crate) async fn stop(mut self) {
+        if tokio::time::timeout(END_TIME, self.child.wait()).await.is_err() {
+            self.signal_group(GroupSignal::End);
+            let _ = tokio::time::timeout(END_TIME, self.child.wait()).await;
+        }
+    }
+
+    #[cfg(unix)]
+    fn signal_group(&mut self, signal: GroupSignal) {
+        let number = self.group.and_then(|group| i32::try_from(group).ok());
+        if let Some(group) = number.and_then(rustix::process::Pid::from_raw) {
+            let signal = match signal {
+                GroupSignal::End => rustix::process::Signal::TERM,
+                GroupSignal::Kill => rustix::process::Signal::KILL,
+            };
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn signal_group(&mut self, _signal: GroupSignal) {
+        let _ = self.child.start_kill();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.signal_group(GroupSignal::Kill);
+        self.stderr_reader.abort();
+    }
+}
+
+/// How a group of processes is ended.
+#[derive(Clone, Copy)]
+enum GroupSignal {
+    /// They can still do something first.
+    End,
+    /// At once.
+    Kill,
+}
+
+fn command_of(definition: &ServerDefinition, folder: &Path, confine: Option<&[OsString]>) -> Command {
+    let server = &definition.server;
+    let program = server.command.as_deref().unwrap_or_default();
+    let mut words: Vec<OsString> = Vec::new();
+    if let Some(prefix) = confine {
+        words.extend_from_slice(prefix);
+        words.extend(["--folder".into(), folder.into()]);
+        for (flag, paths) in [("--read", &server.read), ("--write", &server.write)] {
+            words.extend(paths.iter().flat_map(|path| [flag.into(), path.into()]));
+        }
+        if server.network == Some(McpNetwork::None) {
+            words.extend(["--network".into(), "none".into()]);
+        }
+        words.push("--".into());
+    }
+    words.push(program.into());
+    words.extend(server.args.iter().map(OsString::from));
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).env_clear().current_dir(folder).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    command.env("HOME", folder).env("TMPDIR", folder).envs(&server.env);
+    command.envs(definition.secrets.iter().map(|(name, value)| (name, value.expose_secret())));
+    #[cfg(unix)]
+    command.process_group(0);
+    command
+}
+
+/// Keeps the last bytes, and logs some lines. It never stops reading, so the program never waits for it.
+async fn read_stderr(mut errors: ChildStderr, kept: Arc<Mutex<Vec<u8>>>, scrubber: Scrubber, server: String) {
+    let mut chunk = vec![0; KEPT_STDERR_BYTES];
+    let (mut second, mut logged) = (Instant::now(), 0);
+    while let Ok(count @ 1..) = errors.read(&mut chunk).await {
+        let read = chunk.get(..count).unwrap_or_default();
+        {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(read);
+            let surplus = kept.len().saturating_sub(KEPT_STDERR_BYTES);
+            kept.drain(..surplus);
+        }
+        if second.elapsed() >= Duration::from_secs(1) {
+            (second, logged) = (Instant::now(), 0);
+        }
+        if logged < LOGGED_LINES_PER_SECOND && tracing::enabled!(tracing::Level::DEBUG) {
+            let mut text = String::from_utf8_lossy(read).into_owned();
+            scrubber.text(&mut text);
+            for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                logged += 1;
+                if logged <= LOGGED_LINES_PER_SECOND {
+                    tracing::debug!(server, line = clean_line(line, MAX_LINE_CHARS), "an MCP server wrote");
+                }
+            }
+        }
+    }
+}
+
+/// Ends the stream when a line is too long. The reader behind it would drop the line, and its caller would wait for an
+/// answer that never comes.
+pub(crate) struct BoundedLines<R> {
+    inner: R,
+    line: usize,
+    too_long: Arc<AtomicBool>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let this = self.get_mut();
+        if this.line > MAX_MESSAGE_BYTES {
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        std::task::ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
+        let read = buffer.filled().get(before..).unwrap_or_default();
+        let mut parts = read.split(|byte| *byte == b'\n');
+        this.line += parts.next().map_or(0, <[u8]>::len);
+        for part in parts {
+            if this.line > MAX_MESSAGE_BYTES {
+                break;
+            }
+            this.line = part.len();
+        }
+        if this.line > MAX_MESSAGE_BYTES {
+            this.too_long.store(true, Ordering::Relaxed);
+            buffer.set_filled(before);
+        }
+        Poll::Ready(Ok(()))
+    }
+}

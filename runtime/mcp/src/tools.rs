@@ -1,0 +1,366 @@
+//! The tools of a server: from the definitions that it sends to entries of the registry.
+
+use crate::definition::{ServerDefinition, is_included};
+use crate::pins::{PinState, definition_of, digest_of, pin_state};
+use crate::schema::usable_schema;
+use crate::text::{clean_and_cut, clean_line};
+use redflow_contract::Millis;
+use redflow_contract::digest::Digest;
+use redflow_contract::mcp::{MAX_MCP_DESCRIPTION_CHARS, MAX_MCP_TOOLS, MCP_CLIENT, McpPin, McpPins};
+use redflow_contract::node::EffectClass;
+use redflow_contract::tool::{
+    MAX_TOOL_ID_BYTES, ToolEntry, ToolOrigin, ToolRetry, ToolState, id_part, provider_name,
+};
+use rmcp::model::ToolAnnotations;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The most bytes of a definition: two schemas and the texts around them.
+pub(crate) const MAX_DEFINITION_BYTES: usize = 196_608;
+
+/// The most tools that `include` and `exclude` leave out and that are shown to people.
+pub(crate) const MAX_SHOWN_TOOLS: usize = 500;
+
+/// The most characters of a title.
+const MAX_TITLE_CHARS: usize = 80;
+
+/// The most characters of a tool's name in a text for people.
+const MAX_NAME_CHARS: usize = 80;
+
+/// A tool as the server sends it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SentTool {
+    pub(crate) name: String,
+    pub(crate) definition: Value,
+    pub(crate) digest: Digest,
+    /// Whether `include` and `exclude` of the server allow it.
+    pub(crate) included: bool,
+}
+
+/// The list of tools that a server sends, bounded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SentTools {
+    pub(crate) tools: Vec<SentTool>,
+    /// What people should know about the list.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What a tool of ours does at the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerToolKind {
+    /// Calls a tool.
+    Call,
+    /// Lists resources.
+    ListResources,
+    /// Reads a resource.
+    ReadResource,
+}
+
+/// A tool of a server that agents can get.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ServerTool {
+    pub(crate) kind: ServerToolKind,
+    /// The name that the server gives it.
+    pub(crate) name: String,
+    pub(crate) entry: Arc<ToolEntry>,
+    annotations: Option<ToolAnnotations>,
+}
+
+/// How a node narrows the tools of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ToolView {
+    pub(crate) include: Vec<String>,
+    pub(crate) exclude: Vec<String>,
+    pub(crate) effects: Vec<(String, EffectClass)>,
+    pub(crate) resources: bool,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) max_result_bytes: Option<u64>,
+}
+
+/// Collects the pages of a list.
+pub(crate) struct ToolCollector<'a> {
+    definition: &'a ServerDefinition,
+    sent: SentTools,
+    names: HashSet<String>,
+    seen: usize,
+    kept: usize,
+    not_kept: usize,
+}
+
+impl<'a> ToolCollector<'a> {
+    pub(crate) fn new(definition: &'a ServerDefinition) -> Self {
+        Self { definition, sent: SentTools::default(), names: HashSet::new(), seen: 0, kept: 0, not_kept: 0 }
+    }
+
+    /// How many tools the server has sent.
+    pub(crate) fn seen(&self) -> usize {
+        self.seen
+    }
+
+    /// Adds what people should know.
+    pub(crate) fn note(&mut self, note: String) {
+        self.sent.notes.push(note);
+    }
+
+    /// Adds a tool as the server sent it.
+    pub(crate) fn add(&mut self, sent: &Value) {
+        self.seen += 1;
+        let Some(name) = sent.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
+            return self.count_bad();
+        };
+        let included = self.definition.includes(name);
+        if included && self.kept == MAX_MCP_TOOLS {
+            self.not_kept += 1;
+            return;
+        }
+        let shown = self.sent.tools.len() - self.kept;
+        if (!included && shown == MAX_SHOWN_TOOLS) || name.len() > MAX_TOOL_ID_BYTES {
+            return self.count_bad_if(name.len() > MAX_TOOL_ID_BYTES);
+        }
+        // Two names that become the same id are the same name here.
+        if !self.names.insert(id_part(name).to_ascii_lowercase()) {
+            let name = clean_line(name, MAX_NAME_CHARS);
+            if self.sent.notes.len() < MAX_MCP_TOOLS {
+                self.note(format!("The tool `{name}` is left out, because another one has the same id."));
+            }
+            return;
+        }
+        let definition = definition_of(sent);
+        let digest = digest_of(&definition);
+        let long = definition.to_string().len() > MAX_DEFINITION_BYTES;
+        let definition = if long { json!({"name": name, "inputSchema": null}) } else { definition };
+        self.kept += usize::from(included);
+        self.sent.tools.push(SentTool { name: name.to_owned(), definition, digest, included });
+    }
+
+    fn count_bad(&mut self) {
+        self.count_bad_if(true);
+    }
+
+    fn count_bad_if(&mut self, is_bad: bool) {
+        let note = "A tool is left out, because it has no name, or one that is too long.";
+        if is_bad && !self.sent.notes.iter().any(|known| known == note) {
+            self.note(note.to_owned());
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> SentTools {
+        if self.not_kept > 0 {
+            let all = self.kept + self.not_kept;
+            self.sent.notes.insert(
+                0,
+                format!(
+                    "Only {MAX_MCP_TOOLS} of {all} tools are used. Name those that you need in `include`."
+                ),
+            );
+        }
+        self.sent.tools.sort_by(|one, other| one.name.cmp(&other.name));
+        self.sent
+    }
+}
+
+/// The pins with those of tools that are used for the first time; none if there is no new one.
+pub(crate) fn first_pins(
+    definition: &ServerDefinition,
+    pins: &McpPins,
+    sent: &SentTools,
+    now: Millis,
+) -> Option<McpPins> {
+    let mut all = pins.clone();
+    for tool in sent.tools.iter().filter(|tool| tool.included) {
+        if pin_state(&all, definition.trust(), &tool.name, tool.digest) == PinState::First {
+            let definition = tool.definition.clone();
+            let pin = McpPin { digest: tool.digest, definition, at: now, approved: false };
+            all.tools.insert(tool.name.clone(), pin);
+        }
+    }
+    (all.tools.len() > pins.tools.len()).then_some(all)
+}
+
+/// The tools that agents can get. `pins` is the reason if the pins cannot be used.
+pub(crate) fn server_tools(
+    definition: &ServerDefinition,
+    pins: Result<&McpPins, &str>,
+    sent: &SentTools,
+) -> Vec<ServerTool> {
+    sent.tools.iter().filter(|tool| tool.included).map(|tool| server_tool(definition, pins, tool)).collect()
+}
+
+fn server_tool(definition: &ServerDefinition, pins: Result<&McpPins, &str>, sent: &SentTool) -> ServerTool {
+    let name = sent.name.as_str();
+    let pins = match pins {
+        Ok(pins) => pins,
+        Err(reason) => {
+            let blocked = json!({"name": name, "inputSchema": {}});
+            return make(
+                definition,
+                name,
+                &blocked,
+                sent.digest,
+                (ToolState::Blocked, Some(reason.to_owned())),
+            );
+        }
+    };
+    let approve = approval_text(&definition.name);
+    match pin_state(pins, definition.trust(), name, sent.digest) {
+        PinState::Approved | PinState::First => {
+            make(definition, name, &sent.definition, sent.digest, (ToolState::Ready, None))
+        }
+        // The text of the new definition must not reach a model.
+        PinState::Changed => {
+            let pin = pins.tools.get(name);
+            let (known, digest) =
+                pin.map_or((&Value::Null, sent.digest), |pin| (&pin.definition, pin.digest));
+            let reason = format!("Its definition is not the one that was approved. {approve}");
+            make(definition, name, known, digest, (ToolState::Changed, Some(reason)))
+        }
+        PinState::NotApproved => {
+            let reason = format!("Its definition has not been approved. {approve}");
+            let unknown = json!({"name": name, "inputSchema": {}});
+            make(definition, name, &unknown, sent.digest, (ToolState::Changed, Some(reason)))
+        }
+        PinState::Full => {
+            let reason = format!("The server has too many pins. {approve}");
+            let unknown = json!({"name": name, "inputSchema": {}});
+            make(definition, name, &unknown, sent.digest, (ToolState::Changed, Some(reason)))
+        }
+    }
+}
+
+/// What people should know about the output schemas of the tools. A bad one is dropped.
+pub(crate) fn output_notes(sent: &SentTools) -> Vec<String> {
+    let note = |tool: &SentTool| {
+        let why = usable_schema(tool.definition.get("outputSchema")?).err()?;
+        let name = clean_line(&tool.name, MAX_NAME_CHARS);
+        Some(format!("The output schema of `{name}` is not used: {why}."))
+    };
+    sent.tools.iter().filter(|tool| tool.included).filter_map(note).collect()
+}
+
+/// How a person approves definitions.
+pub(crate) fn approval_text(server: &str) -> String {
+    format!("Look at it and approve it: `redflow mcp pin {server}`.")
+}
+
+/// The class that the server's own rules give a tool, for people.
+pub(crate) fn shown_effect(definition: &ServerDefinition, sent: &Value) -> EffectClass {
+    let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
+    definition.effect(&[], name, annotations_of(sent).as_ref())
+}
+
+/// The description for people and models.
+pub(crate) fn description_of(sent: &Value) -> String {
+    let text = sent.get("description").and_then(Value::as_str).unwrap_or_default();
+    clean_and_cut(text, MAX_MCP_DESCRIPTION_CHARS)
+}
+
+/// The id of a tool.
+pub(crate) fn tool_id(server: &str, tool: &str) -> String {
+    format!("mcp.{server}.{}", id_part(tool))
+}
+
+fn annotations_of(sent: &Value) -> Option<ToolAnnotations> {
+    serde_json::from_value(sent.get("annotations")?.clone()).ok()
+}
+
+fn make(
+    definition: &ServerDefinition,
+    name: &str,
+    sent: &Value,
+    digest: Digest,
+    (mut state, mut reason): (ToolState, Option<String>),
+) -> ServerTool {
+    let mut block = |why: String| {
+        if state == ToolState::Ready {
+            state = ToolState::Blocked;
+            reason = Some(why);
+        }
+    };
+    let input_schema = match usable_schema(sent.get("inputSchema").unwrap_or(&Value::Null)) {
+        Ok(schema) => Some(schema),
+        Err(why) => {
+            block(format!("Its input schema cannot be used: {why}."));
+            None
+        }
+    };
+    let output_schema = sent.get("outputSchema").and_then(|schema| usable_schema(schema).ok());
+    let id = tool_id(&definition.name, name);
+    if id.len() > MAX_TOOL_ID_BYTES {
+        block("Its name is too long.".to_owned());
+    }
+    let annotations = annotations_of(sent);
+    let title = sent.get("title").and_then(Value::as_str).unwrap_or_default();
+    let description = match description_of(sent) {
+        text if !text.is_empty() => text,
+        _ => format!("The tool {} of the server {}.", id_part(name), definition.name),
+    };
+    let entry = ToolEntry {
+        name: provider_name(&id),
+        id,
+        origin: ToolOrigin::Mcp,
+        provider: definition.name.clone(),
+        title: clean_line(title, MAX_TITLE_CHARS),
+        description,
+        input_schema,
+        output_schema,
+        effect: Some(definition.effect(&[], name, annotations.as_ref())),
+        timeout_ms: definition.timeout_ms(),
+        retry: ToolRetry::default(),
+        permissions: definition.permissions(),
+        digest,
+        node_type: Some(MCP_CLIENT.to_owned()),
+        state,
+        reason,
+        instance: None,
+        rules: Vec::new(),
+    };
+    ServerTool { kind: ServerToolKind::Call, name: name.to_owned(), entry: Arc::new(entry), annotations }
+}
+
+/// The tools for resources. The server has no definitions of them, so they have no pins.
+pub(crate) fn resource_tools(definition: &ServerDefinition) -> [ServerTool; 2] {
+    let list = json!({"name": "list_resources", "inputSchema": {"type": "object", "properties": {}},
+        "description": "Lists the resources of the server: addresses, names and descriptions."});
+    let read = json!({"name": "read_resource", "description": "Reads a resource of the server.",
+        "inputSchema": {"type": "object", "required": ["uri"], "additionalProperties": false,
+            "properties": {"uri": {"type": "string", "description": "The address of the resource."}}}});
+    [(list, ServerToolKind::ListResources), (read, ServerToolKind::ReadResource)].map(|(sent, kind)| {
+        let name = sent.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let tool = make(definition, &name, &sent, digest_of(&sent), (ToolState::Ready, None));
+        let entry = ToolEntry { effect: Some(EffectClass::Read), ..(*tool.entry).clone() };
+        ServerTool { kind, entry: Arc::new(entry), ..tool }
+    })
+}
+
+impl ServerTool {
+    /// The entry as a node has it; none if the node leaves the tool out.
+    pub(crate) fn entry_for(
+        &self,
+        definition: &ServerDefinition,
+        view: Option<&ToolView>,
+        is_away: bool,
+    ) -> Option<Arc<ToolEntry>> {
+        let away = is_away && self.entry.state == ToolState::Ready;
+        let Some(view) = view else {
+            return Some(if away {
+                Arc::new(set_away((*self.entry).clone()))
+            } else {
+                Arc::clone(&self.entry)
+            });
+        };
+        if !is_included(&view.include, &view.exclude, &self.name) {
+            return None;
+        }
+        let mut entry = (*self.entry).clone();
+        if self.kind == ServerToolKind::Call {
+            entry.effect = Some(definition.effect(&view.effects, &self.name, self.annotations.as_ref()));
+        }
+        entry.timeout_ms = view.timeout_ms.map_or(entry.timeout_ms, |own| own.min(entry.timeout_ms));
+        Some(Arc::new(if away { set_away(entry) } else { entry }))
+    }
+}
+
+fn set_away(entry: ToolEntry) -> ToolEntry {
+    ToolEntry { state: ToolState::Away, reason: Some("The server is not connected.".to_owned()), ..entry }
+}

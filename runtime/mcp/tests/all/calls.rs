@@ -1,0 +1,111 @@
+//! Calls, resources and prompts of a server that behaves well.
+
+use crate::kit::{Kit, call, lines, until};
+use pretty_assertions::assert_eq;
+use redflow_contract::archive::SourceKind;
+use redflow_contract::node::EffectClass;
+use redflow_contract::tool::{ToolOrigin, ToolState};
+use redflow_ports::{ContextSource as _, McpServers as _, ToolOutcome, ToolProvider as _};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_connection_is_made_only_when_it_is_needed() {
+    let kit = Kit::with("good", json!({}));
+    assert!(kit.hub.tools().is_empty());
+    assert_eq!(kit.hub.list().servers[0].since, None);
+    kit.hub.connect_all();
+    until("it connects", || !kit.hub.tools().is_empty()).await;
+}
+
+#[tokio::test]
+async fn entries_have_what_the_registry_and_the_policy_need() {
+    let kit = Kit::with(
+        "good",
+        json!({"include": ["echo", "hinted"], "effects": {"*": "read"}, "timeoutMs": 1_234}),
+    );
+    let entries = kit.entries().await;
+    let ids: Vec<_> = entries.iter().map(|entry| (entry.id.as_str(), entry.effect)).collect();
+    let expected =
+        [("mcp.test.echo", Some(EffectClass::Read)), ("mcp.test.hinted", Some(EffectClass::AtMostOnce))];
+    assert_eq!(ids, expected);
+    let echo = &entries[0];
+    assert_eq!((echo.name.as_str(), echo.provider.as_str()), ("mcp__test__echo", "test"));
+    assert_eq!((echo.origin, echo.node_type.as_deref()), (ToolOrigin::Mcp, Some("mcp-client")));
+    assert_eq!((echo.timeout_ms, echo.state, echo.permissions.process), (1_234, ToolState::Ready, true));
+    let detail = kit.hub.show("test").await.unwrap();
+    let included: Vec<_> = detail.tools.iter().map(|tool| (tool.name.as_str(), tool.included)).collect();
+    assert_eq!(included, [("count", false), ("echo", true), ("fail", false), ("hinted", true)]);
+}
+
+#[tokio::test]
+async fn a_call_is_counted_and_has_its_source() {
+    let kit = Kit::with("good", json!({}));
+    let result = kit.result("count", json!({})).await;
+    assert_eq!((result.output, lines(&kit.file()).len()), (Some(json!("counted")), 1));
+    assert_eq!(
+        (result.sources[0].kind, result.sources[0].reference.as_str()),
+        (SourceKind::Tool, "mcp.test.count")
+    );
+    let failed = kit.result("fail", json!({})).await;
+    assert_eq!((failed.success, failed.error.as_deref(), failed.code), (false, Some("it failed"), None));
+    let records = kit.records.0.lock().unwrap().clone();
+    assert_eq!(records, ["up test true", "call test ", "call test failed"]);
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_cancelled() {
+    let kit = Kit::with("silent", json!({"effects": {"echo": "read"}, "timeoutMs": 200}));
+    let unknown = kit.tool("count").await.tool.call(&call(json!({}), 60_000)).await;
+    assert!(matches!(&unknown, ToolOutcome::Unknown { reason } if reason.contains("in time")), "{unknown:?}");
+    let read = kit.tool("echo").await.tool.call(&call(json!({}), 100)).await;
+    assert!(matches!(&read, ToolOutcome::Returned(result) if !result.success), "{read:?}");
+    until("the server is told", || lines(&kit.file()) == ["cancelled", "cancelled"]).await;
+    // A dropped call is cancelled too.
+    let (tool, request) = (kit.tool("count").await, call(json!({}), 60_000));
+    let short = tokio::time::timeout(std::time::Duration::from_millis(100), tool.tool.call(&request)).await;
+    assert!(short.is_err());
+    until("the server is told again", || lines(&kit.file()).len() == 3).await;
+}
+
+#[tokio::test]
+async fn a_changed_list_is_read_again_and_only_a_difference_counts() {
+    let kit = Kit::with("notifies", json!({}));
+    let tool = kit.tool("echo").await;
+    let before = kit.hub.generation();
+    let done = tool.tool.call(&call(json!({}), 10_000)).await;
+    assert!(matches!(&done, ToolOutcome::Returned(result) if result.success), "{done:?}");
+    until("the new tool is there", || kit.hub.tools().iter().any(|tool| tool.entry.id == "mcp.test.new"))
+        .await;
+    let after = kit.hub.generation();
+    assert!(after > before);
+    kit.hub.connect("test").await.unwrap();
+    assert_eq!(kit.hub.generation(), after);
+}
+
+#[tokio::test]
+async fn resources_are_tools_if_they_are_wanted() {
+    let kit = Kit::with("good", json!({}));
+    assert!(kit.entries().await.iter().all(|entry| !entry.id.ends_with("resource")));
+    let kit = Kit::with("good", json!({"resources": true, "include": ["echo"]}));
+    let listed = kit.result("list_resources", json!({})).await.output.unwrap();
+    assert_eq!(listed, json!([{"uri": "note:1", "name": "one", "description": "The first."}]));
+    let read = kit.result("read_resource", json!({"uri": "note:1"})).await;
+    assert_eq!(read.output, Some(json!("text\u{200b} of note:1")));
+    assert_eq!((read.sources[0].kind, read.sources[0].reference.as_str()), (SourceKind::Mcp, "test/note:1"));
+    assert_eq!(kit.tool("read_resource").await.entry.effect, Some(EffectClass::Read));
+    let span = kit.hub.read("test", "note:1").await.unwrap();
+    assert_eq!((span.text.as_str(), span.expires_at), ("text of note:1", Some(1_767_225_605_000)));
+    assert!(kit.hub.read("other", "note:1").await.unwrap_err().contains("no MCP server `other`"));
+    let detail = kit.hub.show("test").await.unwrap();
+    assert_eq!((detail.resources.len(), detail.prompts.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_prompt_is_one_text_and_one_with_arguments_is_none() {
+    let kit = Kit::with("good", json!({}));
+    let names = |name: &str| ("test".to_owned(), name.to_owned());
+    assert_eq!(kit.hub.prompt("test", "plain"), None);
+    kit.hub.wait(&[], &[names("plain"), names("asks"), ("none".to_owned(), "x".to_owned())]).await;
+    assert_eq!(kit.hub.prompt("test", "plain").as_deref(), Some("You answer.\n\nShortly."));
+    assert_eq!(kit.hub.prompt("test", "asks"), None);
+}

@@ -1,0 +1,174 @@
+//! The resources of the sidecar's own MCP server: runs, and documents of knowledge bases.
+
+use super::problem::{error_data, invalid_params};
+use crate::app::App;
+use crate::console::traces::fold;
+use crate::response::{Problem, printable};
+use crate::runs::unknown_run;
+use redflow_access::Caller;
+use redflow_contract::code::ApiCode;
+use redflow_contract::id::RunId;
+use redflow_contract::secret::mask_secrets;
+use redflow_contract::trace::RunTrace;
+use redflow_ports::{KnowledgeAnswer, RunFilter};
+use rmcp::ErrorData;
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+/// The newest runs that are listed.
+const MAX_RUNS: usize = 50;
+
+/// The documents that are listed, of all knowledge bases together.
+const MAX_DOCUMENTS: usize = 200;
+
+/// Bytes of a resource that is read.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// Passages that are read at once.
+const PASSAGES: usize = 100;
+
+const RUNS: &str = "redflow://runs/";
+const KNOWLEDGE: &str = "redflow://kb/";
+
+/// The newest runs, and the documents of knowledge bases.
+pub(super) async fn list(app: &App, caller: &Caller) -> Result<Vec<Resource>, ErrorData> {
+    let filter = RunFilter { limit: MAX_RUNS, ..RunFilter::default() };
+    let runs = app.run_reader.list(filter).await.map_err(|error| error_data(error.into()))?;
+    let mut resources: Vec<Resource> = runs
+        .runs
+        .into_iter()
+        .map(|run| {
+            let name = if run.name.is_empty() { run.agent.node_id.to_string() } else { run.name };
+            Resource::new(format!("{RUNS}{}", run.run_id), format!("{name} {}", run.run_id))
+                .with_description("The state and the decision trace of a run.")
+                .with_mime_type("application/json")
+        })
+        .collect();
+    let _slot = app.work_slots.search(&caller.name).await.map_err(error_data)?;
+    let mut left = MAX_DOCUMENTS;
+    for collection in finish(app, app.knowledge.list()).await? {
+        let base = collection.name.strip_prefix("kb/").unwrap_or(&collection.name).to_owned();
+        if left == 0 {
+            break;
+        }
+        let page = finish(app, app.knowledge.documents(&base, None, left)).await?;
+        left -= page.documents.len().min(left);
+        resources.extend(page.documents.into_iter().map(|document| {
+            let uri = format!("{KNOWLEDGE}{}/{}", encode(&base), encode(&document.name));
+            Resource::new(uri, document.name).with_mime_type("text/plain")
+        }));
+    }
+    Ok(resources)
+}
+
+/// The forms of the addresses.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(format!("{RUNS}{{run}}"), "run")
+            .with_description("The state and the decision trace of a run.")
+            .with_mime_type("application/json"),
+        ResourceTemplate::new(format!("{KNOWLEDGE}{{base}}/{{document}}"), "document")
+            .with_description("The text of a document of a knowledge base.")
+            .with_mime_type("text/plain"),
+    ]
+}
+
+/// The content of a resource, up to a limit.
+pub(super) async fn read(app: &App, caller: &Caller, uri: &str) -> Result<ResourceContents, ErrorData> {
+    if let Some(run) = uri.strip_prefix(RUNS).filter(|run| !run.is_empty()) {
+        let text = read_run(app, caller, &RunId::from(run)).await.map_err(error_data)?;
+        return Ok(ResourceContents::text(text, uri).with_mime_type("application/json"));
+    }
+    if let Some((base, document)) = uri.strip_prefix(KNOWLEDGE).and_then(|path| path.split_once('/')) {
+        let text = read_document(app, caller, &decode(base), &decode(document)).await?;
+        return Ok(ResourceContents::text(text, uri));
+    }
+    let text = format!("There is no resource `{}`. `resources/list` lists them.", printable(uri));
+    Err(error_data(Problem::new(ApiCode::NotFound, text)))
+}
+
+async fn read_run(app: &App, caller: &Caller, run: &RunId) -> Result<String, Problem> {
+    let summary = app.run_reader.summary(run).await?.ok_or_else(|| unknown_run(run))?;
+    let trace = fold(app, caller, run).await?;
+    app.run_blocking(move || {
+        let (trace, is_cut) = cut_trace(trace);
+        json!({"summary": summary, "trace": trace, "cut": is_cut}).to_string()
+    })
+    .await
+}
+
+/// The first steps of a trace that have room in a resource, and whether some are missing.
+fn cut_trace(mut trace: RunTrace) -> (RunTrace, bool) {
+    let mut left = MAX_BYTES;
+    let mut kept = 0;
+    for step in &trace.steps {
+        match left.checked_sub(serde_json::to_vec(step).map_or(usize::MAX, |json| json.len())) {
+            Some(rest) => (left, kept) = (rest, kept + 1),
+            None => break,
+        }
+    }
+    let is_cut = kept < trace.steps.len();
+    trace.steps.truncate(kept);
+    (trace, is_cut)
+}
+
+async fn read_document(app: &App, caller: &Caller, base: &str, document: &str) -> Result<String, ErrorData> {
+    if base.is_empty() || document.is_empty() {
+        return Err(invalid_params(format!("An address of a document is {KNOWLEDGE}BASE/DOCUMENT.")));
+    }
+    let _slot = app.work_slots.search(&caller.name).await.map_err(error_data)?;
+    let (mut text, mut after) = (String::new(), 0);
+    loop {
+        let page = finish(app, app.knowledge.passages(base, document, after, PASSAGES)).await?;
+        for passage in page.passages {
+            if text.len() + passage.content.len() > MAX_BYTES {
+                text.push_str("\n\n[The rest of the document is left out.]");
+                return Ok(text);
+            }
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(&passage.content);
+        }
+        match page.next {
+            Some(next) if next > after => after = next,
+            _ => return Ok(text),
+        }
+    }
+}
+
+/// Waits for an answer, unless the sidecar stops. Errors may quote names of the request, which can be secrets.
+async fn finish<T>(app: &App, answer: KnowledgeAnswer<'_, T>) -> Result<T, ErrorData> {
+    let answer = tokio::select! {
+        answer = answer => answer,
+        () = app.stop.cancelled() => return Err(error_data(Problem::stopping())),
+    };
+    answer.map_err(|mut error| {
+        error.message = mask_secrets(&error.message).into_owned();
+        error_data(error.into())
+    })
+}
+
+/// A text as one part of an address.
+fn encode(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+fn decode(part: &str) -> String {
+    let query = format!("p={}", part.replace('+', "%2B").replace('&', "%26"));
+    form_urlencoded::parse(query.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decode, encode};
+
+    #[test]
+    fn a_name_survives_in_an_address() {
+        for name in ["a b.md", "a+b&c=d.txt", "straße/üb%20er.pdf", "x;y?z#w"] {
+            let part = encode(name);
+            assert!(!part.contains(['/', ' ', '?', '#']), "{part}");
+            assert_eq!(decode(&part), name);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What all requests of MCP clients share: sessions, changes of the lists, and the calls that are under way.
+
+use super::sessions::McpSessions;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
+
+/// Calls of agents that are under way at the same time.
+pub(crate) const MAX_AGENT_CALLS: usize = 256;
+
+/// What the requests of MCP clients share.
+pub(crate) struct McpServer {
+    pub(super) protocol_sessions: Arc<LocalSessionManager>,
+    pub(super) sessions: Arc<McpSessions>,
+    pub(super) changes: ListChanges,
+    /// A permit for each call of an agent.
+    pub(super) agent_calls: Semaphore,
+}
+
+impl Default for McpServer {
+    fn default() -> Self {
+        let mut protocol_sessions = LocalSessionManager::default();
+        // A run can take longer than any silence. `McpSessions` ends idle sessions.
+        protocol_sessions.session_config.keep_alive = None;
+        Self {
+            protocol_sessions: Arc::new(protocol_sessions),
+            sessions: Arc::default(),
+            changes: ListChanges::default(),
+            agent_calls: Semaphore::new(MAX_AGENT_CALLS),
+        }
+    }
+}
+
+impl McpServer {
+    /// Ends all sessions.
+    pub(crate) async fn stop(&self) {
+        for session in self.sessions.remove_all() {
+            self.close(session).await;
+        }
+    }
+
+    pub(super) async fn close(&self, session: String) {
+        // Fails if the session has ended already, which is no problem.
+        let _ = self.protocol_sessions.close_session(&session.into()).await;
+    }
+}
+
+/// Counts the changes of the lists.
+pub(crate) struct ListChanges(watch::Sender<u64>);
+
+impl Default for ListChanges {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl ListChanges {
+    /// A receiver of all later changes.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+
+    /// Tells all receivers about a change.
+    pub(super) fn count(&self) {
+        self.0.send_modify(|count| *count += 1);
+    }
+}

@@ -1,0 +1,16 @@
+//! MCP with programs that are not ours: the official conformance suite for both eras of the protocol and in both
+//! directions, three servers, and three clients. All come from the package registries, with exact versions.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking, and its helpers may take values"
+)]
+
+mod agents;
+mod clients;
+mod conformance;
+mod interruptions;
+mod kit;
