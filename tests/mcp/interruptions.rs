@@ -64,7 +64,7 @@ fn a_killed_server_leaves_a_question_and_no_second_call() {
     kill_server(&home);
     let exit = process.wait(PATIENCE).unwrap();
     assert!(began.elapsed() < Duration::from_secs(CALL_SECONDS), "the run waited for a dead server");
-    // The run waits for a person: nobody knows whether the call happened.
+    // The run waits for a person: whether the call happened is unknown.
     assert_eq!(exit.code, Some(3), "{}{}", exit.stdout, exit.stderr);
     let waiting = &home.runs()[0];
     assert_eq!(waiting["status"], "waiting", "{waiting:#}");

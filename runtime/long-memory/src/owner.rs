@@ -5,7 +5,7 @@ use redflow_contract::code::ArchiveCode;
 use redflow_contract::node::MemoryScope;
 use redflow_ports::{ArchiveError, EntryFilter, SearchFilter};
 
-/// What is searched. Copies of resources are recalled by their names, and belong to nobody.
+/// What is searched. Copies of resources are recalled by their names, and belong to no user.
 const SEARCHED_KINDS: [EntryKind; 7] = [
     EntryKind::Episode,
     EntryKind::Fact,

@@ -188,7 +188,7 @@ impl Spans {
             match text {
                 Some(text) => {
                     reads.failed_at.remove(&span.key);
-                    // Nobody may wait for it any more.
+                    // The receiver may be gone.
                     let _ = sender.send(Some(text));
                 }
                 None => {

@@ -1,5 +1,5 @@
 //! What the tools, their providers and the memories of a flow have to say when it is deployed, such as a knowledge base
-//! that does not exist yet, or an MCP server that nobody has defined.
+//! that does not exist yet, or an MCP server without a definition.
 
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::id::{InstanceId, NodeSummary};

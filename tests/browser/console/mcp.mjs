@@ -87,7 +87,7 @@ export async function approvals(t, browser, console) {
   await card.getByRole("button", { name: "Approve" }).click();
   await card.waitFor({ state: "detached" });
   await eventually("it can be called", async () => (await console.show("files")).tools.every(({ state }) => state === "ready"));
-  // An approval of a definition that nobody has seen is refused.
+  // An approval of a definition that the page has not shown is refused.
   const before = (await console.show("files")).tools.map(({ pinned }) => pinned);
   const refused = await console.request("POST", "/api/mcp/files/pin", { tools: { read_file: "0".repeat(64) } });
   assert.deepEqual([refused.json.code, (await console.show("files")).tools.map(({ pinned }) => pinned)], ["MCP_FAILED", before]);

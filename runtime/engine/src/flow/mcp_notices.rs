@@ -1,4 +1,4 @@
-//! Finds the nodes of a flow that name an MCP server which nobody has defined.
+//! Finds the nodes of a flow that name an MCP server without a definition.
 
 use super::BuiltFlow;
 use redflow_contract::code::DiagnosticCode;

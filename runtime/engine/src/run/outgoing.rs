@@ -60,7 +60,7 @@ pub(crate) struct FlowToolTarget {
 }
 
 impl Tool for FlowToolTarget {
-    /// Only for a node that declares no class. Nobody knows what its flow does.
+    /// Only for a node that declares no class. What its flow does is unknown.
     fn effect(&self, _: &Message) -> EffectClass {
         EffectClass::AtMostOnce
     }

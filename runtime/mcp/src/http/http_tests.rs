@@ -231,7 +231,7 @@ async fn a_failure_says_whether_the_call_was_sent() {
     assert!(wrong.is_sent && !wrong.text.contains("SECRET"), "{wrong:?}");
     let wrong = call_failure(|_| json_reply(200, "", &json!({"SECRET-token": 1}))).await;
     assert!(wrong.is_sent && !wrong.text.contains("SECRET"), "{wrong:?}");
-    // Nobody listens.
+    // No process listens there.
     let peer = Peer::start(modern).await;
     let endpoint = peer.endpoint(ResolvedAuth::None);
     drop(peer);

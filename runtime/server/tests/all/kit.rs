@@ -73,7 +73,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Builds a sidecar that serves nobody yet, with a stored flow if one is given.
+    /// Builds a sidecar that does not listen yet, with a stored flow if one is given.
     pub(crate) async fn build(self, flow: Option<Value>) -> (Sidecar, TcpListener, Arc<TempDir>) {
         let Self { mut settings, dir, log, env, mcp } = self;
         let flow_file = FlowFile::new(dir.path().join("flows.json"), dir.path().to_owned());
