@@ -251,6 +251,16 @@ impl World {
         Ok(())
     }
 
+    /// Starts a run with this payload. Nothing waits for its report.
+    pub(crate) fn start_run_with(&self, payload: Value) -> Result<(), Failure> {
+        let start = Start::Agent { node: self.agent, payload };
+        let report = pin!(self.engine.run(start, &self.cancel));
+        if report.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            return Err("a run that should hang has ended".into());
+        }
+        Ok(())
+    }
+
     /// Recovers all runs of the store, drives them to their end, and gives their number.
     pub(crate) async fn recover(&self) -> Result<usize, Failure> {
         let reports = self.engine.recover(&self.cancel).await?;

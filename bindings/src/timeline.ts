@@ -1,7 +1,7 @@
 // Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
 // draws nothing. The result does not depend on the order of the events or on repeated ones.
 
-import type { ActionKind, BudgetKind, Failure, RunError, RunEvent, RunEventKind, RunTally, Source, StopReason, ToolCode, Usage } from "./types.js";
+import type { ActionKind, BudgetKind, ConclusionReason, Failure, RunError, RunEvent, RunEventKind, RunTally, Source, StopReason, ToolCode, Usage } from "./types.js";
 
 /** The most characters of a text that a timeline keeps. */
 export const MAX_TEXT_CHARS = 2_000;
@@ -80,12 +80,15 @@ export interface IterationStep {
   toolsLeftOut: number;
 }
 
-/** An event that belongs to no iteration. */
+/** An event that is no call of an iteration. */
 export type RunRemark = { seq: number; at: number } & (
   | { is: "memory_recalled"; messages: number; sources?: Source[] }
   | { is: "memory_cleared" }
   | { is: "memory_failed"; error: Failure }
   | { is: "budget_low" | "budget_reached"; budget: BudgetKind; limit: number; spent: number }
+  | { is: "images_fetched"; images: number }
+  | { is: "summarised"; messages: number }
+  | { is: "concluding"; reason: ConclusionReason }
 );
 
 export interface RunEnd {
@@ -99,7 +102,7 @@ export interface RunEnd {
 }
 
 /** The tokens and the cost of a run. */
-export type Used = Pick<RunTally, "inputTokens" | "outputTokens" | "cost" | "estimated">;
+export type Used = Pick<RunTally, "inputTokens" | "outputTokens" | "cost" | "estimated"> & Partial<Pick<RunTally, "cachedTokens">>;
 
 /** The last step of a run. */
 export type LastAction = { at: number; iteration: number } & (
@@ -306,6 +309,18 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
       run.remarks.push({ seq, at, is, ...numbers });
       return;
     }
+    case "images_fetched":
+      run.remarks.push({ seq, at, is: event.type, images: event.images });
+      return;
+    case "summarised":
+      if (event.usage !== undefined) {
+        addUsage(run.answersUsed, event.usage);
+      }
+      run.remarks.push({ seq, at, is: event.type, messages: event.messages });
+      return;
+    case "concluding":
+      run.remarks.push({ seq, at, is: event.type, reason: event.reason });
+      return;
     case "run_finished": {
       const { type: _, error, ...end } = event;
       run.end = { at, ...end, ...(error && { error: { ...error, message: cutText(error.message) } }) };
@@ -335,7 +350,7 @@ function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
   }
 }
 
-type StepEvent = Extract<RunEventKind, { iteration: number }>;
+type StepEvent = Exclude<Extract<RunEventKind, { iteration: number }>, { type: "summarised" | "concluding" }>;
 
 /** The step of an iteration, created if necessary; undefined for a dropped iteration. */
 function stepOf(run: TimelineState, iteration: number): StepState | undefined {
@@ -459,6 +474,7 @@ function lastOf({ at, event }: LastEvent): LastAction {
 function addUsage(used: Used, usage: Usage): void {
   used.inputTokens += usage.inputTokens;
   used.outputTokens += usage.outputTokens;
+  setIfDefined(used, "cachedTokens", usage.cachedTokens === undefined ? undefined : (used.cachedTokens ?? 0) + usage.cachedTokens);
   setIfDefined(used, "cost", usage.cost === undefined ? undefined : (used.cost ?? 0) + usage.cost);
   setIfDefined(used, "estimated", usage.estimated);
 }

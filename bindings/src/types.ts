@@ -72,17 +72,17 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "MEMORY_CYCLE" | "MEMORY_MODEL_MISSING" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MCP_SERVER_UNKNOWN" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "MEMORY_CYCLE" | "MEMORY_MODEL_MISSING" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_NOT_STRICT" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "PROPERTY_UNKNOWN" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MCP_SERVER_UNKNOWN" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "MODEL_KEY_MISSING" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "MCP_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "MODEL_KEY_MISSING" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "IMAGE_INVALID" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_UNAVAILABLE" | "MCP_UNAVAILABLE" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
 
 /**
  * Why a tool call failed, if the runtime itself refused or ended it. The model reads it in the result.
  */
-export type ToolCode = "EGRESS_REFUSED" | "EGRESS_TOO_LARGE" | "TOOL_DENIED" | "TOOL_RATE_LIMITED" | "TOOL_UNAVAILABLE" | "MCP_UNAVAILABLE" | "TOOL_CHANGED" | "TOOL_OUTPUT_INVALID";
+export type ToolCode = "EGRESS_REFUSED" | "EGRESS_TOO_LARGE" | "TOOL_DENIED" | "TOOL_RATE_LIMITED" | "TOOL_UNAVAILABLE" | "MCP_UNAVAILABLE" | "TOOL_CHANGED" | "TOOL_OUTPUT_INVALID" | "MCP_INPUT_REQUIRED";
 
 /**
  * Why an operation on stored runs or on the data directory failed.
@@ -97,7 +97,7 @@ export type ArchiveCode = "COLLECTION_UNKNOWN" | "DOCUMENT_UNKNOWN" | "DOCUMENT_
 /**
  * Why the sidecar refused a request over HTTP or a socket, or did not start.
  */
-export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "MCP_FAILED" | "KEY_NOT_SENT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
+export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "IDEMPOTENCY_KEY_REUSED" | "CHAT_NOT_CONNECTED" | "TOOL_REFUSED" | "TOOL_CONFLICT" | "MCP_FAILED" | "MCP_PIN_STALE" | "MCP_LOGIN_REFUSED" | "KEY_NOT_SENT" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
 
 /**
  * How bad a diagnostic is.
@@ -970,6 +970,39 @@ contextWindow?: number,
 maxOutput?: number, };
 
 /**
+ * How long a provider keeps the beginning of a conversation in its cache.
+ */
+export type PromptCache = "auto" | "off" | "5m" | "1h";
+
+/**
+ * How much a Gemini model thinks.
+ */
+export type ThinkingLevel = "minimal" | "low" | "medium" | "high";
+
+/**
+ * How the sidecar identifies itself to Azure.
+ */
+export type AzureAuthentication = "key" | "entra";
+
+/**
+ * A category of a classifier.
+ */
+export type Category = string | { 
+/**
+ * The name.
+ */
+name: string, 
+/**
+ * What belongs to it, for the model.
+ */
+description: string, };
+
+/**
+ * The length of a summary.
+ */
+export type SummaryLength = "short" | "medium" | "long";
+
+/**
  * One property an inject node sets.
  */
 export type InjectProperty = { 
@@ -1214,7 +1247,33 @@ outputSchema?: JsonValue,
 /**
  * The most tool calls at the same time.
  */
-parallelTools: number, };
+parallelTools: number, 
+/**
+ * The template of the pictures; absent if the agent takes none.
+ */
+images?: string, 
+/**
+ * The one task of the agent; absent for an AI Agent.
+ */
+task?: TaskSpec, };
+
+/**
+ * The task of an agent that does one thing. It gives its result with the tool `finish_step`.
+ */
+export type TaskSpec = { 
+/**
+ * What the agent does.
+ */
+kind: TaskKind, 
+/**
+ * The most tokens of the conversation. At 70 % old messages are summed up; at 90 % the agent must finish.
+ */
+maxTokenLimit: number, };
+
+/**
+ * What an agent for one thing does.
+ */
+export type TaskKind = "objective" | "extract" | "classify" | "summarize";
 
 /**
  * A tool as the model knows it.
@@ -1267,7 +1326,11 @@ outputSchema?: JsonValue,
 /**
  * How often a failed call is made again; absent for never.
  */
-retry?: ToolRetry, };
+retry?: ToolRetry, 
+/**
+ * Whether the provider must keep to the input schema; absent for the provider's own rule.
+ */
+strict?: boolean, };
 
 /**
  * How often a failed call is made again. Only calls of class `read` or `idempotent` are.
@@ -1552,6 +1615,14 @@ instance?: InstanceId,
  * The tools that its model may call now; empty if the agent cannot run.
  */
 tools: Array<ToolEntry>, 
+/**
+ * Why its runs cannot begin now, so that `tools` is empty; absent if they can, and if the agent is refused.
+ */
+toolsError?: RunError, 
+/**
+ * The MCP servers that it uses, as they are now; absent if it uses none.
+ */
+mcpServers?: Array<McpServerSummary>, 
 /**
  * The memory of its conversations; absent if it has none.
  */
@@ -2415,8 +2486,8 @@ include: Array<string>,
  */
 exclude: Array<string>, 
 /**
- * The effect classes of tools, by name or pattern with `*`. The first one that matches counts, and a name counts
- * before a pattern. Others are `at_most_once`.
+ * The effect classes of tools, by name or pattern with `*`. A name counts before a pattern. Of several patterns that
+ * match, the strictest class counts. Others are `at_most_once`.
  */
 effects: { [key in string]: EffectClass }, 
 /**
@@ -2928,7 +2999,11 @@ toolCallId?: string,
 /**
  * Reasoning that the provider wants back unchanged; only from an assistant.
  */
-reasoning?: OpaqueParts, };
+reasoning?: OpaqueParts, 
+/**
+ * Pictures that belong to the text; only from a user.
+ */
+images?: Array<Image>, };
 
 /**
  * A native tool call of a model.
@@ -2959,6 +3034,24 @@ wire: string,
  * The parts, as the provider sent them.
  */
 parts: Array<JsonValue>, };
+
+/**
+ * A picture. Copies share the data.
+ */
+export type Image = { 
+/**
+ * The format of the picture.
+ */
+mime: ImageType, 
+/**
+ * The bytes of the file in Base64.
+ */
+data: string, };
+
+/**
+ * A format of pictures that every provider with vision takes.
+ */
+export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
 /**
  * What is known about the message that starts a run, besides its payload.
@@ -3052,7 +3145,31 @@ at: number,
 /**
  * The effect that it answers.
  */
-effect: EffectId, } | { "type": "model_answered", 
+effect: EffectId, } | { "type": "images_fetched", 
+/**
+ * When the fact became known.
+ */
+at: number, 
+/**
+ * The effect that it answers.
+ */
+effect: EffectId, 
+/**
+ * The pictures, in the order of their addresses.
+ */
+images: Array<Image>, } | { "type": "images_failed", 
+/**
+ * When the fact became known.
+ */
+at: number, 
+/**
+ * The effect that it answers.
+ */
+effect: EffectId, 
+/**
+ * Why it failed.
+ */
+error: Failure, } | { "type": "model_answered", 
 /**
  * When the fact became known.
  */
@@ -3185,7 +3302,11 @@ requestId?: string,
 /**
  * The models that failed or were skipped before this one answered, in their order.
  */
-fellOver?: Array<FailedModel>, };
+fellOver?: Array<FailedModel>, 
+/**
+ * The start of the provider's response as it was sent, at most [`MAX_RAW_BYTES`]; only with `debug: true`.
+ */
+raw?: string, };
 
 /**
  * A model that failed or was skipped, so that the next fallback model was called.
@@ -3520,7 +3641,11 @@ contextWindow?: number,
 /**
  * The model that the server has loaded, or the only one that it has; absent if it does not tell.
  */
-defaultModel?: string, };
+defaultModel?: string, 
+/**
+ * What it costs by the configuration; absent if that has no price for it.
+ */
+price?: ModelPrice, };
 
 /**
  * What a request to a model asks for.
@@ -3556,7 +3681,7 @@ export type SchemaUse = "honoured" | "ignored" | "not_sent";
 /**
  * The program or service that a model runs in.
  */
-export type ModelServer = "llama.cpp" | "LM Studio" | "vLLM" | "Ollama" | "OpenAI" | "Azure OpenAI" | "Anthropic";
+export type ModelServer = "llama.cpp" | "LM Studio" | "vLLM" | "Ollama" | "OpenAI" | "Azure OpenAI" | "Anthropic" | "Google";
 
 /**
  * The models that a server has.
@@ -3858,7 +3983,11 @@ message: string,
  * The message as the chat window shows it, a ChatItem. Only its `id` is read; the sidecar makes one if
  * it is absent.
  */
-chatMessage?: JsonValue, };
+chatMessage?: JsonValue, 
+/**
+ * Pictures as data URLs, at most four. They become `msg.images`; the history of the chat does not keep them.
+ */
+images?: Array<string>, };
 
 /**
  * The answer to a chat request.
@@ -3950,7 +4079,31 @@ sources?: Array<Source>, } | { "type": "memory_cleared", } | { "type": "memory_f
 /**
  * Why it failed.
  */
-error: Failure, } | { "type": "model_called", 
+error: Failure, } | { "type": "images_fetched", 
+/**
+ * The number of pictures.
+ */
+images: number, } | { "type": "summarised", 
+/**
+ * The iteration of the run, from 1.
+ */
+iteration: number, 
+/**
+ * The number of messages that it replaced.
+ */
+messages: number, 
+/**
+ * The tokens used; absent if unknown.
+ */
+usage?: Usage, } | { "type": "concluding", 
+/**
+ * The iteration of the run, from 1.
+ */
+iteration: number, 
+/**
+ * Why.
+ */
+reason: ConclusionReason, } | { "type": "model_called", 
 /**
  * The iteration of the run, from 1.
  */
@@ -4132,6 +4285,11 @@ tally?: RunTally,
  * The error; absent if the run did not fail.
  */
 error?: RunError, };
+
+/**
+ * Why an agent for one thing must finish.
+ */
+export type ConclusionReason = "tokens" | "iterations";
 
 /**
  * An event of the flow around the runs.
@@ -5081,6 +5239,10 @@ node?: NodeId,
  */
 payload?: JsonValue, 
 /**
+ * Pictures for `msg.images`, at most four: data URLs or https addresses. Only for an agent with a payload.
+ */
+images?: Array<string>, 
+/**
  * Whether to answer only when the whole cascade of this start has ended.
  */
 wait?: boolean, };
@@ -5323,7 +5485,11 @@ calls: Array<CallDetail>,
 /**
  * The payload that left the agent, if the run ended in this iteration.
  */
-output?: CutText, };
+output?: CutText, 
+/**
+ * The start of the provider's response as it was sent; absent without `debug` on the agent.
+ */
+raw?: CutText, };
 
 /**
  * A tool call of an iteration, with its texts.
@@ -6563,6 +6729,10 @@ outputSchema?: string | { [key: string]: JsonValue },
  */
 parallelTools?: number, 
 /**
+ * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ */
+images?: string, 
+/**
  * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
  */
 debug?: boolean, 
@@ -6570,6 +6740,150 @@ debug?: boolean,
  * The same properties again.
  */
 options?: AiAgentConfig, };
+
+/**
+ * The properties of an agent that reaches one objective. Those of every agent come in addition.
+ */
+export type AiSimpleAgentConfig = { 
+/**
+ * What the agent shall reach. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for the payload.
+ */
+objective?: string, 
+/**
+ * What the model is told first, in every call: who it is and how it shall answer.
+ */
+systemPrompt?: string, 
+/**
+ * A JSON Schema of the answer. An answer that does not fit goes back to the model twice, then the run fails with `OUTPUT_INVALID`.
+ */
+outputSchema?: string | { [key: string]: JsonValue }, 
+/**
+ * How often the agent may call the model, 1 to 100. In the last call it can only finish.
+ */
+maxIterations?: number, 
+/**
+ * The most tokens that the model may read. At 70 % a summary replaces old messages, at 90 % the agent can only finish.
+ */
+maxTokenLimit?: number, 
+/**
+ * How many tool calls of one answer run at the same time, 1 to 64.
+ */
+parallelTools?: number, 
+/**
+ * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ */
+images?: string, 
+/**
+ * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
+ */
+debug?: boolean, 
+/**
+ * The same properties again.
+ */
+options?: AiSimpleAgentConfig, };
+
+/**
+ * The properties of an agent that extracts values from a text. Those of every agent come in addition.
+ */
+export type AiExtractorConfig = { 
+/**
+ * The text to read. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for the payload.
+ */
+text?: string, 
+/**
+ * A JSON Schema of the result. A result that does not fit goes back to the model twice, then the run fails with `OUTPUT_INVALID`.
+ */
+outputSchema?: string | { [key: string]: JsonValue }, 
+/**
+ * How often the agent may call the model, 1 to 100. In the last call it can only finish.
+ */
+maxIterations?: number, 
+/**
+ * The most tokens that the model may read. At 70 % a summary replaces old messages, at 90 % the agent can only finish.
+ */
+maxTokenLimit?: number, 
+/**
+ * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ */
+images?: string, 
+/**
+ * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
+ */
+debug?: boolean, 
+/**
+ * The same properties again.
+ */
+options?: AiExtractorConfig, };
+
+/**
+ * The properties of an agent that finds the category of a text. Those of every agent come in addition.
+ */
+export type AiClassifierConfig = { 
+/**
+ * The text to read. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for the payload.
+ */
+text?: string, 
+/**
+ * The categories, 200 at most. Each one is a text, or an object with `name` and `description`.
+ */
+categories?: Array<Category>, 
+/**
+ * Whether a text may have several categories. The payload is then a list.
+ */
+multiple?: boolean, 
+/**
+ * How often the agent may call the model, 1 to 100. In the last call it can only finish.
+ */
+maxIterations?: number, 
+/**
+ * The most tokens that the model may read. At 70 % a summary replaces old messages, at 90 % the agent can only finish.
+ */
+maxTokenLimit?: number, 
+/**
+ * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ */
+images?: string, 
+/**
+ * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
+ */
+debug?: boolean, 
+/**
+ * The same properties again.
+ */
+options?: AiClassifierConfig, };
+
+/**
+ * The properties of an agent that sums a text up. Those of every agent come in addition.
+ */
+export type AiSummarizerConfig = { 
+/**
+ * The text to read. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for the payload.
+ */
+text?: string, 
+/**
+ * How long the summary is. It is never longer than the text.
+ */
+length?: SummaryLength, 
+/**
+ * What matters in this summary, for the model: for whom it is, in which language, what it must mention.
+ */
+instructions?: string, 
+/**
+ * How often the agent may call the model, 1 to 100. In the last call it can only finish.
+ */
+maxIterations?: number, 
+/**
+ * The most tokens that the model may read. At 70 % a summary replaces old messages, at 90 % the agent can only finish.
+ */
+maxTokenLimit?: number, 
+/**
+ * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
+ */
+debug?: boolean, 
+/**
+ * The same properties again.
+ */
+options?: AiSummarizerConfig, };
 
 /**
  * The properties of `scripted-model`, which answers from a list.
@@ -6648,6 +6962,10 @@ stop?: StopSequences,
  * How much a reasoning model thinks.
  */
 reasoningEffort?: ReasoningEffort, 
+/**
+ * How long the provider keeps the beginning of a conversation. The next call then reads it faster and for less.
+ */
+promptCache?: PromptCache, 
 /**
  * How the sidecar makes the model answer with JSON. `auto` takes a weaker way if the server refuses one.
  */
@@ -6750,6 +7068,10 @@ reasoningEffort?: ReasoningEffort,
  */
 thinkingBudget?: number, 
 /**
+ * How long the provider keeps the beginning of a conversation. The next call then reads it faster and for less.
+ */
+promptCache?: PromptCache, 
+/**
  * How the sidecar makes the model answer with JSON.
  */
 structuredOutput?: StructuredOutput, 
@@ -6787,6 +7109,91 @@ credentials: { [key: string]: JsonValue },
 options?: AnthropicModelConfig, };
 
 /**
+ * The properties of `google-model`.
+ */
+export type GoogleModelConfig = { 
+/**
+ * The name of a model of the provider.
+ */
+model?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `GEMINI_API_KEY`.
+ */
+apiKey?: string, 
+/**
+ * A config node with a key that several models use. A model's own *API key* takes precedence.
+ */
+keyNode?: string, 
+/**
+ * 0 to 2. Sent only if it is set and the model supports it.
+ */
+temperature?: number, 
+/**
+ * The most tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * For gateways. Empty for Google.
+ */
+baseURL?: string, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * 0 for off.
+ */
+topK?: number, 
+/**
+ * A whole number, for repeatable answers.
+ */
+seed?: number, 
+/**
+ * Texts at which the model stops, separated by commas, 5 at most. `\n` is a line feed.
+ */
+stop?: StopSequences, 
+/**
+ * How much the model thinks. Models before Gemini 3 accept no level.
+ */
+thinkingLevel?: ThinkingLevel, 
+/**
+ * How the sidecar makes the model answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * Whether the model streams its answer.
+ */
+stream?: boolean, 
+/**
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * The longest time of one call with its retries, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * How often a call is repeated after a temporary failure, 0 to 10.
+ */
+maxRetries?: number, 
+/**
+ * The longest time between two pieces of a streamed answer, in milliseconds. Empty for no limit.
+ */
+idleTimeout?: number, 
+/**
+ * How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.
+ */
+maxConcurrent?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: GoogleModelConfig, };
+
+/**
  * The properties of `model.azure.openai`, as Redflow writes them.
  */
 export type AzureModelConfig = { 
@@ -6806,6 +7213,26 @@ apiKey?: string,
  * A config node with a key that several models use. A model's own *API key* takes precedence.
  */
 keyNode?: string, 
+/**
+ * How the sidecar identifies itself. With `entra` it asks Microsoft Entra ID for a token as an application.
+ */
+authentication?: AzureAuthentication, 
+/**
+ * The id or the domain of the tenant, for `entra`.
+ */
+tenantId?: string, 
+/**
+ * The application (client) id, for `entra`.
+ */
+clientId?: string, 
+/**
+ * The secret of the application, for `entra`. Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `AZURE_CLIENT_SECRET`.
+ */
+clientSecret?: string, 
+/**
+ * The address that gives tokens, for national clouds. Empty for the public cloud.
+ */
+authority?: string, 
 /**
  * `v1`, or a dated version such as 2024-12-01-preview.
  */
@@ -7339,6 +7766,10 @@ timeout?: number,
  * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
  */
 onUnknown?: OnUnknown, 
+/**
+ * Whether the provider forces the model to keep to the input's schema. It fits only schemas without optional properties. The sidecar checks every input in any case.
+ */
+strict?: boolean, 
 /**
  * Whether clients of the sidecar's MCP server may call it.
  */
@@ -7895,6 +8326,66 @@ export const CATALOGUE = [
     "transparent": false
   },
   {
+    "type": "ai-simple-agent",
+    "role": "agent",
+    "inputs": 1,
+    "outputs": [
+      "result",
+      "stream"
+    ],
+    "schemas": [
+      "node.ai-simple-agent",
+      "node.agent-binding"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "ai-extractor",
+    "role": "agent",
+    "inputs": 1,
+    "outputs": [
+      "result",
+      "stream"
+    ],
+    "schemas": [
+      "node.ai-extractor",
+      "node.agent-binding"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "ai-classifier",
+    "role": "agent",
+    "inputs": 1,
+    "outputs": [
+      "result",
+      "stream"
+    ],
+    "schemas": [
+      "node.ai-classifier",
+      "node.agent-binding"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "ai-summarizer",
+    "role": "agent",
+    "inputs": 1,
+    "outputs": [
+      "result",
+      "stream"
+    ],
+    "schemas": [
+      "node.ai-summarizer",
+      "node.agent-binding"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
     "type": "scripted-model",
     "role": "model",
     "inputs": 1,
@@ -7929,6 +8420,19 @@ export const CATALOGUE = [
     ],
     "schemas": [
       "node.anthropic-model"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "google-model",
+    "role": "model",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.google-model"
     ],
     "tool": null,
     "transparent": false
@@ -7983,6 +8487,17 @@ export const CATALOGUE = [
   },
   {
     "type": "anthropic-key",
+    "role": "data",
+    "inputs": 0,
+    "outputs": [],
+    "schemas": [
+      "node.key"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "google-key",
     "role": "data",
     "inputs": 0,
     "outputs": [],

@@ -63,6 +63,12 @@ export function describeRunEvent(event: RunEventKind): string {
       return "forgotten";
     case "memory_failed":
       return event.error.message;
+    case "images_fetched":
+      return `${event.images} pictures`;
+    case "summarised":
+      return `${event.messages} messages in iteration ${event.iteration}`;
+    case "concluding":
+      return `${event.reason} in iteration ${event.iteration}`;
     case "model_called":
       return `iteration ${event.iteration}`;
     case "model_fell_over":
@@ -110,6 +116,7 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "COLLECTION_UNKNOWN":
     case "MCP_SERVER_UNKNOWN":
     case "EMBEDDINGS_LEXICAL":
+    case "PROPERTY_UNKNOWN":
     case "DEFAULT_ASSUMED":
     case "NEEDS_NODE_RED":
       return "node";
@@ -127,6 +134,7 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "TOOL_CHAIN_OPEN":
     case "CREDENTIAL_UNBOUND":
     case "TOOL_WITHOUT_SCHEMA":
+    case "TOOL_NOT_STRICT":
     case "TOOL_CONNECTED_NOT_ALLOWED":
       return "tool";
     default:
@@ -161,6 +169,7 @@ export function sourceOf(code: RunErrorCode): "model" | "provider" | "flow" | "t
     case "NEEDS_NODE_RED":
     case "TIMEOUT":
     case "BUDGET_EXCEEDED":
+    case "IMAGE_INVALID":
       return "flow";
     case "TOOL_ERROR":
     case "TOOL_UNAVAILABLE":
@@ -316,6 +325,8 @@ export function responsibleFor(code: ApiCode): "caller" | "network" | "flow" | "
     case "NODE_RED_REFUSED":
     case "NODE_RED_UNREACHABLE":
     case "MCP_FAILED":
+    case "MCP_PIN_STALE":
+    case "MCP_LOGIN_REFUSED":
     case "PROTOCOL_MISMATCH":
     case "INSTANCE_TAKEN":
     case "TOO_MANY_INSTANCES":

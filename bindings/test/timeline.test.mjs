@@ -59,6 +59,26 @@ test("a result and a memory keep their first sources, with the beginnings of the
   assert.ok(!("sources" in without));
 });
 
+test("pictures, summaries and a conclusion are remarks, and a summary counts for what is used", () => {
+  const usage = { inputTokens: 10, outputTokens: 2, cachedTokens: 6 };
+  const timeline = build(numbered([
+    { type: "images_fetched", images: 2 },
+    { type: "model_answered", iteration: 1, action: "final", durationMs: 7, usage },
+    { type: "summarised", iteration: 2, messages: 8, usage },
+    { type: "summarised", iteration: 3, messages: 4 },
+    { type: "concluding", iteration: 4, reason: "tokens" },
+  ]));
+  assert.deepEqual(timeline.remarks, [
+    { seq: 1, at: 1_000, is: "images_fetched", images: 2 },
+    { seq: 3, at: 1_002, is: "summarised", messages: 8 },
+    { seq: 4, at: 1_003, is: "summarised", messages: 4 },
+    { seq: 5, at: 1_004, is: "concluding", reason: "tokens" },
+  ]);
+  assert.deepEqual(timeline.steps.map(({ iteration }) => iteration), [1]);
+  assert.deepEqual(usedBy(timeline), { inputTokens: 20, outputTokens: 4, cachedTokens: 12 });
+  assert.equal(timeline.unknown, 0);
+});
+
 test("repetitions, batches and order do not change the timeline", () => {
   const once = publicPart(build(EVENTS));
   assert.deepEqual(publicPart(build(EVENTS, EVENTS)), once);

@@ -147,14 +147,19 @@ test("changed definitions are shown with their difference and approved with the 
   assert.deepEqual(sent.slice(1), [{ tools: { a: "now-a" } }, { tools: { b: "now-b", c: "now-c" } }]);
 });
 
-test("the shade hides definitions and differences", async (t) => {
-  const one = server("files", { changed: 1 });
-  sidecar({ "GET /api/mcp": { servers: [one] }, [DETAIL]: detail(one, { tools: [tool("a", { pinned: "old", diff: "- secret words" })] }) });
+test("the shade hides definitions and differences, and nothing can be approved unseen", async (t) => {
+  const one = server("files", { changed: 2 });
+  const tools = [tool("a", { pinned: "old", diff: "- secret words" }), tool("b", { pinned: "old", diff: "- x" })];
+  sidecar({ "GET /api/mcp": { servers: [one] }, [DETAIL]: detail(one, { tools }) });
   shade.value = true;
   t.after(() => (shade.value = false));
   const root = await open(t, PLACE);
   await until("the tool", () => root.querySelector(".hits li") !== null);
   assert.ok(!text(root).includes("secret words") && text(root).includes("Hidden. Press h"), text(root));
+  const isOff = (): boolean[] => ["Approve: a", "Approve: b"].map((label) => find<HTMLButtonElement>(root, `button[aria-label='${label}']`).disabled);
+  assert.deepEqual([...isOff(), button(root, "Approve all 2").disabled], [true, true, true]);
+  shade.value = false;
+  await until("the buttons", () => isOff().every((off) => !off));
 });
 
 test("a server that cannot be used says why and what to do; it can be connected again", async (t) => {

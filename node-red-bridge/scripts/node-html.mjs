@@ -70,26 +70,32 @@ const TEST = '<div class="form-row redflow-test" id="node-input-redflow-test"></
 
 /** The dialog of an agent: its tabs, with the rows in the first one. `src/editor/agent-dialog.mts` fills the others. */
 function agentDialog(node, rows) {
-  const intro = node.properties.some(({ kind }) => kind === "allowed_tools") ? "intro" : "introBound";
+  const offersTools = node.properties.some((property) => hasTab(property) && property.place !== "kept");
+  const panels = [`<div class="redflow-agent-panel" id="node-input-redflow-panel-general">
+${indent(rows.trimEnd(), 4)}
+</div>`, ...(offersTools ? [toolsPanel(node)] : [])];
   return `<div class="redflow-agent-width"></div>
 <div id="node-input-redflow-tabs"></div>
 <div class="form-row" id="node-input-redflow-place" hidden>
     <label for="node-input-redflow-instance"><i class="fa fa-object-group"></i> <span ${i18n("agent.instance")}></span></label>
     <select id="node-input-redflow-instance"></select>
 </div>
-<div class="redflow-agent-panel" id="node-input-redflow-panel-general">
-${indent(rows.trimEnd(), 4)}
-</div>
-<div class="redflow-agent-panel" id="node-input-redflow-panel-tools" hidden>
-    <p class="redflow-hint" ${i18n(`agent.tools.${intro}`)}></p>
-    <div id="node-input-redflow-toolList"></div>
-    <div class="redflow-problem" id="node-input-redflow-toolProblem" role="status"></div>
-</div>
+${panels.join("\n")}
 <div class="redflow-agent-panel" id="node-input-redflow-panel-runs" hidden>
     <div id="node-input-redflow-runs"></div>
 </div>
 <div class="redflow-agent-panel" id="node-input-redflow-panel-errors" hidden>
     <div id="node-input-redflow-errors"></div>
+</div>`;
+}
+
+/** The tab Tools. An agent for one thing without tools has none. */
+function toolsPanel(node) {
+  const intro = node.properties.some(({ kind }) => kind === "allowed_tools") ? "intro" : "introBound";
+  return `<div class="redflow-agent-panel" id="node-input-redflow-panel-tools" hidden>
+    <p class="redflow-hint" ${i18n(`agent.tools.${intro}`)}></p>
+    <div id="node-input-redflow-toolList"></div>
+    <div class="redflow-problem" id="node-input-redflow-toolProblem" role="status"></div>
 </div>`;
 }
 

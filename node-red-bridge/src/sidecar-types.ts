@@ -4,14 +4,20 @@
 export const SIDECAR_TYPES: readonly string[] = [
   "agent-core",
   "ai-agent",
+  "ai-simple-agent",
+  "ai-extractor",
+  "ai-classifier",
+  "ai-summarizer",
   "scripted-model",
   "openai-model",
   "anthropic-model",
+  "google-model",
   "model.azure.openai",
   "ollama-model",
   "model.*",
   "openai-key",
   "anthropic-key",
+  "google-key",
   "azure-openai-key",
   "buffer-memory",
   "window-memory",
@@ -34,18 +40,30 @@ export const SIDECAR_TYPES: readonly string[] = [
 export const AGENT_TYPES: readonly string[] = [
   "agent-core",
   "ai-agent",
+  "ai-simple-agent",
+  "ai-extractor",
+  "ai-classifier",
+  "ai-summarizer",
 ];
 
 /** The outputs of each agent. */
 export const AGENT_PORTS: Readonly<Record<string, readonly string[]>> = {
   "agent-core": ["model", "tool", "memory", "result", "model_response"],
   "ai-agent": ["result", "stream"],
+  "ai-simple-agent": ["result", "stream"],
+  "ai-extractor": ["result", "stream"],
+  "ai-classifier": ["result", "stream"],
+  "ai-summarizer": ["result", "stream"],
 };
 
 /** The types that the sidecar runs without credentials. */
 export const WITHOUT_CREDENTIALS: readonly string[] = [
   "agent-core",
   "ai-agent",
+  "ai-simple-agent",
+  "ai-extractor",
+  "ai-classifier",
+  "ai-summarizer",
   "flow-tool",
   "chat-node",
 ];

@@ -123,7 +123,15 @@ test("the servers of connected sidecars are offered, and the tools of the chosen
   assert.equal(ticks(), "x! -! -");
   change("redflow-effects", '{"write_*": "idempotent"}');
   assert.match(part("redflow-mcpTools").querySelectorAll("li")[1].textContent, /May be repeated with the same key/);
-  // Another server replaces the list.
+  // Another server replaces the list, and adds no handlers to the other fields.
+  let added = 0;
+  for (const name of ["include", "exclude", "redflow-effects"]) {
+    part(name).addEventListener = () => (added += 1);
+  }
+  part("redflow-mcpTools").replaceChildren();
+  change("server", "files");
+  await until("the same list", () => boxes().length === 3);
+  assert.deepEqual([added, ticks()], [0, "x! -! -"]);
   change("server", "gone");
   await until("unknown", () => state().startsWith("The sidecar has no MCP server with this name."));
   assert.equal(boxes().length, 0);

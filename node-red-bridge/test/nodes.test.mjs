@@ -146,12 +146,15 @@ test("a new node is valid and has the types of its schema", () => {
       const found = validate ? validate.call(node, node[name], {}) : true;
       return found === true ? [] : [found];
     });
-    // Properties that only the user knows: the address of the model, the knowledge base, the memories, and the allowed tools.
+    // Properties that only the user knows: the address of the model, the knowledge base, the memories, the schema, the categories,
+    // and the allowed tools.
     const missing = {
       "model.azure.openai": ["Endpoint is missing.", "Deployment is missing."],
       "knowledge-base-tool": ["Knowledge base is missing."],
       "summary-memory": ["Short memory is missing."],
       "memory-tool": ["Long memory is missing."],
+      "ai-extractor": ["Output (JSON Schema) is missing."],
+      "ai-classifier": ["Categories (JSON list) is missing."],
       "agent-core": ["Allow at least one tool in the tab Tools."],
     };
     assert.deepEqual(problems, missing[type] ?? [], type);
@@ -161,8 +164,8 @@ test("a new node is valid and has the types of its schema", () => {
         assert.ok(name in node, `${type}: ${name} is required`);
       }
       for (const [name, rule] of Object.entries(properties).filter(([name]) => name in node)) {
-        // The sidecar ignores a blank property of a service, but not those that every agent or every tool has.
-        const ignoresBlank = type !== "agent-core" && set !== "node.tool";
+        // The sidecar ignores a blank property of every node but agent-core.
+        const ignoresBlank = type !== "agent-core";
         if (rule.type === undefined || (ignoresBlank && node[name] === "")) {
           continue;
         }
@@ -176,13 +179,15 @@ test("a new node is valid and has the types of its schema", () => {
 });
 
 test("a missing optional property is valid", () => {
-  // A model needs one of these, a tool its knowledge base or memory, and a summary its turns. All may also be in `options`; the
-  // sidecar reports it.
+  // A model needs one of these, a tool its knowledge base or memory, a summary its turns, and an agent for one thing its schema or
+  // categories. All may also be in `options`; the sidecar reports it.
   const NEEDED = {
     "model.azure.openai": ["endpoint", "deployment", "baseURL"],
     "knowledge-base-tool": ["collection"],
     "summary-memory": ["shortMemory"],
     "memory-tool": ["memory"],
+    "ai-extractor": ["outputSchema"],
+    "ai-classifier": ["categories"],
   };
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults } = definitions.get(type);
@@ -454,6 +459,14 @@ test("the rules return a sentence for an invalid value", () => {
       shared.contextSpans(value, { name }),
       'It must be a JSON list of resources, such as [{"server": "docs", "resource": "docs://rules"}].',
     ]),
+    [shared.categories(["bug", { name: "praise", description: "says thanks" }], { name }), true],
+    [shared.categories([], { name }), "It must be a JSON list with at least one entry: […]."],
+    [shared.categories("[1", { name }), /^It is not JSON/],
+    [shared.categories(Array.from({ length: 200 }, (_, n) => `c${n}`), { name }), true],
+    ...[[1], [{}], [" "], [{ name: "a" }], [{ name: "", description: "b" }], Array.from({ length: 201 }, (_, n) => `c${n}`)].map((value) => [
+      shared.categories(value, { name }),
+      'It must be a JSON list of 1 to 200 categories, such as ["bug", {"name": "praise", "description": "says thanks"}].',
+    ]),
     [shared.object("{", { name }), /^It is not JSON/],
     [shared.object(shared.jsonOf('"x"'), { name }), "It must be a JSON object: {…}."],
     [shared.capabilities({ tools: true, maxOutput: 5, mine: "x" }, { name }), true],
@@ -606,7 +619,17 @@ test("a part of a dialog depends on values that its field can have", () => {
       assert.ok(values.split("|").some((value) => offered.includes(value)), `${type}: ${name}=${values}`);
     }
   }
-  assert.deepEqual(parts, [...Array(4).fill("http-request-tool"), ...Array(4).fill("mcp-client")]);
+  assert.deepEqual(parts, [...Array(3).fill("model.azure.openai"), ...Array(4).fill("http-request-tool"), ...Array(4).fill("mcp-client")]);
+});
+
+test("only agents with tools have a tab for them", () => {
+  const withTab = declared.filter(({ type, role }) => role === "agent" && page(type).includes('id="node-input-redflow-panel-tools"')).map(({ type }) => type);
+  assert.deepEqual(withTab.sort(), ["agent-core", "ai-agent", "ai-simple-agent"]);
+  for (const type of ["ai-extractor", "ai-classifier", "ai-summarizer"]) {
+    const { defaults } = definitions.get(type);
+    // An imported flow keeps its value, but a new node has none.
+    assert.ok("tools" in defaults && defaults.tools.value === undefined, type);
+  }
 });
 
 test("the examples use every node with its properties and no secret", () => {

@@ -73,6 +73,11 @@ impl Aimock {
         requests
     }
 
+    /// Drops the requests since the last call, after a failed test of a table.
+    pub(crate) fn forget_requests(&self) {
+        drop(self.recorder.take());
+    }
+
     /// The status of every response of the mock.
     pub(crate) fn statuses(&self) -> Vec<u64> {
         let journal = self.get("/__aimock/journal");

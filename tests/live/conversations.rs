@@ -65,9 +65,8 @@ async fn talk(mock: &Aimock, api: ProviderApi, stream: bool, memory: Option<&Val
     assert_eq!(requests.len(), 5);
     let (header, key) = api.key_header();
     for request in &requests {
-        assert_eq!((request.path.as_str(), request.header(header)), (api.path(), Some(key.as_str())));
-        let streams = request.json().unwrap().get("stream").cloned().unwrap_or(json!(false));
-        assert_eq!(streams, json!(stream));
+        assert_eq!((request.path.as_str(), request.header(header)), (api.path(stream), Some(key.as_str())));
+        assert_eq!(api.is_stream(request), stream);
     }
     requests
 }
@@ -129,4 +128,9 @@ async fn azure_v1() {
 #[tokio::test]
 async fn ollama() {
     every_conversation(ProviderApi::Ollama).await;
+}
+
+#[tokio::test]
+async fn gemini() {
+    every_conversation(ProviderApi::Gemini).await;
 }

@@ -117,6 +117,11 @@ async fn ollama() {
 }
 
 #[tokio::test]
+async fn gemini() {
+    every_error(ProviderApi::Gemini, true).await;
+}
+
+#[tokio::test]
 async fn a_wrong_key_is_refused_at_once() {
     let options = Options { key: Some("the-only-right-key"), ..Options::default() };
     let mock = Aimock::start_with(&[fixture("hi", final_answer("hello"))], options);

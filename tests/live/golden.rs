@@ -25,7 +25,8 @@ pub(crate) fn check(name: &str, requests: &[HttpRequest]) {
 #[test]
 fn the_golden_bodies_of_the_wires_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/models/golden");
-    let mut wires = [("openai-chat-", 0), ("openai-responses-", 0), ("anthropic-", 0), ("ollama-", 0)];
+    let mut wires =
+        [("openai-chat-", 0), ("openai-responses-", 0), ("anthropic-", 0), ("ollama-", 0), ("gemini-", 0)];
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
@@ -38,6 +39,7 @@ fn the_golden_bodies_of_the_wires_are_valid() {
             "openai-responses-" => Rules::Responses,
             "anthropic-" if name.contains("2023-06-01") => Rules::Anthropic("2023-06-01".to_owned()),
             "anthropic-" => Rules::Anthropic("2026-10-21".to_owned()),
+            "gemini-" => Rules::Gemini,
             _ => Rules::Ollama,
         };
         let body = serde_json::from_slice(&std::fs::read(entry.path()).unwrap()).unwrap();

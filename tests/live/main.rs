@@ -21,11 +21,14 @@ mod fallback_models;
 mod golden;
 mod knowledge;
 mod native_tools;
+mod presets;
 mod provider_api;
 mod recorder;
 #[allow(dead_code, reason = "the tests of the memories use more of it")]
 #[path = "../../runtime/memory/tests/all/redis_server.rs"]
 mod redis_server;
 mod redis_trouble;
+mod scripted;
 mod validator;
+mod wires_table;
 mod world;

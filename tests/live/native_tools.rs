@@ -9,17 +9,22 @@ use redflow_contract::id::NodeSummary;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_ports::{
-    AnswerKind, ChatModel, DeltaObserver, ModelRequest, NodeConfig, Reply, ReplyFormat, ToolChoice,
+    Adapters, AnswerKind, ChatModel, DeltaObserver, ModelRequest, NodeConfig, Reply, ToolChoice,
 };
 use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
 pub(crate) fn model(props: &Value) -> Arc<dyn ChatModel> {
+    model_by(&adapters(), props)
+}
+
+/// A model of adapters whose models share their HTTP client.
+pub(crate) fn model_by(adapters: &Adapters, props: &Value) -> Arc<dyn ChatModel> {
     let type_name = props["type"].as_str().unwrap();
     let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
     let config = NodeConfig::new(&node, props.as_object().unwrap(), &process_env, &|_| ());
-    adapters().models[type_name](config).unwrap()
+    adapters.models[type_name](config).unwrap()
 }
 
 /// A calculator and a clock.
@@ -49,7 +54,7 @@ fn fixtures() -> Vec<Value> {
 
 /// Calls the model with all tools. The observer receives what the answer says.
 async fn ask(model: &dyn ChatModel, transcript: &Transcript, choice: ToolChoice) -> ModelAnswer {
-    let answer_kind = &AnswerKind::Reply(Reply { tools: tools(), choice, format: ReplyFormat::Text });
+    let answer_kind = &AnswerKind::Reply(Reply { tools: tools(), choice, ..Reply::default() });
     let text = StreamedText::default();
     let request =
         ModelRequest { answer_kind, delta_observer: Some(&text), ..ModelRequest::for_text(transcript) };
@@ -60,7 +65,7 @@ async fn ask(model: &dyn ChatModel, transcript: &Transcript, choice: ToolChoice)
 
 /// The text of the first attempt.
 #[derive(Default)]
-struct StreamedText(Mutex<String>);
+pub(crate) struct StreamedText(pub(crate) Mutex<String>);
 
 impl DeltaObserver for StreamedText {
     fn text(&self, attempt: u32, text: &str) {
@@ -128,6 +133,10 @@ fn check_reasoning(api: ProviderApi, asked: &ModelAnswer, later: &HttpRequest) {
         ProviderApi::OpenaiChat | ProviderApi::AzureDated | ProviderApi::AzureV1 => {
             assert_eq!(body["messages"][2]["reasoning_content"], "Both at once.");
         }
+        ProviderApi::Gemini => {
+            assert_eq!(parts[0], json!({"text": "Both at once.", "thought": true}));
+            assert_eq!(body["contents"][1]["parts"], json!(parts));
+        }
         // The mock uses another name for it than Ollama.
         ProviderApi::Ollama => assert_eq!(parts, [] as [Value; 0]),
     }
@@ -146,13 +155,15 @@ async fn tool_calls_and_reasoning_go_back_to_the_model() {
                 ProviderApi::OpenaiChat | ProviderApi::OpenaiResponses => json!({"model": "gpt-5-mini"}),
                 ProviderApi::AzureDated | ProviderApi::AzureV1 => json!({"deployment": "gpt-5-mini"}),
                 ProviderApi::Ollama => json!({"model": "qwen3", "think": true}),
+                ProviderApi::Gemini => json!({"model": "gemini-2.5-flash", "thinkingLevel": ""}),
             };
             let props = with(with(api.model(&mock.address()), json!({"stream": stream})), reasoning);
             let (asked, requests) = talk(&mock, &props).await;
             for (index, request) in requests.iter().enumerate() {
                 let body = request.json().unwrap();
-                assert_eq!(body.get("stream").cloned().unwrap_or(json!(false)), json!(stream));
-                let count = body["tools"].as_array().map_or(0, Vec::len);
+                assert_eq!(api.is_stream(request), stream);
+                let tools = body.pointer("/tools/0/functionDeclarations").unwrap_or(&body["tools"]);
+                let count = tools.as_array().map_or(0, Vec::len);
                 // Ollama has no choice: without tools, none can be called.
                 let is_without = api == ProviderApi::Ollama && index == 2;
                 assert_eq!(count, if is_without { 0 } else { 2 }, "{body}");

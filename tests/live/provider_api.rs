@@ -1,5 +1,6 @@
 //! The provider APIs: a model node for each, and the path and key of its requests.
 
+use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
 
 /// The key of every node, from its environment.
@@ -17,10 +18,11 @@ pub(crate) enum ProviderApi {
     AzureDated,
     AzureV1,
     Ollama,
+    Gemini,
 }
 
 impl ProviderApi {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::OpenaiChat,
         Self::OpenaiResponses,
         Self::Anthropic,
@@ -28,6 +30,7 @@ impl ProviderApi {
         Self::AzureDated,
         Self::AzureV1,
         Self::Ollama,
+        Self::Gemini,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl ProviderApi {
             Self::AzureDated => "azure-dated",
             Self::AzureV1 => "azure-v1",
             Self::Ollama => "ollama",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -70,11 +74,15 @@ impl ProviderApi {
             Self::Ollama => json!({
                 "type": "ollama-model", "model": "llama3.2", "baseURL": address, "numCtx": 8192, "keepAlive": "5m", "apiKey": KEY,
             }),
+            Self::Gemini => json!({
+                "type": "google-model", "baseURL": format!("{address}/v1beta"), "temperature": 0.3,
+                "thinkingLevel": "low", "stop": "END",
+            }),
         }
     }
 
-    /// The path of its requests.
-    pub(crate) fn path(self) -> &'static str {
+    /// The path of its requests, whole or streamed.
+    pub(crate) fn path(self, stream: bool) -> &'static str {
         match self {
             Self::OpenaiChat => "/v1/chat/completions",
             Self::OpenaiResponses => "/v1/responses",
@@ -84,6 +92,8 @@ impl ProviderApi {
             }
             Self::AzureV1 => "/openai/v1/chat/completions",
             Self::Ollama => "/api/chat",
+            Self::Gemini if stream => "/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse",
+            Self::Gemini => "/v1beta/models/gemini-3.5-flash:generateContent",
         }
     }
 
@@ -92,7 +102,16 @@ impl ProviderApi {
         match self {
             Self::AnthropicSampling => ("x-api-key", KEY.to_owned()),
             Self::AzureDated | Self::AzureV1 => ("api-key", KEY.to_owned()),
+            Self::Gemini => ("x-goog-api-key", KEY.to_owned()),
             _ => ("authorization", format!("Bearer {KEY}")),
+        }
+    }
+
+    /// Whether a request asks for a stream.
+    pub(crate) fn is_stream(self, request: &HttpRequest) -> bool {
+        match self {
+            Self::Gemini => request.path.contains(":streamGenerateContent"),
+            _ => request.json().unwrap().get("stream") == Some(&json!(true)),
         }
     }
 }

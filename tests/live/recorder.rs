@@ -70,7 +70,7 @@ fn forward(sent: &[u8], target: u16, mut client: &TcpStream) -> std::io::Result<
     std::io::copy(&mut server, &mut client).map(drop)
 }
 
-fn read(mut client: &TcpStream) -> Option<HttpRequest> {
+pub(crate) fn read(mut client: &TcpStream) -> Option<HttpRequest> {
     let mut bytes = Vec::new();
     let mut part = [0; 16 * 1024];
     loop {

@@ -18,15 +18,21 @@ on_both_lines! {
 }
 
 /// The package's types.
-const TYPES: [&str; 25] = [
+const TYPES: [&str; 31] = [
     "redflow-runtime",
     "openai-key",
     "anthropic-key",
+    "google-key",
     "azure-openai-key",
     "agent-core",
     "ai-agent",
+    "ai-simple-agent",
+    "ai-extractor",
+    "ai-classifier",
+    "ai-summarizer",
     "openai-model",
     "anthropic-model",
+    "google-model",
     "model.azure.openai",
     "ollama-model",
     "scripted-model",
@@ -115,9 +121,31 @@ async fn every_node_loads_and_the_example_answers(line: ReleaseLine) {
         let answer = scene.node_red.comms.wait_for_debug(&shown, 1).await.remove(0);
         assert!(answer["msg"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {answer}");
     }
+    agents_for_one_thing_give_their_results(&scene).await;
     let log = scene.node_red.log();
     assert!(!log.contains("[error]"), "{log}");
     models_without_a_key_say_so(&scene).await;
+}
+
+/// Examples 14 and 16: each agent gives a result of its own form, one of them from a picture.
+async fn agents_for_one_thing_give_their_results(scene: &Scene) {
+    let url = scene.sidecar.url();
+    let (mut nodes, ..) = imported("14-agents-for-one-thing.json", &url);
+    let (pictures, ..) = imported("16-pictures.json", &url);
+    nodes.extend(pictures.into_iter().filter(|node| node["type"] != "redflow-runtime"));
+    scene.node_red.deploy(&Value::Array(nodes)).await;
+    for (button, shown, expected) in [
+        ("rf14-ask-extract", "rf14-result-extract", r#"{"customer":"Mira Olsen","items":"#),
+        ("rf14-ask-classify", "rf14-result-classify", r#"["order","complaint"]"#),
+        ("rf14-ask-summarise", "rf14-result-summarise", "A worn seal stopped the pump"),
+        ("rf14-ask-objective", "rf14-result-objective", r#"{"total":102.6}"#),
+        ("rf16-ask", "rf16-result", r#"{"value":42,"readable":true}"#),
+    ] {
+        scene.node_red.admin.inject(button).await;
+        let result = scene.node_red.comms.wait_for_debug(shown, 1).await.remove(0);
+        let text = result["msg"].as_str().unwrap_or_default();
+        assert!(text.starts_with(expected), "{button}: {result}");
+    }
 }
 
 /// Example 05 without keys: the agents say which model has none, before the first message. A key ends it.

@@ -20,6 +20,7 @@ import type { ChatCompletionCreateParams, ChatCompletionMessageParam } from 'ope
 import type { ResponseCreateParams } from 'openai/resources/responses/responses';
 import type { MessageCreateParams } from '@anthropic-ai/sdk/resources/messages';
 import type { ChatRequest, Tool } from 'ollama';
+import type { Content, GenerationConfig, Tool as GoogleTool, ToolConfig } from '@google/genai';
 
 // The dated API of Azure has the deployment in its path instead.
 type AzureDated = Omit<ChatCompletionCreateParams, 'model'>;
@@ -31,6 +32,17 @@ type Sampling = { temperature?: number; top_p?: number; top_k?: number };
 // Ollama accepts any JSON Schema; the types of its client have only a few keys.
 type AnySchema = Omit<Tool, 'function'> & { function: Omit<Tool['function'], 'parameters'> & { parameters?: object } };
 type OllamaRequest = Omit<ChatRequest, 'tools'> & { tools?: AnySchema[] };
+// Google's client takes its own form and writes this body from it. Its enums are texts in JSON.
+type InJson<T> = T extends string ? \`\${T}\`
+  : T extends (infer U)[] ? InJson<U>[]
+  : T extends object ? { [K in keyof T]: InJson<T[K]> } : T;
+type GeminiRequest = InJson<{
+  systemInstruction?: Content;
+  contents: Content[];
+  tools?: GoogleTool[];
+  toolConfig?: ToolConfig;
+  generationConfig?: GenerationConfig;
+}>;
 `;
 
 // The first matching prefix gives the type.
@@ -45,6 +57,7 @@ const TYPES = [
   ['anthropic-2023-06-01', 'MessageCreateParams & Sampling'],
   ['anthropic-', 'MessageCreateParams'],
   ['ollama', 'OllamaRequest'],
+  ['gemini', 'GeminiRequest'],
 ];
 
 const user = { role: 'user', content: 'hi' };
@@ -65,6 +78,24 @@ const WRONG = {
   'ollama-tool': { model: 'm', messages: [user], tools: [{ type: 'function', name: 'a', parameters: {} }] },
   'ollama-unknown-key': { model: 'm', messages: [user], max_tokens: 1 },
   'anthropic-2023-06-01-list': [{ model: 'm', max_tokens: 1, messages: [user] }, { model: 'm', messages: [user] }],
+  'gemini-no-contents': { generationConfig: {} },
+  'gemini-unknown-key': { contents: [], stream: true },
+  'gemini-text': { contents: 'hi' },
+  'gemini-mode': { contents: [], toolConfig: { functionCallingConfig: { mode: 'REQUIRED' } } },
+  'gemini-part': { contents: [{ role: 'user', parts: [{ image: 'AAAA' }] }] },
+  'gemini-call': { contents: [{ role: 'model', parts: [{ functionCall: { name: 'a', args: '{}' } }] }] },
+  'gemini-result': { contents: [{ role: 'user', parts: [{ functionResponse: { name: 'a', response: 4 } }] }] },
+  'gemini-level': { contents: [], generationConfig: { thinkingConfig: { thinkingLevel: 'low' } } },
+  'gemini-settings': { contents: [], generationConfig: { max_tokens: 1 } },
+  'openai-chat-picture': { model: 'm', messages: [{ role: 'user', content: [{ type: 'image_url', image_url: 'data:' }] }] },
+  'openai-responses-picture': { model: 'm', input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:' }] }] },
+  'anthropic-picture': { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/bmp', data: '' } }] }] },
+  'ollama-picture': { model: 'm', messages: [{ role: 'user', content: '', images: 'iVBO' }] },
+  'anthropic-cache': { model: 'm', max_tokens: 1, messages: [user], cache_control: { type: 'ephemeral', ttl: '2h' } },
+  'anthropic-strict': { model: 'm', max_tokens: 1, messages: [user], tools: [{ name: 't', input_schema: { type: 'object' }, strict: 'yes' }] },
+  'openai-chat-cache': { model: 'm', messages: [user], prompt_cache_retention: '1h' },
+  'openai-chat-strict': { model: 'm', messages: [user], tools: [{ type: 'function', strict: true, function: { name: 't' } }] },
+  'openai-responses-cache': { model: 'm', input: 'hi', prompt_cache_key: 7 },
   'ollama-options': { model: 'm', messages: [user], options: { max_tokens: 1 } },
 };
 
@@ -119,7 +150,7 @@ for (const [name] of passed) {
 
 const jsons = (folder) => readdirSync(folder).filter((file) => file.endsWith('.json')).sort();
 const read = (folder) => Object.fromEntries(jsons(folder).map((file) => [file.slice(0, -5), readFileSync(join(folder, file), 'utf8').trim()]));
-const missing = [golden, conversations].flatMap((folder) => ['openai-chat', 'openai-responses', 'anthropic-', 'ollama']
+const missing = [golden, conversations].flatMap((folder) => ['openai-chat', 'openai-responses', 'anthropic-', 'ollama', 'gemini']
   .filter((prefix) => !jsons(folder).some((file) => file.startsWith(prefix))));
 for (const prefix of missing) {
   console.error(`there is no golden body ${prefix}*.json`);

@@ -171,6 +171,23 @@ fn ai_agent_flow(base: &str) -> Value {
     with_services(&agent, base)
 }
 
+/// An AI Agent that takes a picture of its payload.
+pub(super) fn picture_flow(base: &str) -> Value {
+    let mut agent = node("agent", "ai-agent", &json!([["show"], []]));
+    agent["model"] = json!("model");
+    agent["userMessage"] = json!("{{json.question}}");
+    agent["images"] = json!("{{json.photo}}");
+    with_services(&agent, base)
+}
+
+/// The product with a flow and its runs on the disk, in a folder that exists as long as its value.
+pub(super) fn world_on_disk(flow: &Value, at_once: usize) -> Result<(Arc<World>, Folder), Failure> {
+    let folder = Folder::on_disk()?;
+    let store = Arc::new(Store::open(folder.path())?);
+    let transport = Arc::new(ReqwestTransport::new(&HttpSettings::default())?);
+    Ok((product(flow, transport, store, at_once)?, folder))
+}
+
 fn with_services(agent: &Value, base: &str) -> Value {
     let mut model = node("model", "openai-model", &json!([]));
     model["model"] = json!("gpt-4.1-mini");

@@ -5,6 +5,7 @@ pub(crate) mod agent;
 pub(crate) mod cost;
 pub(crate) mod drive;
 mod hyper;
+pub(crate) mod pictures;
 pub(crate) mod provider;
 mod raw;
 pub(crate) mod waiting;
@@ -24,5 +25,6 @@ pub(crate) fn measure(
     show(cost::ai_agents(&provider, rounds)?)?;
     show(cost::growth(&provider, rounds)?)?;
     drop(provider);
-    show(waiting::table(extent)?)
+    show(waiting::table(extent)?)?;
+    show(pictures::table(extent)?)
 }

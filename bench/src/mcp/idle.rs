@@ -25,6 +25,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(120);
 /// How long nothing happens before memory is measured.
 const IDLE_TIME: Duration = Duration::from_secs(3);
 
+/// The verdict with fewer servers.
+const NOT_MEASURED: &str = "not measured in full";
+
 const MEGABYTE: f64 = 1_000_000.0;
 
 /// The work of such a process: the port of the servers, and how many there are.
@@ -91,9 +94,7 @@ pub(super) fn table(extent: Extent) -> Result<Table, Failure> {
     table
         .note("MB: resident memory with the files it has mapped (VmRSS); written: of that its own (RssAnon)");
     table.note("the process has the client only; the servers are plain rmcp in another process");
-    table.note(format!(
-        "target: at most {TARGET} MB with {SERVERS} servers: {}",
-        target_word(whole <= TARGET)
-    ));
+    let verdict = if count == SERVERS { target_word(whole <= TARGET) } else { NOT_MEASURED };
+    table.note(format!("target: at most {TARGET} MB with {SERVERS} servers: {verdict}"));
     Ok(table)
 }

@@ -71,6 +71,7 @@ fn flow() -> Value {
     let node = |id: &str, kind: &str, wires: Value| json!({"id": id, "type": kind, "z": "t", "name": id, "x": 340, "y": 120, "wires": wires});
     let mut agent = node("agent", "agent-core", json!([["model"], [TOOL], [], [], []]));
     agent["strategy"] = json!("react");
+    agent["maxIterations"] = json!(2);
     agent["allowedTools"] = json!([TOOL]);
     let mut model = node("model", "scripted-model", json!([]));
     model["replies"] = json!([{"action": "final", "message": "Done."}]);
@@ -219,4 +220,17 @@ pub(super) fn table(extent: Extent) -> Result<Table, Failure> {
     table.note("sidecar: a flow tool of one node, in memory; 2025-06-18 has a session, 2026-07-28 has none");
     table.note(format!("target: at most {TARGET} × raw at each: {}", target_word(met)));
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flow;
+    use crate::flows::options;
+    use redflow_flow::{Verdict, check_bytes};
+
+    #[test]
+    fn the_agent_of_the_tool_is_not_refused() {
+        let checked = check_bytes(flow().to_string().as_bytes(), &options()).unwrap();
+        assert!(matches!(checked.agents.as_slice(), [agent] if matches!(agent.verdict, Verdict::Ready(_))));
+    }
 }

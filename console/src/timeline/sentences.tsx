@@ -11,12 +11,13 @@ import {
   type Source,
   type ToolStep,
   type Unanswered,
+  type Usage,
   type Used,
   unansweredReason,
 } from "@redflow/bindings";
 import type { VNode } from "preact";
 import { formatConfidence } from "./chart.js";
-import { type TimelineEnvironment, useEnvironment } from "./environment.js";
+import { type TimelineEnvironment, type Words, useEnvironment } from "./environment.js";
 import { Code, Foreign, ContentText, Sentence, ToolName } from "./foreign.js";
 
 /** A model call, and why it has no answer if the run has ended. */
@@ -43,6 +44,10 @@ export function ModelSentence({ model, unanswered }: ModelProps): VNode {
   );
 }
 
+function describeTokens(words: Words, { inputTokens: input, outputTokens: output, cachedTokens: cached = 0 }: Usage): string {
+  return words(cached > 0 ? "timeline.model.cached" : "timeline.model.tokens", { input, output, cached });
+}
+
 /** The confidence and the duration of an answered call. */
 export function ModelNumbers({ model }: { model: ModelStep }): VNode | null {
   const { words, formats } = useEnvironment();
@@ -50,7 +55,7 @@ export function ModelNumbers({ model }: { model: ModelStep }): VNode | null {
     return null;
   }
   const { usage, confidence } = model;
-  const tokens = usage && words("timeline.model.tokens", { input: usage.inputTokens, output: usage.outputTokens });
+  const tokens = usage && describeTokens(words, usage);
   return (
     <>
       {confidence !== undefined && (
@@ -119,6 +124,12 @@ export function RemarkSentence({ remark }: { remark: RunRemark }): VNode {
       const format = budget === "cost" ? formats.cost : formats.count;
       return <>{words(`timeline.budget.${is}`, { what: words(`timeline.budget.${budget}`), limit: format(limit), spent: format(spent) })}</>;
     }
+    case "images_fetched":
+      return <>{words("timeline.images", { n: remark.images })}</>;
+    case "summarised":
+      return <>{words("timeline.summarised", { n: remark.messages })}</>;
+    case "concluding":
+      return <>{words(`timeline.concluding.${remark.reason}`)}</>;
   }
 }
 
@@ -168,10 +179,16 @@ function outcomeKey({ success, resolvedLater }: { success?: boolean | undefined;
 }
 
 /** The tokens and the cost of a run. */
-export function usedText({ words, formats }: TimelineEnvironment, { inputTokens, outputTokens, cost, estimated }: Used): string {
+export function usedText({ words, formats }: TimelineEnvironment, { inputTokens, outputTokens, cachedTokens = 0, cost, estimated }: Used): string {
   const values = { input: formats.count(inputTokens), output: formats.count(outputTokens) };
-  const tokens = words(estimated === true ? "timeline.used.estimated" : "timeline.used.tokens", values);
-  return cost === undefined ? tokens : `${tokens} · ${words("timeline.used.cost", { cost: formats.cost(cost) })}`;
+  const parts = [words(estimated === true ? "timeline.used.estimated" : "timeline.used.tokens", values)];
+  if (cachedTokens > 0) {
+    parts.push(words("timeline.used.cached", { n: formats.count(cachedTokens) }));
+  }
+  if (cost !== undefined) {
+    parts.push(words("timeline.used.cost", { cost: formats.cost(cost) }));
+  }
+  return parts.join(" · ");
 }
 
 const END_KEYS: Record<string, string> = { final_answer: "answered", confidence_threshold: "sure", iteration_limit: "limit", error: "failed" };

@@ -63,11 +63,17 @@ export function Steps({ timeline, live, clock, readTexts }: StepsProps): VNode {
   );
 }
 
+/** The colour of a remark: that of what it is about. */
+const REMARK_KINDS: Record<RunTimeline["remarks"][number]["is"], "memory" | "budget" | "model"> = {
+  ...{ memory_recalled: "memory", memory_cleared: "memory", memory_failed: "memory" },
+  ...{ budget_low: "budget", budget_reached: "budget", concluding: "budget" },
+  ...{ images_fetched: "model", summarised: "model" },
+};
+
 function Remark({ remark }: { remark: RunTimeline["remarks"][number] }): VNode {
   const { formats } = useEnvironment();
-  const kind = remark.is === "budget_low" || remark.is === "budget_reached" ? "budget" : "memory";
   return (
-    <li class={`redflow-is-${kind}`} title={formats.time(remark.at)}>
+    <li class={`redflow-is-${REMARK_KINDS[remark.is]}`} title={formats.time(remark.at)}>
       <RemarkSentence remark={remark} />
     </li>
   );

@@ -406,6 +406,7 @@ export const EN = {
   "step.prompt": "Question (what is new to the model)",
   "step.answer": "Answer of the model",
   "step.output": "Answer of the agent",
+  "step.raw": "Response as it was sent",
   "text.part": "Characters {from} to {to} of {all}.",
   "text.before": "Earlier part",
   "text.next": "Next part",

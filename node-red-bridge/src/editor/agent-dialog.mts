@@ -1,4 +1,4 @@
-// The dialog of an agent with its four tabs. Stops all requests when it closes. The template has the fields of the tab
+// The dialog of an agent with its tabs: four, or three without tools. Stops all requests when it closes. The template has the fields of the tab
 // General; the other tabs have their own modules.
 
 import { adminApi } from "./admin-client.mjs";
@@ -112,7 +112,8 @@ class Dialog {
       this.tabs?.mark("errors", errorCount(groups), text("agent.errors.count"));
     });
 
-    const tabs = TABS.map((id) => ({ id, label: text(`agent.tab.${id}`), panel: by(`panel-${id}`) }));
+    // The template of an agent without tools has no tab for them.
+    const tabs = TABS.filter((id) => has(`panel-${id}`)).map((id) => ({ id, label: text(`agent.tab.${id}`), panel: by(`panel-${id}`) }));
     this.tabs = createTabs(by("tabs"), tabs, hasRuntime(node) ? lastTab : TABS[0], (id) => this.onTab(id));
     this.fillInstances();
     this.listen();
@@ -295,6 +296,10 @@ function setStrategy(value: unknown): void {
 /** An element of the template. */
 function by(name: string): HTMLElement {
   return document.getElementById(`node-input-redflow-${name}`) ?? element("div");
+}
+
+function has(name: string): boolean {
+  return document.getElementById(`node-input-redflow-${name}`) !== null;
 }
 
 /** The runtime of an agent: the one that it names, else the only one. */

@@ -15,6 +15,9 @@ interface Status {
 
 const MAX_TYPED_CHARS = 100_000;
 
+/** The formats of pictures that models take. */
+const PICTURE_TYPES = "image/png,image/jpeg,image/gif,image/webp";
+
 /** How long the history may take, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
@@ -38,9 +41,21 @@ export function openChat(node: EditorNode): void {
   input.placeholder = text("nodes.chat.say");
   const clear = element("button", { class: "red-ui-button", text: text("nodes.chat.clear"), attributes: { type: "button" } });
   const send = element("button", { class: "red-ui-button", text: text("nodes.chat.send"), attributes: { type: "submit" } });
-  const form = element("form", { class: "redflow-chat-form" }, input, send, clear);
+  const files = element("input", { attributes: { type: "file", accept: PICTURE_TYPES, multiple: "", hidden: "", tabindex: "-1" } });
+  const choose = element("button", { class: "red-ui-button", attributes: { type: "button" } });
+  const form = element("form", { class: "redflow-chat-form" }, input, files, choose, send, clear);
   // A repeated message, whose response was lost, keeps its id.
-  let unsent: { message: string; id: string } | undefined;
+  let unsent: { message: string; id: string; images: string[] } | undefined;
+  const showChosen = (): void => {
+    const count = files.files?.length ?? 0;
+    choose.textContent = count > 0 ? text("nodes.chat.chosen", { count }) : text("nodes.chat.pictures");
+  };
+  showChosen();
+  choose.addEventListener("click", () => files.click());
+  files.addEventListener("change", () => {
+    unsent = undefined;
+    showChosen();
+  });
 
   const showFailure = (request: { status: number; responseJSON?: { code?: string; message?: string } }): void => {
     const { code, message } = request.responseJSON ?? {};
@@ -62,16 +77,29 @@ export function openChat(node: EditorNode): void {
     if (message.trim() === "") {
       return;
     }
-    if (unsent?.message !== message) {
-      unsent = { message, id: RED.nodes.id() };
+    const post = (body: object): void => {
+      $.ajax({ url: path, method: "POST", contentType: "application/json", data: JSON.stringify(body) })
+        .done(() => {
+          unsent = undefined;
+          input.value = "";
+          files.value = "";
+          showChosen();
+          refresh();
+        })
+        .fail(showFailure);
+    };
+    if (unsent?.message === message) {
+      post(unsent);
+      return;
     }
-    $.ajax({ url: path, method: "POST", contentType: "application/json", data: JSON.stringify(unsent) })
-      .done(() => {
-        unsent = undefined;
-        input.value = "";
-        refresh();
-      })
-      .fail(showFailure);
+    readPictures([...(files.files ?? [])], (images) => {
+      if (images === undefined) {
+        problem.textContent = text("nodes.chat.unreadable");
+        return;
+      }
+      unsent = { message, id: RED.nodes.id(), images };
+      post(unsent);
+    });
   });
   clear.addEventListener("click", () => {
     $.ajax({ url: path, method: "DELETE" }).done(refresh).fail(showFailure);
@@ -100,6 +128,22 @@ export function openChat(node: EditorNode): void {
   windows.set(node.id, { dialog, focus });
   refresh();
   focus();
+}
+
+/** Reads the chosen files as data URLs, in their order. Gives undefined if one cannot be read. */
+function readPictures(files: Blob[], done: (images: string[] | undefined) => void, read: string[] = []): void {
+  const [first, ...rest] = files;
+  if (first === undefined) {
+    done(read);
+    return;
+  }
+  const reader = new FileReader();
+  reader.addEventListener("load", () => {
+    const url = typeof reader.result === "string" ? reader.result : "";
+    readPictures(rest, done, [...read, url]);
+  });
+  reader.addEventListener("error", () => done(undefined));
+  reader.readAsDataURL(first);
 }
 
 /** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */

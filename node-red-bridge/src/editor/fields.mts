@@ -113,17 +113,21 @@ export function prepareFields(node: EditorNode, prefix: string = PREFIX): void {
     }
     rememberValue(field);
   }
-  prepareParts(prefix);
+  prepareParts(node, prefix);
   prepareProblems(node, prefix);
 }
 
-/** Shows a part of a dialog only while a field has one of some values, as in `data-redflow-when="mode=remote|other"`. */
-function prepareParts(prefix: string): void {
+/**
+ * Shows a part of a dialog only while a field has one of some values, as in `data-redflow-when="mode=remote|other"`. A field that the
+ * flow does not have yet counts as its default.
+ */
+function prepareParts(node: EditorNode, prefix: string): void {
   for (const part of document.querySelectorAll<HTMLElement>("[data-redflow-when]")) {
     const [name = "", values = ""] = (part.dataset["redflowWhen"] ?? "").split("=");
     const field = $(`#${prefix}-${name}`);
     const show = (): void => {
-      part.hidden = !values.split("|").includes(String(field.val()));
+      const value: unknown = field.val();
+      part.hidden = !values.split("|").includes(String(isBlank(value) ? node._def.defaults[name]?.value : value));
     };
     field.on("change", show);
     show();

@@ -43,11 +43,15 @@ export async function prepareMcp(): Promise<void> {
   $(url).on("input change", showAccess);
   showAccess();
   let last = 0;
+  // Draws the boxes as the fields say. Each loaded list has its own.
+  let update = (): void => undefined;
+  [include, exclude, effects].forEach((changed) => $(changed).on("input change", () => update()));
   const load = async (): Promise<void> => {
     last += 1;
     const own = last;
     const name = server.value.trim();
     list.replaceChildren();
+    update = () => undefined;
     state.textContent = name === "" ? text("nodes.mcp.choose") : text("nodes.mcp.loading");
     if (name === "") {
       return;
@@ -55,7 +59,8 @@ export async function prepareMcp(): Promise<void> {
     const found = await findServer(name);
     // The user may have chosen another server, or closed the dialog.
     if (own === last && state.isConnected) {
-      show(found, fields, state, list);
+      update = show(found, fields, state, list);
+      update();
     }
   };
   $(server).on("change", () => void load());
@@ -99,16 +104,17 @@ async function findServer(name: string): Promise<McpServerTools | string> {
   }
 }
 
-function show(found: McpServerTools | string, fields: Fields, state: HTMLElement, list: HTMLElement): void {
+/** Shows the state and the tools of a server. Gives what draws the boxes again. */
+function show(found: McpServerTools | string, fields: Fields, state: HTMLElement, list: HTMLElement): () => void {
   if (typeof found === "string") {
     state.textContent = text(found === "nodes.mcp.unknown" && fields.url.value.trim() !== "" ? "nodes.mcp.deploy" : found);
-    return;
+    return () => undefined;
   }
   const word = text(`nodes.mcp.state.${STATES.includes(found.state) ? found.state : "idle"}`);
   state.replaceChildren(element("span", { text: word }), ...(found.reason === "" ? [] : [untrusted("div", found.reason, { maxChars: MAX_ROW_CHARS })]));
   if (found.tools.length === 0) {
     list.textContent = found.state === "ready" ? text("nodes.mcp.noTools") : "";
-    return;
+    return () => undefined;
   }
   const all = found.tools.map(({ name }) => name);
   const boxes = found.tools.slice(0, MAX_ROWS).map((tool) => row(tool, all, fields));
@@ -117,9 +123,7 @@ function show(found: McpServerTools | string, fields: Fields, state: HTMLElement
     rows.push(element("li", { class: "redflow-hint", text: text("agent.tools.more", { n: found.tools.length - MAX_ROWS }) }));
   }
   list.replaceChildren(element("ul", { class: "redflow-registry-tools" }, ...rows));
-  const update = (): void => boxes.forEach(({ refresh }) => refresh());
-  [fields.include, fields.exclude, fields.effects].forEach((field) => $(field).on("input change", update));
-  update();
+  return () => boxes.forEach(({ refresh }) => refresh());
 }
 
 /** A box with the name of a tool, its effect class, and what it does. `refresh` draws it as the fields say. */

@@ -37,7 +37,7 @@ export function prepareModelTest(node: EditorNode): void {
     isBusy = busy;
     buttons.forEach((one) => one.setAttribute("aria-disabled", String(busy)));
   };
-  const ask = async <T,>(send: (runtime: string, form: ModelForm) => Promise<T>, show: (response: T) => Node[]): Promise<void> => {
+  const ask = async <T,>(send: (runtime: string, form: ModelForm) => Promise<T>, show: (response: T) => Node[], failure: Failure): Promise<void> => {
     // A disabled button would lose the focus.
     if (isBusy) {
       return;
@@ -49,14 +49,14 @@ export function prepareModelTest(node: EditorNode): void {
       const shown = runtime === undefined ? [text("fields.test.noRuntime")] : show(await send(runtime, modelForm(node, (name) => typedValue(node, name))));
       answer.replaceChildren(...shown);
     } catch (error) {
-      answer.replaceChildren(...describeFailure(error));
+      answer.replaceChildren(...describeFailure(error, failure));
     } finally {
       setBusy(false);
     }
   };
-  const test = button(text("fields.test.test"), () => void ask(adminApi.testModel, describeTest));
+  const test = button(text("fields.test.test"), () => void ask(adminApi.testModel, describeTest, "failed"));
   const field = document.getElementById("node-input-model") as HTMLInputElement | null;
-  const list = button(text("fields.test.list"), () => void ask(adminApi.listModels, (found) => describeList(found, field)));
+  const list = button(text("fields.test.list"), () => void ask(adminApi.listModels, (found) => describeList(found, field), "listFailed"));
   const buttons = field === null ? [test] : [test, list];
   host.replaceChildren(...buttons, answer);
 }
@@ -66,17 +66,20 @@ async function connectedRuntime(): Promise<string | undefined> {
   return runtimes.find(({ state }) => state.is === "connected")?.id;
 }
 
-function describeFailure(error: unknown): Node[] {
+/** The sentence before the code of a failure. */
+type Failure = "failed" | "listFailed";
+
+function describeFailure(error: unknown, failure: Failure): Node[] {
   const { status, problem } = error instanceof RequestError ? error : { status: 0, problem: { code: "", message: "" } };
   if (problem.message === "") {
     const key = status === 401 || status === 403 ? "forbidden" : "noNodeRed";
     return [element("span", { class: "redflow-trouble", text: text(`fields.test.${key}`) })];
   }
-  return failed(problem.code, problem.message);
+  return failed(problem.code, problem.message, failure);
 }
 
-function failed(code: string, message: string): Node[] {
-  const head = element("strong", { class: "redflow-trouble", text: text("fields.test.failed") });
+function failed(code: string, message: string, failure: Failure = "failed"): Node[] {
+  const head = element("strong", { class: "redflow-trouble", text: text(`fields.test.${failure}`) });
   return [element("div", {}, head, element("span", { text: " " }), element("code", { text: cut(code, MAX_ROW_CHARS) })), untrusted("div", message)];
 }
 
@@ -109,11 +112,12 @@ export function testRows({ sent, server, model, answeredBy, usage, tokensPerSeco
   return rows.filter((row): row is [string, string] => row[1] !== undefined && row[1] !== "");
 }
 
-/** A list to choose from, which fills the field of the model. The sidecar limits its length. */
+/** A list to choose from, which fills the field of the model and its suggestions. The sidecar limits its length. */
 function describeList({ models }: ModelList, field: HTMLInputElement | null): Node[] {
   if (models.length === 0 || field === null) {
     return [element("span", { text: text("fields.test.noModels") })];
   }
+  suggest(field, models.map(({ id }) => id));
   const option = (value: string, label: string): HTMLOptionElement => {
     const created = untrusted("option", label, { maxChars: MAX_ROW_CHARS });
     created.value = value;
@@ -131,4 +135,20 @@ function describeList({ models }: ModelList, field: HTMLInputElement | null): No
   });
   const label = element("label", { attributes: { for: select.id }, text: text("fields.test.models") });
   return [label, select];
+}
+
+/** Offers names while a user types in a field. A later list replaces the first one. */
+function suggest(field: HTMLInputElement, names: string[]): void {
+  const id = `${field.id}-names`;
+  document.getElementById(id)?.remove();
+  const list = element("datalist", { attributes: { id } });
+  list.append(
+    ...names.map((name) => {
+      const option = element("option");
+      option.value = name;
+      return option;
+    }),
+  );
+  field.after(list);
+  field.setAttribute("list", id);
 }

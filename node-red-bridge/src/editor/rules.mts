@@ -284,6 +284,24 @@ function isSpan(span: unknown): boolean {
   return areTexts && typeof pin === "boolean" && typeof tokens === "number" && isWithin(tokens, { name: "", min: 1, max: MAX_SPAN_TOKENS, whole: true });
 }
 
+/** The most categories of a classifier. */
+const MAX_CATEGORIES = 200;
+
+/** Whether a value is a JSON list of categories: names, or objects with a name and a description. */
+export function categories(value: unknown, rule: Rule): Verdict {
+  const verdict = list(value, rule);
+  if (verdict !== true || !Array.isArray(value)) {
+    return verdict;
+  }
+  const areCategories = value.length <= MAX_CATEGORIES && value.every(isCategory);
+  return areCategories ? true : text("fields.categories", { name: rule.name, most: MAX_CATEGORIES });
+}
+
+function isCategory(category: unknown): boolean {
+  const { name, description }: Record<string, unknown> = isObject(category) ? category : { name: category, description: "" };
+  return typeof name === "string" && name.trim() !== "" && typeof description === "string";
+}
+
 const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning"];
 const SIZES = ["contextWindow", "maxOutput"];
 

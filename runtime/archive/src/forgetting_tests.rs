@@ -136,12 +136,13 @@ async fn an_older_file_gets_its_indexes(place: Place) {
         .execute_batch(
             "DROP INDEX entry_by_user; DROP INDEX entry_by_session; DROP INDEX entry_by_state;
              ALTER TABLE entry DROP COLUMN uses; ALTER TABLE entry DROP COLUMN used_at; DROP TABLE cleaning;
-             PRAGMA user_version = 1;",
+             DROP TABLE IF EXISTS occurrences_1; PRAGMA user_version = 1;",
         )
         .unwrap();
     let of_bob = EntryFilter { user: Some("bob".to_owned()), ..everything() };
     assert_eq!(listed(&place.other(), of_bob).await, ["b"]);
     assert_eq!(indexes(&connection), all);
+    assert_eq!(keys(&place.other(), by_words("two")).await, ["b"]);
 }
 
 async fn a_user_is_forgotten(place: Place) {

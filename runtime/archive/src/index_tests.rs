@@ -20,6 +20,7 @@ fn row() -> Row<'static> {
         created_at: NOW - DAY,
         expires_at: None,
         importance: 0.0,
+        text_bytes: 20,
     }
 }
 
@@ -47,7 +48,7 @@ fn index_of(vectors: &[Vec<f32>]) -> CollectionIndex {
 
 fn found(index: &CollectionIndex, filter: &SearchFilter) -> Vec<i64> {
     let allowed = index.allowed(filter, NOW);
-    (1..=9).filter(|&id| index.is_allowed(&allowed, id)).collect()
+    (1..=9).filter(|&id| index.fit(&allowed, id, 1).is_some()).collect()
 }
 
 /// Lengths that fill the registers of a processor and lengths that do not, with the largest products.

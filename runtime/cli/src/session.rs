@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// The time that blocking tasks have to finish at the end of the process.
-const BLOCKING_TASKS: Duration = Duration::from_secs(1);
+pub(crate) const BLOCKING_TASKS: Duration = Duration::from_secs(1);
 
 pub(crate) struct Session {
     runtime: Runtime,

@@ -8,7 +8,7 @@ use redflow_contract::Millis;
 use redflow_contract::action::ActionKind;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::envelope::StopReason;
-use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
+use redflow_contract::event::{ConclusionReason, FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::fact::Usage;
 use redflow_contract::id::{NodeId, NodeRef, NodeSummary, RunId};
 use redflow_contract::memory::Consolidated;
@@ -318,17 +318,32 @@ fn label(node: &NodeSummary) -> String {
 
 /// The tokens and the cost of a model call.
 fn format_usage(usage: Option<&Usage>) -> String {
-    let Some(usage) = usage else { return String::new() };
+    usage.map(|usage| format!("   {}", format_tokens(usage)).dimmed().to_string()).unwrap_or_default()
+}
+
+/// The tokens and the cost of a model call, in words.
+pub(crate) fn format_tokens(usage: &Usage) -> String {
     let Usage { input_tokens, output_tokens, cost, estimated, .. } = *usage;
-    let tally = RunTally { input_tokens, output_tokens, cost, estimated, ..RunTally::default() };
-    format!("   {}", format_tally(&tally)).dimmed().to_string()
+    let cached_tokens = usage.cached_tokens.unwrap_or(0);
+    format_tally(&RunTally {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+        cost,
+        estimated,
+        ..RunTally::default()
+    })
 }
 
 /// The tokens and the cost of a run, in words.
 pub(crate) fn format_tally(tally: &RunTally) -> String {
     let cost = tally.cost.map(|cost| format!(", cost {cost:.6}")).unwrap_or_default();
     let about = if tally.estimated { "about " } else { "" };
-    format!("{about}{} tokens read, {} written{cost}", tally.input_tokens, tally.output_tokens)
+    let cached = match tally.cached_tokens {
+        0 => String::new(),
+        tokens => format!(" ({tokens} from the cache)"),
+    };
+    format!("{about}{} tokens read{cached}, {} written{cost}", tally.input_tokens, tally.output_tokens)
 }
 
 /// One event as one line. Some events have none.
@@ -360,6 +375,21 @@ fn format_event(event: &RunEvent) -> Option<String> {
             error.code,
             printable_line(&error.message, MAX_VALUE_CHARS)
         ),
+        RunEventKind::ImagesFetched { images } => {
+            let pictures = count(usize::try_from(*images).unwrap_or(usize::MAX), "picture");
+            format!("     pictures    {pictures} downloaded")
+        }
+        RunEventKind::Summarised { iteration, messages, .. } => {
+            let old = count(usize::try_from(*messages).unwrap_or(usize::MAX), "message");
+            format!("{iteration:>4} summary replaces {old}")
+        }
+        RunEventKind::Concluding { iteration, reason } => {
+            let reason = match reason {
+                ConclusionReason::Tokens => "90 % of the conversation's tokens are used",
+                ConclusionReason::Iterations => "one iteration is left",
+            };
+            format!("{iteration:>4} finish {reason}, so the model can only finish")
+        }
         RunEventKind::ModelCalled { .. } | RunEventKind::ToolCalled { .. } => return None,
         RunEventKind::ModelAnswered {
             iteration,

@@ -37,6 +37,19 @@ pub struct Reply {
     pub choice: ToolChoice,
     /// The format of the text.
     pub format: ReplyFormat,
+    /// What the answer is for.
+    pub purpose: ReplyPurpose,
+}
+
+/// What the answer of a model is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplyPurpose {
+    /// The next step of the run.
+    #[default]
+    Step,
+    /// A summary that replaces old messages of the conversation.
+    Summary,
 }
 
 /// The format of the text of a reply.
@@ -59,6 +72,13 @@ impl AnswerKind {
     pub fn is_action(&self) -> bool {
         matches!(self, Self::Action(_))
     }
+
+    /// Whether the answer is a summary of old messages. Such a call is no iteration, and its text is not
+    /// streamed.
+    #[must_use]
+    pub fn is_summary(&self) -> bool {
+        matches!(self, Self::Reply(reply) if reply.purpose == ReplyPurpose::Summary)
+    }
 }
 
 /// Serialises what the digest of a model call covers: all of a reply that the spec does not decide.
@@ -75,6 +95,9 @@ impl Serialize for AnswerKind {
             ReplyFormat::Schema(_) => "schema",
         };
         out.serialize_field("format", format)?;
+        if reply.purpose != ReplyPurpose::Step {
+            out.serialize_field("purpose", &reply.purpose)?;
+        }
         out.end()
     }
 }

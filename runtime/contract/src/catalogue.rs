@@ -34,6 +34,10 @@ mod tests {
         let rows = [
             ("agent-core", Role::Agent),
             ("ai-agent", Role::Agent),
+            ("ai-simple-agent", Role::Agent),
+            ("ai-extractor", Role::Agent),
+            ("ai-classifier", Role::Agent),
+            ("ai-summarizer", Role::Agent),
             ("scripted-model", Role::Model),
             ("model.azure.openai", Role::Model),
             ("memory.anything", Role::Memory),

@@ -125,10 +125,12 @@ codes! {
         ToolChainOpen "TOOL_CHAIN_OPEN" Severity::Error, "A flow used as a tool never returns.";
         CredentialUnbound "CREDENTIAL_UNBOUND" Severity::Error, "A tool has credentials, but no list of hosts that may get them.";
         ToolWithoutSchema "TOOL_WITHOUT_SCHEMA" Severity::Warning, "A tool has no JSON Schema for its input.";
+        ToolNotStrict "TOOL_NOT_STRICT" Severity::Warning, "A tool asks for strict input, but its JSON Schema does not fit.";
         ToolConnectedNotAllowed "TOOL_CONNECTED_NOT_ALLOWED" Severity::Warning, "A connected tool is not in `allowedTools`.";
         PromptTemplateIgnored "PROMPT_TEMPLATE_IGNORED" Severity::Warning, "`modelPromptTemplate` has no effect.";
         SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
         SecretInFlow "SECRET_IN_FLOW" Severity::Warning, "A key or password is written in the flow file.";
+        PropertyUnknown "PROPERTY_UNKNOWN" Severity::Warning, "A model has a property that its type does not know.";
         DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
         CollectionUnknown "COLLECTION_UNKNOWN" Severity::Warning, "There is no such collection in the archive.";
         EmbeddingsLexical "EMBEDDINGS_LEXICAL" Severity::Warning, "The search of a knowledge base finds words, not meaning.";
@@ -158,6 +160,7 @@ codes! {
         InvalidCredentials "INVALID_CREDENTIALS" Retry::Never, "The provider refused the credentials.";
         RateLimit "RATE_LIMIT" Retry::Later, "The provider asks for fewer requests.";
         QuotaExceeded "QUOTA_EXCEEDED" Retry::Never, "The provider's quota or balance is used up.";
+        ImageInvalid "IMAGE_INVALID" Retry::Never, "A picture of the message cannot be used or downloaded.";
         ContextLength "CONTEXT_LENGTH" Retry::Never, "The conversation is longer than the model can read.";
         ProviderUnavailable "PROVIDER_UNAVAILABLE" Retry::Later, "The provider cannot be reached or is overloaded.";
         Timeout "TIMEOUT" Retry::Later, "The run's deadline passed.";
@@ -187,7 +190,7 @@ impl RunErrorCode {
         match self {
             Self::ApprovalRejected => 403,
             Self::ContextLength => 413,
-            Self::ModelRefused => 422,
+            Self::ModelRefused | Self::ImageInvalid => 422,
             Self::ConfigInvalid
             | Self::ModelKeyMissing
             | Self::EdgeRejected
@@ -234,6 +237,7 @@ codes! {
         McpUnavailable "MCP_UNAVAILABLE" Retry::Later, "The MCP server is not connected, or a person must sign in.";
         ToolChanged "TOOL_CHANGED" Retry::Never, "The definition of the tool is not the one that was approved, or that the run began with.";
         ToolOutputInvalid "TOOL_OUTPUT_INVALID" Retry::Never, "The output of the tool breaks its schema.";
+        McpInputRequired "MCP_INPUT_REQUIRED" Retry::Never, "The MCP server wants something of a person or a model first, and the sidecar declines it.";
     } class Retry
 }
 
@@ -315,6 +319,8 @@ codes! {
         ToolRefused "TOOL_REFUSED" 422, "The definition of the tool has errors, so nothing was registered.";
         ToolConflict "TOOL_CONFLICT" 409, "Another tool has this id or this name already.";
         McpFailed "MCP_FAILED" 502, "The MCP server, or the issuer of its tokens, cannot be used.";
+        McpPinStale "MCP_PIN_STALE" 409, "The MCP server no longer sends the definition that was to be approved.";
+        McpLoginRefused "MCP_LOGIN_REFUSED" 409, "A sign-in at the issuer of this MCP server cannot begin or end like this.";
         KeyNotSent "KEY_NOT_SENT" 409, "The key of the deployed node belongs to another address, so it was not sent.";
         StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI, or of registered tools, has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";

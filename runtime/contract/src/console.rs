@@ -143,6 +143,9 @@ pub struct IterationDetail {
     /// The payload that left the agent, if the run ended in this iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<CutText>,
+    /// The start of the provider's response as it was sent; absent without `debug` on the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<CutText>,
 }
 
 /// A tool call of an iteration, with its texts.

@@ -36,6 +36,13 @@ pub enum Effect {
         /// The session key of the conversation.
         session: String,
     },
+    /// Download pictures that the message names by their addresses.
+    FetchImages {
+        /// Answered by `images_fetched` or `images_failed`.
+        id: EffectId,
+        /// The addresses, in the order of the message.
+        urls: Vec<String>,
+    },
     /// Ask the model for an answer.
     CallModel {
         /// Answered by `model_answered` or `model_failed`.
@@ -199,6 +206,7 @@ impl Effect {
         match self {
             Self::RecallMemory { id, .. }
             | Self::ClearMemory { id, .. }
+            | Self::FetchImages { id, .. }
             | Self::CallModel { id, .. }
             | Self::CallTool { id, .. }
             | Self::AppendMemory { id, .. }
@@ -219,6 +227,7 @@ impl Effect {
         match self {
             Self::RecallMemory { .. } => "recall_memory",
             Self::ClearMemory { .. } => "clear_memory",
+            Self::FetchImages { .. } => "fetch_images",
             Self::CallModel { .. } => "call_model",
             Self::CallTool { .. } => "call_tool",
             Self::AppendMemory { .. } => "append_memory",

@@ -109,6 +109,29 @@ pub enum RunEventKind {
         /// Why it failed.
         error: Failure,
     },
+    /// The pictures of the message were downloaded.
+    ImagesFetched {
+        /// The number of pictures.
+        images: u32,
+    },
+    /// A summary replaced old messages, because the conversation was long.
+    Summarised {
+        /// The iteration of the run, from 1.
+        iteration: u32,
+        /// The number of messages that it replaced.
+        messages: u32,
+        /// The tokens used; absent if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        usage: Option<Usage>,
+    },
+    /// From now on the model can only finish.
+    Concluding {
+        /// The iteration of the run, from 1.
+        iteration: u32,
+        /// Why.
+        reason: ConclusionReason,
+    },
     /// The run calls the model.
     ModelCalled {
         /// The iteration of the run, from 1.
@@ -259,6 +282,17 @@ pub enum RunEventKind {
         #[cfg_attr(feature = "codegen", ts(optional))]
         error: Option<RunError>,
     },
+}
+
+/// Why an agent for one thing must finish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ConclusionReason {
+    /// The conversation has 90 % of the tokens that it may have.
+    Tokens,
+    /// One iteration is left.
+    Iterations,
 }
 
 /// An event of the flow around the runs.

@@ -8,7 +8,7 @@ use crate::node::BudgetKind;
 use crate::plan::AgentSpec;
 use crate::run_error::Failure;
 use crate::source::{Source, limit_sources};
-use crate::transcript::{BYTES_PER_TOKEN, ChatMessage, OpaqueParts, RequestedCall};
+use crate::transcript::{BYTES_PER_TOKEN, ChatMessage, Image, OpaqueParts, RequestedCall};
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,6 +76,24 @@ pub enum Fact {
         at: Millis,
         /// The effect that it answers.
         effect: EffectId,
+    },
+    /// The pictures were downloaded.
+    ImagesFetched {
+        /// When the fact became known.
+        at: Millis,
+        /// The effect that it answers.
+        effect: EffectId,
+        /// The pictures, in the order of their addresses.
+        images: Vec<Image>,
+    },
+    /// A picture could not be downloaded, or is none.
+    ImagesFailed {
+        /// When the fact became known.
+        at: Millis,
+        /// The effect that it answers.
+        effect: EffectId,
+        /// Why it failed.
+        error: Failure,
     },
     /// The model answered.
     ModelAnswered {
@@ -163,6 +181,8 @@ impl Fact {
             | Self::MemoryFailed { at, .. }
             | Self::MemoryCleared { at, .. }
             | Self::MemoryAppended { at, .. }
+            | Self::ImagesFetched { at, .. }
+            | Self::ImagesFailed { at, .. }
             | Self::ModelAnswered { at, .. }
             | Self::ModelFailed { at, .. }
             | Self::ToolReturned { at, .. }
@@ -182,6 +202,8 @@ impl Fact {
             | Self::MemoryFailed { effect, .. }
             | Self::MemoryCleared { effect, .. }
             | Self::MemoryAppended { effect, .. }
+            | Self::ImagesFetched { effect, .. }
+            | Self::ImagesFailed { effect, .. }
             | Self::ModelAnswered { effect, .. }
             | Self::ModelFailed { effect, .. }
             | Self::ToolReturned { effect, .. }
@@ -201,6 +223,8 @@ impl Fact {
             Self::MemoryFailed { .. } => "memory_failed",
             Self::MemoryCleared { .. } => "memory_cleared",
             Self::MemoryAppended { .. } => "memory_appended",
+            Self::ImagesFetched { .. } => "images_fetched",
+            Self::ImagesFailed { .. } => "images_failed",
             Self::ModelAnswered { .. } => "model_answered",
             Self::ModelFailed { .. } => "model_failed",
             Self::ToolReturned { .. } => "tool_returned",
@@ -242,7 +266,13 @@ pub struct ModelAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<FailedModel>>", optional))]
     pub fell_over: Vec<FailedModel>,
+    /// The start of the provider's response as it was sent, at most [`MAX_RAW_BYTES`]; only with `debug: true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
 }
+
+/// The most bytes of [`ModelAnswer::raw`].
+pub const MAX_RAW_BYTES: usize = 64 * 1024;
 
 /// A model that failed or was skipped, so that the next fallback model was called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -78,8 +78,8 @@ pub struct McpServer {
     /// Not these tools: names, or patterns with `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// The effect classes of tools, by name or pattern with `*`. The first one that matches counts, and a name counts
-    /// before a pattern. Others are `at_most_once`.
+    /// The effect classes of tools, by name or pattern with `*`. A name counts before a pattern. Of several patterns that
+    /// match, the strictest class counts. Others are `at_most_once`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub effects: BTreeMap<String, EffectClass>,
     /// The longest time of a call, in milliseconds; 60000 by default.

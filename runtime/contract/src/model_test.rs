@@ -1,5 +1,6 @@
 //! The test of a model, and the list of the models that its server has.
 
+use crate::deployed_model::ModelPrice;
 use crate::fact::Usage;
 use crate::id::{InstanceId, NodeId};
 use crate::run_error::Failure;
@@ -83,6 +84,9 @@ pub struct ModelTest {
     /// The model that the server has loaded, or the only one that it has; absent if it does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
+    /// What it costs by the configuration; absent if that has no price for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<ModelPrice>,
 }
 
 /// What a request to a model asks for.
@@ -144,6 +148,7 @@ pub enum ModelServer {
     #[serde(rename = "Azure OpenAI")]
     AzureOpenai,
     Anthropic,
+    Google,
 }
 
 impl fmt::Display for ModelServer {
@@ -156,6 +161,7 @@ impl fmt::Display for ModelServer {
             Self::Openai => "OpenAI",
             Self::AzureOpenai => "Azure OpenAI",
             Self::Anthropic => "Anthropic",
+            Self::Google => "Google",
         })
     }
 }
@@ -201,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_server_is_shown_by_the_name_that_json_has() {
-        use ModelServer::{Anthropic, AzureOpenai, LlamaCpp, LmStudio, Ollama, Openai, Vllm};
-        for server in [LlamaCpp, LmStudio, Vllm, Ollama, Openai, AzureOpenai, Anthropic] {
+        use ModelServer::{Anthropic, AzureOpenai, Google, LlamaCpp, LmStudio, Ollama, Openai, Vllm};
+        for server in [LlamaCpp, LmStudio, Vllm, Ollama, Openai, AzureOpenai, Anthropic, Google] {
             assert_eq!(serde_json::to_value(server).unwrap(), server.to_string());
         }
     }

@@ -26,6 +26,7 @@ mod models;
 mod node_red;
 mod node_type;
 mod palette_nodes;
+mod presets;
 mod secret_rule;
 mod services;
 #[cfg(feature = "codegen")]
@@ -34,8 +35,8 @@ mod tools;
 mod values;
 
 pub use agents::{
-    AgentBindingConfig, AiAgentConfig, CONVERSE_STRATEGY, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS,
-    DEFAULT_STRATEGY, DEFAULT_SYSTEM_PROMPT, FINAL_ANSWER,
+    AgentBindingConfig, AiAgentConfig, CONVERSE_STRATEGY, DEFAULT_IMAGES, DEFAULT_MAX_ITERATIONS,
+    DEFAULT_PARALLEL_TOOLS, DEFAULT_STRATEGY, DEFAULT_SYSTEM_PROMPT, FINAL_ANSWER,
 };
 pub use http_request::{HttpRequestConfig, MAX_HTTP_BODY_BYTES, MAX_HTTP_REDIRECTS};
 pub use key_nodes::{KEY_NODE, KeyConfig};
@@ -50,14 +51,20 @@ pub use mcp_client::{
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, TagMatch, WindowMemoryConfig};
 pub use model_properties::MAX_CONCURRENT_CALLS;
 pub use model_values::{
-    CapabilityConfig, OpenaiApi, ReasoningEffort, ResponseFormat, StopSequences, StructuredOutput,
+    AzureAuthentication, CapabilityConfig, OpenaiApi, PromptCache, ReasoningEffort, ResponseFormat,
+    StopSequences, StructuredOutput, ThinkingLevel,
 };
 pub use models::{
-    AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiModelConfig, ScriptedModelConfig,
+    AnthropicModelConfig, AzureModelConfig, GoogleModelConfig, OllamaModelConfig, OpenaiModelConfig,
+    ScriptedModelConfig,
 };
 pub use node_red::{
     CatchConfig, ChangeConfig, ChangeRule, DebugConfig, EnvVariable, GroupConfig, InjectConfig,
     InjectProperty, LinkConfig, SubflowConfig, SubflowPort, SubflowWire, TabConfig,
+};
+pub use presets::{
+    AiClassifierConfig, AiExtractorConfig, AiSimpleAgentConfig, AiSummarizerConfig, Category,
+    DEFAULT_MAX_TOKEN_LIMIT, DEFAULT_TASK_ITERATIONS, FINISH_STEP, MAX_CATEGORIES, SummaryLength,
 };
 pub use tools::{RegistryToolConfig, ToolConfig};
 pub use values::{
@@ -71,14 +78,20 @@ use declaration::{NodeDeclaration, PropertySet};
 pub const NODES: &[NodeDeclaration] = &[
     agents::AGENT_CORE,
     agents::AI_AGENT,
+    presets::SIMPLE_AGENT,
+    presets::EXTRACTOR,
+    presets::CLASSIFIER,
+    presets::SUMMARIZER,
     models::SCRIPTED,
     models::OPENAI,
     models::ANTHROPIC,
+    models::GOOGLE,
     models::AZURE,
     models::OLLAMA,
     models::OTHER,
     key_nodes::OPENAI,
     key_nodes::ANTHROPIC,
+    key_nodes::GOOGLE,
     key_nodes::AZURE,
     memories::BUFFER,
     memories::WINDOW,

@@ -96,8 +96,14 @@ phrases! {
     tool_name_invalid_help() "Set `toolName` to 1 to 64 letters, digits, `_` or `-`.";
     tool_without_schema(tool) "{tool} has no `inputSchema`: the model may send it any object";
     tool_without_schema_help() "Set `inputSchema` to a JSON Schema of the tool's input.";
+    tool_not_strict(tool) "{tool} asks for strict input, but no provider can force its `inputSchema`";
+    tool_not_strict_help() "Make every property required, forbid further ones, and use only types, `enum`, `const`, `items` and `anyOf`. Or remove `strict`.";
     tool_called_final_answer(name) "a tool is called `{name}`, the name of the tool that the model gives its answer with";
     tool_called_final_answer_help() "Set another `toolName` on it, or remove `outputSchema` from the agent.";
+    tool_called_finish_step(name) "a tool is called `{name}`, the name of the tool that the model gives its result with";
+    tool_called_finish_step_help() "Set another `toolName` on it.";
+    tool_of_reader(name) "the tool `{name}` is connected, but this agent only reads its text and calls no tools";
+    tool_of_reader_help() "Disconnect the tool, or use an `ai-simple-agent`.";
     tool_not_allowed(name) "the tool `{name}` is connected, but the model may not call it";
     tool_not_allowed_help(name) "Add \"{name}\" to `allowedTools`, or disconnect the tool.";
     mcp_server_unknown(server) "the manifest has no MCP server `{server}`: nothing of it can be used";
@@ -123,6 +129,9 @@ phrases! {
     property_missing_help(property) "Add `{property}` to the node.";
     property_unknown(property) "there is no property `{property}`";
     property_unknown_help(property) "Remove `{property}`.";
+    property_ignored(node_type, property) "`{node_type}` has no property `{property}`, so it has no effect";
+    property_misspelt(node_type, property, known) "`{node_type}` has no property `{property}`, so it has no effect: did you mean `{known}`?";
+    property_misspelt_help(property, known) "Rename `{property}` to `{known}`, or remove it.";
     no_tool_allowed() "the agent may call no tool: `allowedTools` is empty";
     no_tool_allowed_help() "Allow at least one: tick it in the agent's tab Tools, or name it in `allowedTools`.";
     property_wrong(property, expected, found, rule) "`{property}` must be {expected}, and is {found} (rule `{rule}`)";
@@ -166,6 +175,9 @@ phrases! {
     at_most(limit) "at most {limit}";
     list_of_at_least(limit) "a list of at least {limit}";
     a_shorter_list() "a shorter list";
+    list_of(count) "a list of {count}";
+    list_of_categories(most) "a list of 1 to {most} categories, each one a text, or an object with `name` and `description`";
+    category_name(most) "a category with a name of 1 to {most} characters that no other category has";
     list_of_texts() "a list of texts, or a text with commas";
     schema_or_text() "a JSON Schema object, or its text";
     list_of_ids() "a list of node ids, \"group\" or null";

@@ -107,6 +107,40 @@ pub struct ConverseSpec {
     pub output_schema: Option<Value>,
     /// The most tool calls at the same time.
     pub parallel_tools: u32,
+    /// The template of the pictures; absent if the agent takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub images: Option<String>,
+    /// The one task of the agent; absent for an AI Agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub task: Option<TaskSpec>,
+}
+
+/// The task of an agent that does one thing. It gives its result with the tool `finish_step`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TaskSpec {
+    /// What the agent does.
+    pub kind: TaskKind,
+    /// The most tokens of the conversation. At 70 % old messages are summed up; at 90 % the agent must finish.
+    pub max_token_limit: u32,
+}
+
+/// What an agent for one thing does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum TaskKind {
+    /// Reaches an objective, also with tools.
+    Objective,
+    /// Extracts values from a text.
+    Extract,
+    /// Finds the category of a text.
+    Classify,
+    /// Sums a text up. The result must be shorter than the text.
+    Summarize,
 }
 
 /// A tool as the model knows it.
@@ -148,6 +182,10 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub retry: Option<ToolRetry>,
+    /// Whether the provider must keep to the input schema; absent for the provider's own rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub strict: Option<bool>,
 }
 
 impl ToolSpec {
@@ -167,6 +205,7 @@ impl ToolSpec {
             digest: None,
             output_schema: None,
             retry: None,
+            strict: None,
         }
     }
 }

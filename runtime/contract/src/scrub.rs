@@ -6,7 +6,7 @@ mod stream;
 
 pub use stream::ScrubStream;
 
-use crate::fact::{ModelAnswer, ToolResult};
+use crate::fact::{MAX_RAW_BYTES, ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
 use crate::source::Source;
@@ -159,12 +159,33 @@ impl Scrubber {
 
     /// Removes the secrets from a model's answer.
     pub fn answer(&self, answer: &mut ModelAnswer) {
+        self.raw(answer);
         self.text(&mut answer.text);
         for reported in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
             self.text(reported);
         }
         self.calls(&mut answer.tool_calls);
         self.reasoning(&mut answer.reasoning);
+    }
+
+    /// Removes the secrets from the response as it was sent. It is cut, so that its end can be a part of a secret. A
+    /// stream splits texts, so that no search finds a secret that the answer has: then the response is dropped.
+    fn raw(&self, answer: &mut ModelAnswer) {
+        if self.secrets.is_empty() || answer.raw.is_none() {
+            return;
+        }
+        let arguments = answer.tool_calls.iter().map(|call| &call.arguments);
+        let has_secret =
+            std::iter::once(&answer.text).chain(arguments).any(|text| !self.find(text).is_empty());
+        // The last character may have been dropped, because only a part of it has room.
+        let is_cut = |raw: &String| raw.len() + char::MAX_LEN_UTF8 > MAX_RAW_BYTES;
+        answer.raw = answer.raw.take().filter(|_| !has_secret).map(|mut raw| {
+            if is_cut(&raw) {
+                return self.stream().push(&raw);
+            }
+            self.text(&mut raw);
+            raw
+        });
     }
 
     fn calls(&self, calls: &mut [RequestedCall]) {
@@ -274,6 +295,24 @@ mod tests {
         let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
         scrubber.answer(&mut answer);
         assert_eq!(answer.text, text);
+    }
+
+    #[test]
+    fn removes_secrets_from_the_response_as_it_was_sent() {
+        let raw_of = |raw: String, text: &str| {
+            let mut answer = ModelAnswer { text: text.to_owned(), raw: Some(raw), ..ModelAnswer::default() };
+            scrubber().answer(&mut answer);
+            answer.raw
+        };
+        let raw = r#"{"id":"r1","echo":"Bearer sk-verysecret"}"#.to_owned();
+        assert_eq!(raw_of(raw, "hi").as_deref(), Some(r#"{"id":"r1","echo":"Bearer [redacted]"}"#));
+        // What merely ends like the start of a secret stays, unless the response was cut there.
+        assert_eq!(raw_of("ends in sk-very".to_owned(), "").as_deref(), Some("ends in sk-very"));
+        let cut = format!("{}sk-very", "x".repeat(super::MAX_RAW_BYTES - 7));
+        assert_eq!(raw_of(cut, "").map(|raw| raw.len()), Some(super::MAX_RAW_BYTES - 7));
+        // The pieces of a stream hide a secret, so nothing is kept.
+        let pieces = r#"data: {"text":"sk-very"} data: {"text":"secret"}"#.to_owned();
+        assert_eq!(raw_of(pieces, "It is sk-verysecret."), None);
     }
 
     /// All ways in which a service can write a secret back.

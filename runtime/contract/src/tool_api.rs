@@ -4,8 +4,10 @@ use crate::Message;
 use crate::api::AgentState;
 use crate::diagnostic::Diagnostic;
 use crate::id::{InstanceId, NodeSummary};
+use crate::mcp::McpServerSummary;
 use crate::memory::MemoryStats;
 use crate::policy::PolicyRule;
+use crate::run_error::RunError;
 use crate::tool::{ToolEntry, ToolInvocation};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +69,13 @@ pub struct AgentDetail {
     pub instance: Option<InstanceId>,
     /// The tools that its model may call now; empty if the agent cannot run.
     pub tools: Vec<ToolEntry>,
+    /// Why its runs cannot begin now, so that `tools` is empty; absent if they can, and if the agent is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_error: Option<RunError>,
+    /// The MCP servers that it uses, as they are now; absent if it uses none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<McpServerSummary>>", optional))]
+    pub mcp_servers: Vec<McpServerSummary>,
     /// The memory of its conversations; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<AgentMemory>,

@@ -11,6 +11,10 @@ use std::sync::Arc;
 pub const BYTES_PER_TOKEN: usize = 3;
 /// Tokens of an estimate for the role and the ends of each message.
 pub const TOKENS_PER_MESSAGE: usize = 4;
+/// Tokens of an estimate for a picture, whatever its size.
+pub const TOKENS_PER_IMAGE: usize = 1_600;
+/// The most pictures of a message.
+pub const MAX_IMAGES: usize = 4;
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,6 +63,53 @@ pub struct ChatMessage {
     /// Reasoning that the provider wants back unchanged; only from an assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<OpaqueParts>,
+    /// Pictures that belong to the text; only from a user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Image>>", optional))]
+    pub images: Vec<Image>,
+}
+
+/// A picture. Copies share the data.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// The format of the picture.
+    pub mime: ImageType,
+    /// The bytes of the file in Base64.
+    #[cfg_attr(feature = "codegen", ts(type = "string"))]
+    pub data: Arc<str>,
+}
+
+/// A format of pictures that every provider with vision takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+pub enum ImageType {
+    /// PNG.
+    #[serde(rename = "image/png")]
+    Png,
+    /// JPEG.
+    #[serde(rename = "image/jpeg")]
+    Jpeg,
+    /// GIF.
+    #[serde(rename = "image/gif")]
+    Gif,
+    /// WebP.
+    #[serde(rename = "image/webp")]
+    Webp,
+}
+
+impl ImageType {
+    /// The media type.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
 }
 
 /// A native tool call of a model.
@@ -89,10 +140,12 @@ impl ChatMessage {
     /// Makes a message with text only.
     #[must_use]
     pub fn new(role: ChatRole, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None, reasoning: None }
+        let (role, content) = (role, content.into());
+        let (tool_calls, images) = (Vec::new(), Vec::new());
+        Self { role, content, tool_calls, tool_call_id: None, reasoning: None, images }
     }
 
-    /// The size in bytes, for limits.
+    /// The size in bytes without pictures, for limits.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let calls = self.tool_calls.iter().map(|call| call.name.len() + call.arguments.len() + call.id.len());
@@ -101,10 +154,11 @@ impl ChatMessage {
         self.content.len() + calls.sum::<usize>() + reasoning.sum::<usize>()
     }
 
-    /// About how many tokens a model reads for it: one for every three bytes, and four for the message.
+    /// About how many tokens a model reads for it: one for every three bytes, four for the message, and a fixed
+    /// number for each picture.
     #[must_use]
     pub fn tokens(&self) -> usize {
-        self.bytes().div_ceil(BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
+        self.bytes().div_ceil(BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE + self.images.len() * TOKENS_PER_IMAGE
     }
 
     fn is_plain(&self) -> bool {
@@ -133,6 +187,10 @@ impl Transcript {
         if !segment.is_plain() {
             let more = (&segment.tool_calls, &segment.tool_call_id, &segment.reasoning);
             self.hash = self.hash.chain(b'+', &serde_json::to_vec(&more).unwrap_or_default());
+        }
+        for image in &segment.images {
+            self.hash = self.hash.chain(b'i', image.mime.as_str().as_bytes());
+            self.hash = self.hash.chain(b'i', image.data.as_bytes());
         }
         Arc::make_mut(&mut self.segments).push(segment);
     }

@@ -2,9 +2,10 @@
 //!
 //! All runs of the agent share the result.
 
-use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice};
+use crate::task::{FINISH_PROMPT, Task};
+use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, ReplyPurpose, SchemaText, ToolChoice};
 use redflow_contract::id::NodeId;
-use redflow_contract::node::{FINAL_ANSWER, OnUnknown, OutputFormat};
+use redflow_contract::node::{FINAL_ANSWER, FINISH_STEP, OnUnknown, OutputFormat};
 use redflow_contract::plan::{AgentSpec, ConverseSpec, ToolSpec};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_json_schema::{SchemaRules, UntrustedSchema, strict_object};
@@ -24,6 +25,8 @@ pub struct CompiledAgent {
     /// What is asked of the model until the first tool result, and after it.
     answer_kinds: [AnswerKind; 2],
     has_final_tool: bool,
+    /// The one task of the agent; none for an AI Agent.
+    task: Option<Task>,
 }
 
 impl CompiledAgent {
@@ -40,7 +43,8 @@ impl CompiledAgent {
             .transpose()
             .map_err(CompileError::OutputSchema)?;
         let may_call = !spec.tools.is_empty() && settings.tool_choice != ToolChoice::None;
-        let has_final_tool = may_call && output_schema.is_some();
+        let task = settings.task.as_ref().map(|task| Task::new(task, &spec, &settings));
+        let has_final_tool = may_call && output_schema.is_some() && task.is_none();
         let prefix = prompt_prefix(&settings, has_final_tool);
         let answer_kinds = answer_kinds(&spec, &settings, may_call);
         Ok(Arc::new(Self {
@@ -51,6 +55,7 @@ impl CompiledAgent {
             output_schema,
             answer_kinds,
             has_final_tool,
+            task,
         }))
     }
 
@@ -83,9 +88,20 @@ impl CompiledAgent {
         self.has_final_tool
     }
 
-    /// What is asked of the model, before and after the first tool result.
+    /// The one task of the agent; none for an AI Agent.
+    pub(crate) fn task(&self) -> Option<&Task> {
+        self.task.as_ref()
+    }
+
+    /// What is asked of the model of an AI Agent, before and after the first tool result.
     pub(crate) fn answer_kind(&self, after_result: bool) -> &AnswerKind {
         &self.answer_kinds[usize::from(after_result)]
+    }
+
+    /// The names of all tools that the model may call, also of the finishing tool of a task.
+    pub(crate) fn tool_names(&self) -> impl Iterator<Item = &str> {
+        let finishing = self.task.as_ref().map(|_| FINISH_STEP);
+        self.spec.tools.iter().map(|tool| tool.name.as_str()).chain(finishing)
     }
 
     /// Finds a tool by name, with the schema of its input.
@@ -105,6 +121,7 @@ fn prompt_prefix(settings: &ConverseSpec, has_final_tool: bool) -> Transcript {
         prompt.push_str(text);
     };
     match (&settings.output_schema, settings.output_format) {
+        _ if settings.task.is_some() => add(FINISH_PROMPT),
         (Some(_), _) if has_final_tool => {
             add("Give your final answer by calling the tool `final_answer`, alone and once.");
         }
@@ -140,6 +157,7 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
         digest: None,
         output_schema: None,
         retry: None,
+        strict: None,
     });
     let has_final_tool = final_tool.is_some();
     let own_tools: Arc<[ToolSpec]> = tools.clone().into();
@@ -156,8 +174,14 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
         None if settings.output_format == OutputFormat::Json => ReplyFormat::Json,
         None => ReplyFormat::Text,
     };
-    let reply =
-        |choice| AnswerKind::Reply(Reply { tools: Arc::clone(&tools), choice, format: format.clone() });
+    let reply = |choice| {
+        AnswerKind::Reply(Reply {
+            tools: Arc::clone(&tools),
+            choice,
+            format: format.clone(),
+            purpose: ReplyPurpose::Step,
+        })
+    };
     match settings.tool_choice {
         ToolChoice::None => [reply(ToolChoice::None), reply(ToolChoice::None)],
         // Every answer is a call: of a tool, or of the finishing tool. With `required` a tool comes first.

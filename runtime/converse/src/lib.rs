@@ -11,6 +11,9 @@ mod plan_check;
 mod requested_call;
 mod run;
 mod strategy;
+mod summary;
+mod task;
+mod task_result;
 mod text_call;
 
 pub use compile::CompiledAgent;

@@ -47,7 +47,7 @@ impl ValueProblem {
 /// What the agent tells the model.
 pub(crate) fn read_input(agent: &CompiledAgent, call: &RequestedCall) -> Result<Message, String> {
     let Some((_, schema)) = agent.tool(&call.name) else {
-        let names = agent.spec().tools.iter().map(|tool| quote(&tool.name)).collect::<Vec<_>>();
+        let names = agent.tool_names().map(quote).collect::<Vec<_>>();
         let known = match names.as_slice() {
             [] => "There are no tools.".to_owned(),
             names => format!("The tools are {}.", names.join(", ")),
@@ -91,15 +91,27 @@ pub(crate) fn read_value(
             }
         })
     })?;
-    let Some(schema) = schema else { return Ok(value) };
-    let visit = violations_to_visit(text.len());
-    let Ok(schema) = schema.bounded(&value, text.len(), visit) else {
-        let (pointer, rule) = (String::new(), "work");
+    if let Some(schema) = schema {
+        check_value(&value, text.len(), schema, "")?;
+    }
+    Ok(value)
+}
+
+/// Checks a value of a text of this many bytes against a schema. `base` is the pointer to the value.
+pub(crate) fn check_value(
+    value: &Value,
+    bytes: usize,
+    schema: &UntrustedSchema,
+    base: &str,
+) -> Result<(), ValueProblem> {
+    let visit = violations_to_visit(bytes);
+    let Ok(schema) = schema.bounded(value, bytes, visit) else {
+        let (pointer, rule) = (base.to_owned(), "work");
         let complaint = "is too large for the schema: checking it would take too long";
         return Err(ValueProblem::Schema(vec![SchemaViolation { pointer, rule, complaint }]));
     };
-    if schema.is_valid(&value) {
-        return Ok(value);
+    if schema.is_valid(value) {
+        return Ok(());
     }
-    Err(ValueProblem::Schema(first_violations(schema, &value, "", (visit, MAX_VIOLATIONS))))
+    Err(ValueProblem::Schema(first_violations(schema, value, base, (visit, MAX_VIOLATIONS))))
 }

@@ -1,30 +1,34 @@
 //! One run from its first fact to its end: the conversation as a state machine.
 //!
 //! Owns every decision: when to call the model and the tools, when to stop, and how the run ends. The transcript is
-//! only appended to, so that a late step costs as much as an early one. Never does an effect itself.
+//! only appended to, so that a late step costs as much as an early one; only a summary of an agent for one thing replaces
+//! old messages. Never does an effect itself.
 
 mod answer;
 mod calls;
 mod ending;
 mod feed;
+mod images;
 mod memory;
+mod task;
 
 use crate::compile::CompiledAgent;
 use crate::final_answer::FinalAnswer;
 use crate::group::{CallGroup, RepeatedCall};
 use redflow_contract::Millis;
-use redflow_contract::code::RunErrorCode;
+use redflow_contract::answer_kind::AnswerKind;
 use redflow_contract::effect::Ending;
 use redflow_contract::envelope::EnvelopeAction;
 use redflow_contract::full_output::ToolCallRecord;
 use redflow_contract::run_error::RunError;
-use redflow_contract::transcript::{ChatMessage, ChatRole};
+use redflow_contract::transcript::ChatMessage;
 use redflow_machine::output::to_text;
 use redflow_machine::template::render;
-use redflow_machine::{FirstFact, RunRecord};
+use redflow_machine::{FirstFact, MessageImages, RunRecord, take_images};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
+use task::{OpenSummary, TaskState};
 
 /// How often a model may correct its answer.
 const MAX_CORRECTIONS: u32 = 2;
@@ -49,6 +53,8 @@ pub struct Run {
     ends_with: Option<RunError>,
     /// The calls, for the full output; empty with another format.
     calls: Vec<ToolCallRecord>,
+    /// For an agent with a task.
+    task: TaskState,
 }
 
 /// What the run waits for.
@@ -57,16 +63,24 @@ enum Phase {
     /// Only while a fact is processed.
     #[default]
     Processing,
+    FetchingImages(images::PendingMessage),
     Recalling,
     CallingModel,
+    /// Old messages are summed up before the next model call.
+    Summarising(OpenSummary),
     CallingTools(CallGroup),
     Appending(FinalAnswer),
     Finished(Ending),
 }
 
 impl Run {
-    pub(crate) fn start(agent: Arc<CompiledAgent>, first: FirstFact, observed: bool) -> Self {
+    pub(crate) fn start(agent: Arc<CompiledAgent>, mut first: FirstFact, observed: bool) -> Self {
         let at = first.at;
+        // First, so that the text of the user has no data of a picture.
+        let images = match &agent.settings().images {
+            Some(template) => take_images(template, &mut first.message),
+            None => Ok(MessageImages::default()),
+        };
         let template = agent.settings().user_message.trim();
         let rendered = (!template.is_empty()).then(|| render(template, &first.message));
         let record = RunRecord::start(agent.spec(), first, observed, agent.prefix());
@@ -74,35 +88,33 @@ impl Run {
             Value::Null => String::new(),
             input => to_text(input),
         });
-        let is_empty = user_message.trim().is_empty();
         let mut run = Self {
             agent,
-            phase: Phase::Recalling,
+            phase: Phase::Processing,
             record,
-            turn: vec![Arc::new(ChatMessage::new(ChatRole::User, user_message))],
+            turn: Vec::new(),
             used_ids: HashSet::new(),
             last_call: None,
             has_result: false,
             corrections: 0,
             ends_with: None,
             calls: Vec::new(),
+            task: TaskState::default(),
         };
-        if is_empty {
-            let message = "The user message is empty: set `userMessage` on the agent, or send a payload.";
-            let error = run.record.error(RunErrorCode::ConfigInvalid, message.to_owned());
-            run.fail(at, EnvelopeAction::Error, &error);
-        } else if !run.record.recall_memory(at, &run.turn[0].content) {
-            run.start_loop(at);
-        }
+        run.collect_images(at, user_message, images);
         run
     }
 
     /// Starts the loop once the transcript is complete up to the user's message.
     fn start_loop(&mut self, at: Millis) {
+        let user = self.record.transcript.segments().len();
         for message in &self.turn {
             self.record.transcript.push(Arc::clone(message));
         }
-        self.call_model(at);
+        match self.open_task(user) {
+            Some(error) => self.fail(at, EnvelopeAction::Error, &error),
+            None => self.call_model(at),
+        }
     }
 
     fn call_model(&mut self, at: Millis) {
@@ -110,8 +122,24 @@ impl Run {
             let error = self.record.used_up();
             return self.fail(at, EnvelopeAction::MaxIterationsReached, &error);
         }
+        if !self.start_summary(at) {
+            self.call_for_step(at);
+        }
+    }
+
+    /// Calls the model for its next step.
+    fn call_for_step(&mut self, at: Millis) {
+        self.conclude_in_time(at);
         self.phase = Phase::CallingModel;
-        self.record.call_model(at, self.agent.answer_kind(self.has_result).clone());
+        self.record.call_model(at, self.answer_kind().clone());
+    }
+
+    /// What is asked of the model now.
+    fn answer_kind(&self) -> &AnswerKind {
+        match self.agent.task() {
+            Some(task) => task.answer_kind(self.task.concludes),
+            None => self.agent.answer_kind(self.has_result),
+        }
     }
 
     /// Adds a message to the transcript and to the turn that the memory will get.
@@ -128,8 +156,10 @@ impl Phase {
     fn name(&self) -> &'static str {
         match self {
             Self::Processing => "between two facts",
+            Self::FetchingImages(_) => "downloading pictures",
             Self::Recalling => "recalling memory",
             Self::CallingModel => "waiting for the model",
+            Self::Summarising(_) => "waiting for a summary",
             Self::CallingTools(group) if group.waits() => "waiting for an outcome",
             Self::CallingTools(_) => "waiting for tools",
             Self::Appending(_) => "appending to memory",

@@ -44,5 +44,5 @@ fn called_tool<'a>(agent: &'a CompiledAgent, call: &Map<String, Value>) -> Optio
     let call = call.get("function").and_then(Value::as_object).unwrap_or(call);
     let name = NAME_KEYS.iter().find_map(|key| call.get(*key)?.as_str())?;
     INPUT_KEYS.iter().find(|key| call.contains_key(**key))?;
-    agent.spec().tools.iter().map(|tool| tool.name.as_str()).find(|tool| *tool == name)
+    agent.tool_names().find(|tool| *tool == name)
 }

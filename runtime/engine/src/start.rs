@@ -40,6 +40,8 @@ pub enum Start {
         node: NodeIx,
         /// The text and its id.
         item: ChatItem,
+        /// Its pictures, for `msg.images`.
+        images: Vec<String>,
     },
 }
 
@@ -52,6 +54,9 @@ pub struct StartOrder {
     pub payload: Option<Value>,
     /// A whole message for the agent, instead of a payload.
     pub message: Option<Message>,
+    /// Pictures for `msg.images`; only with a payload for an agent, or with a text for a chat node. The caller bounds
+    /// their number.
+    pub images: Vec<String>,
     /// A text for the window of a chat node; only for chat nodes.
     pub chat_item: Option<ChatItem>,
     /// Who starts it; none for the engine's own principal.
@@ -68,6 +73,8 @@ pub enum StartKey {
     Caller(String),
     /// The digest of a chat message with its node and id.
     Chat(Digest),
+    /// The digest of a key that an MCP client chose, with the client, the agent and the conversation.
+    Mcp(Digest),
     /// A start of a Node-RED on the bridge.
     Bridge {
         /// The Node-RED.
@@ -75,6 +82,18 @@ pub enum StartKey {
         /// The id of the start.
         start: String,
     },
+}
+
+/// What the cause of a chat message has before its digest.
+const CHAT: &str = "chat:";
+
+/// What the cause of a call of an MCP client has before its digest.
+const MCP: &str = "mcp:";
+
+/// Whether a key of a caller looks like the cause of a chat message or of an MCP client.
+fn is_digest_of_other_kind(key: &str) -> bool {
+    let digest = key.strip_prefix(CHAT).or_else(|| key.strip_prefix(MCP));
+    digest.is_some_and(|hex| Digest::parse_hex(hex).is_some())
 }
 
 impl StartKey {
@@ -85,14 +104,12 @@ impl StartKey {
         match self {
             // Runs are stored with these causes. So only a key that looks like the cause of another kind has
             // another form.
-            Self::Caller(key)
-                if key.contains('\n')
-                    || key.strip_prefix("chat:").is_some_and(|hex| Digest::parse_hex(hex).is_some()) =>
-            {
+            Self::Caller(key) if key.contains('\n') || is_digest_of_other_kind(key) => {
                 format!("api:caller\n{key}")
             }
             Self::Caller(key) => format!("api:{key}"),
-            Self::Chat(digest) => format!("api:chat:{}", digest.to_hex()),
+            Self::Chat(digest) => format!("api:{CHAT}{}", digest.to_hex()),
+            Self::Mcp(digest) => format!("api:{MCP}{}", digest.to_hex()),
             Self::Bridge { instance, start } => format!("api:bridge\n{instance}\n{start}"),
         }
     }
@@ -117,7 +134,7 @@ pub(crate) struct CallerRequest {
 impl CallerRequest {
     /// None if the key is not one that a caller chose.
     pub(crate) fn new(order: &StartOrder) -> Option<Self> {
-        let is_caller = matches!(order.key, Some(StartKey::Caller(_)));
+        let is_caller = matches!(order.key, Some(StartKey::Caller(_) | StartKey::Mcp(_)));
         is_caller.then(|| Self { node: order.node.clone(), payload: order.payload.clone() })
     }
 

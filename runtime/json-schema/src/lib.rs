@@ -13,7 +13,7 @@ pub use cost::{MAX_NESTING_OF_RETURNS, MAX_PROGRAMS, MAX_RETURNS};
 pub use graph::{MAX_NESTING, MAX_PATTERN_BYTES, MAX_SCHEMAS, SchemaRules};
 pub use jsonschema::error::{TypeKind, ValidationErrorKind};
 pub use jsonschema::{JsonType, ValidationError};
-pub use strict::strict_object;
+pub use strict::{strict_input, strict_object};
 pub use work::{MAX_WORK, TooMuchWork, Violations};
 
 use cost::SchemaCost;

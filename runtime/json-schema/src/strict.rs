@@ -12,6 +12,31 @@ pub fn strict_object(schema: &Value) -> Option<Value> {
     fit_object(schema.as_object()?, 0)
 }
 
+/// The schema of an object with its descriptions, and with every object closed for further properties; none if it is
+/// not in the subset.
+#[must_use]
+pub fn strict_input(schema: &Value) -> Option<Value> {
+    fn close(schema: &mut Value) {
+        let Some(map) = schema.as_object_mut() else { return };
+        if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
+            choices.iter_mut().for_each(close);
+        }
+        if let Some(items) = map.get_mut("items") {
+            close(items);
+        }
+        if let Some(Value::Object(properties)) = map.get_mut("properties") {
+            properties.values_mut().for_each(close);
+        }
+        if map.get("type").is_some_and(|kind| kind == "object") {
+            map.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
+    }
+    strict_object(schema)?;
+    let mut closed = schema.clone();
+    close(&mut closed);
+    Some(closed)
+}
+
 /// Converts a schema to the subset; none if that would allow more values than before.
 fn fit(schema: &Value, depth: usize) -> Option<Value> {
     let map = schema.as_object()?;
@@ -76,8 +101,34 @@ fn has_only(map: &Map<String, Value>, known: &[&str]) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::fit;
+    use super::{fit, strict_input};
     use serde_json::json;
+
+    #[test]
+    fn strict_input_keeps_descriptions_and_closes_every_object() {
+        let object = |closed: bool| {
+            let inner = json!({"type": "object", "title": "In", "properties": {"b": {"type": "string"}}, "required": ["b"]});
+            let close = |mut schema: serde_json::Value| {
+                if closed {
+                    schema["additionalProperties"] = json!(false);
+                }
+                schema
+            };
+            close(json!({
+                "type": "object", "description": "Out",
+                "properties": {
+                    "list": {"type": "array", "description": "All", "items": close(inner.clone())},
+                    "one": {"anyOf": [close(inner), {"type": "null"}]},
+                },
+                "required": ["list", "one"],
+            }))
+        };
+        assert_eq!(strict_input(&object(false)), Some(object(true)));
+        assert_eq!(strict_input(&object(true)), Some(object(true)));
+        for other in [json!({"type": "object"}), json!(true), json!({"type": "string"})] {
+            assert_eq!(strict_input(&other), None, "{other}");
+        }
+    }
 
     #[test]
     fn converts_only_schemas_of_the_subset() {

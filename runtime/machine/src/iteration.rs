@@ -2,7 +2,7 @@
 //!
 //! Owns the cut of long texts. The engine has scrubbed the facts, so a journal has no known secret.
 
-use crate::output::{render_calls, render_prompt};
+use crate::output::{render_calls, render_content, render_prompt};
 use redflow_contract::Millis;
 use redflow_contract::console::{CallDetail, CutText, ITERATION_BYTES, IterationDetail};
 use redflow_contract::effect::Effect;
@@ -32,6 +32,8 @@ impl IterationRecord {
     /// Begins with the model call of the wanted iteration, and ends with the next one or with the result.
     pub(crate) fn add_effect(record: &mut Option<Self>, wanted: u32, at: Millis, effect: &Effect) {
         match (effect, &mut *record) {
+            // A summary is no iteration.
+            (Effect::CallModel { answer_kind, .. }, _) if answer_kind.is_summary() => {}
             (Effect::CallModel { id, iteration, transcript, .. }, None) if *iteration == wanted => {
                 let prompt = newest_part(transcript.segments());
                 let (id, called_at) = (*id, Some(at));
@@ -69,7 +71,8 @@ impl IterationRecord {
         let mut cutter = TextCutter { text_bytes, left: ITERATION_BYTES };
         let (answered_at, answer) = answer.unzip();
         let text = answer.as_ref().map(|answer| render_calls(&answer.text, &answer.tool_calls));
-        let answer = answer.unwrap_or_default();
+        let mut answer = answer.unwrap_or_default();
+        let raw = answer.raw.take();
         // The answer and the output come first: they get their room if there is not enough for all.
         let (text, output) = (text.map(|text| cutter.cut(text)), output.map(|output| cutter.cut(output)));
         IterationDetail {
@@ -89,6 +92,8 @@ impl IterationRecord {
                 .map(|call| call_detail(call, &mut cutter))
                 .collect(),
             output,
+            // The last one: the parts of the response are in the other texts.
+            raw: raw.map(|raw| cutter.cut(raw)),
         }
     }
 }
@@ -141,7 +146,7 @@ fn newest_part(segments: &[Arc<ChatMessage>]) -> String {
         |segment: &Arc<ChatMessage>| matches!(segment.role, ChatRole::System | ChatRole::Assistant);
     let start = segments.iter().rposition(is_older).map_or(0, |last| last + 1);
     match &segments[start..] {
-        [only] => only.content.clone(),
+        [only] => render_content(only).into_owned(),
         several => render_prompt(several),
     }
 }

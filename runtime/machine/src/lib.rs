@@ -10,6 +10,7 @@ mod agent_machine;
 mod call_key;
 mod detail;
 mod event_buffer;
+mod image;
 mod iteration;
 mod journal;
 mod journal_reader;
@@ -31,6 +32,7 @@ pub mod violation;
 
 pub use agent_machine::{AgentMachine, FirstFact, StartRun};
 pub use detail::{is_unfinished, iteration_detail, recorded_result, run_detail, run_usage};
+pub use image::{ImageSource, MessageImages, TakenImage, image_label, take_images};
 pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError};
 pub use journal_reader::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
 pub use machine::{Machine, RunCaller};

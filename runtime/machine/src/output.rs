@@ -16,6 +16,7 @@ use redflow_contract::run_error::{Failure, RunError};
 use redflow_contract::transcript::{ChatMessage, RequestedCall};
 use redflow_contract::{Message, Millis, iso_time};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Makes the envelope of a new run.
@@ -197,9 +198,17 @@ pub fn render_prompt(segments: &[Arc<ChatMessage>]) -> String {
         }
         text.push_str(segment.role.as_str());
         text.push_str(": ");
-        text.push_str(&segment.content);
+        text.push_str(&render_content(segment));
     }
     text
+}
+
+/// The text of a message for people, with the number of its pictures.
+pub(crate) fn render_content(message: &ChatMessage) -> Cow<'_, str> {
+    match message.images.len() {
+        0 => Cow::Borrowed(&message.content),
+        count => Cow::Owned(format!("{}\n[pictures: {count}]", message.content)),
+    }
 }
 
 #[cfg(test)]

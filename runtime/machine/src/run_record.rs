@@ -2,11 +2,14 @@
 //!
 //! Owns their order. A strategy decides which method is called.
 
+mod images;
 mod memory;
+mod summary;
 
 use crate::agent_machine::FirstFact;
 use crate::call_key::call_key;
 use crate::event_buffer::EventBuffer;
+use crate::image::TakenImage;
 use crate::machine::RunCaller;
 use crate::output::{build_message, new_envelope, new_event, preview_value, render_calls, render_prompt};
 use crate::spending::{RefusedCall, Spending, budget_exceeded};
@@ -45,6 +48,8 @@ pub struct RunRecord {
     session: Option<String>,
     /// The incoming message. Its payload moved into the envelope.
     message: Message,
+    /// The pictures that were taken out of the message.
+    taken_images: Vec<TakenImage>,
     /// The conversation with the model.
     pub transcript: Transcript,
     /// The number of segments in the last model call.
@@ -100,6 +105,7 @@ impl RunRecord {
             started_at: at,
             session: session.filter(|_| spec.memory),
             message,
+            taken_images: Vec::new(),
             transcript: prefix.clone(),
             sent_segments: 0,
             spending: Spending::default(),
@@ -304,13 +310,7 @@ impl RunRecord {
     /// shows it, and the event for the envelope.
     pub fn model_answered(&mut self, at: Millis, answer: &ModelAnswer) -> EnvelopeEvent {
         let iteration = self.iteration();
-        for failed in &answer.fell_over {
-            self.first_model += 1;
-            if !failed.skipped {
-                let (model, code) = (failed.model.clone(), failed.code);
-                self.emit(at, || RunEventKind::ModelFellOver { iteration, model, code });
-            }
-        }
+        self.skip_failed_models(at, iteration, answer);
         let ms = self.elapsed_ms(at);
         self.spending.add_answer(answer, &self.transcript, self.sent_segments, ms);
         self.report_low_budget(at);
@@ -431,7 +431,8 @@ impl RunRecord {
             let prompt = if self.spec.converse.is_some() {
                 let with_calls = |segment: &Arc<ChatMessage>| {
                     let content = render_calls(&segment.content, &segment.tool_calls);
-                    Arc::new(ChatMessage::new(segment.role, content))
+                    let images = segment.images.clone();
+                    Arc::new(ChatMessage { images, ..ChatMessage::new(segment.role, content) })
                 };
                 render_prompt(&sent.iter().map(with_calls).collect::<Vec<_>>())
             } else {
@@ -474,6 +475,7 @@ impl RunRecord {
             stop_reason,
             error: error.cloned(),
         };
+        self.put_images_back();
         let incoming = std::mem::take(&mut self.message);
         let node = NodeSummary {
             id: self.spec.agent.node_id.clone(),

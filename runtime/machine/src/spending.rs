@@ -51,6 +51,11 @@ impl Spending {
         self.tally.model_calls = self.tally.model_calls.saturating_add(1);
     }
 
+    /// Counts a model call that is no iteration.
+    pub(crate) fn start_summary(&mut self) {
+        self.tally.model_calls = self.tally.model_calls.saturating_add(1);
+    }
+
     /// Counts a tool call. `tool` is its id in the registry, or its name.
     pub(crate) fn add_tool_call(&mut self, tool: &str, call: &CallId) {
         self.tally.tool_calls = self.tally.tool_calls.saturating_add(1);

@@ -136,6 +136,8 @@ impl Tracer {
     fn add_effect(&mut self, at: Millis, effect: &Effect) {
         let kind = match effect {
             Effect::RecallMemory { .. } => EffectKind::Recall,
+            // A summary decides nothing.
+            Effect::CallModel { answer_kind, .. } if answer_kind.is_summary() => return,
             Effect::CallModel { iteration, .. } => {
                 self.iteration = *iteration;
                 EffectKind::CallModel

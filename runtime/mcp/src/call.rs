@@ -1,7 +1,8 @@
 //! One call of a tool of a server, and what its end means.
 
-use crate::content::result_of;
+use crate::content::{loose_result, result_of};
 use crate::http::HttpFailure;
+use crate::input::InputRounds;
 use crate::lists::error_text;
 use crate::resources;
 use crate::server::{Connected, ServerHandle};
@@ -68,6 +69,21 @@ impl Tool for McpTool {
     }
 }
 
+/// How a try of a call ended.
+enum Attempt {
+    Ended(ToolOutcome),
+    /// The server has ended the session, and did not take the call.
+    SessionEnd(ToolOutcome),
+}
+
+impl Attempt {
+    fn outcome(self) -> ToolOutcome {
+        match self {
+            Self::Ended(outcome) | Self::SessionEnd(outcome) => outcome,
+        }
+    }
+}
+
 fn refused(code: ToolCode, text: impl Into<String>) -> ToolOutcome {
     ToolOutcome::Returned(ToolResult::refused(code, text))
 }
@@ -76,22 +92,32 @@ impl McpTool {
     async fn make_call(&self, call: &ToolCall) -> ToolOutcome {
         let time = Duration::from_millis(call.timeout_ms.min(self.entry.timeout_ms));
         let deadline = Instant::now() + time;
-        let connected = match self.server.connected(time).await {
+        match self.try_call(call, deadline).await {
+            // The server has ended the session before the call, so it goes into the next one, once.
+            Attempt::SessionEnd(_) => self.try_call(call, deadline).await.outcome(),
+            Attempt::Ended(outcome) => outcome,
+        }
+    }
+
+    async fn try_call(&self, call: &ToolCall, deadline: Instant) -> Attempt {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let connected = match self.server.connected(left).await {
             Ok(connected) => connected,
-            Err(reason) => return refused(ToolCode::McpUnavailable, reason),
+            Err(reason) => return Attempt::Ended(refused(ToolCode::McpUnavailable, reason)),
         };
-        match self.kind {
-            ServerToolKind::ListResources => resources::list(&connected, self.max_result_bytes).await,
+        let most = self.max_result_bytes;
+        Attempt::Ended(match self.kind {
+            ServerToolKind::ListResources => resources::list(&connected, most, deadline).await,
             ServerToolKind::ReadResource => {
                 let uri = call.input.get("uri").and_then(|uri| uri.as_str()).unwrap_or_default();
-                resources::read(&connected, self.server.name(), uri, self.max_result_bytes).await
+                resources::read(&connected, self.server.name(), uri, most, deadline).await
             }
             // The lists may have been read again since the run began, with the connection above too.
             ServerToolKind::Call => match self.check_definition() {
-                Ok(()) => self.send(&connected, call, deadline).await,
+                Ok(()) => return self.send(&connected, call, deadline).await,
                 Err((code, text)) => refused(code, text),
             },
-        }
+        })
     }
 
     /// Refuses a tool that is no longer the one that the run began with.
@@ -119,54 +145,86 @@ impl McpTool {
         }
     }
 
-    async fn send(&self, connected: &Connected, call: &ToolCall, deadline: Instant) -> ToolOutcome {
+    /// Calls the tool. What the server asks for first is declined.
+    async fn send(&self, connected: &Connected, call: &ToolCall, deadline: Instant) -> Attempt {
         let mut params = CallToolRequestParams::new(self.name.clone());
         params.arguments = Some(call.input.clone().into_iter().collect());
+        let mut rounds = InputRounds::default();
+        loop {
+            let asked = match self.exchange(connected, call, params.clone(), deadline).await {
+                Ok(ServerResult::InputRequiredResult(asked)) => asked,
+                Ok(result) => return Attempt::Ended(self.returned(result)),
+                Err(attempt) => return attempt,
+            };
+            match rounds.decline(self.server.name(), asked).await {
+                Ok(declined) => {
+                    (params.input_responses, params.request_state) = (declined.responses, declined.state);
+                }
+                Err(error) => return Attempt::Ended(ToolOutcome::Returned(error.result())),
+            }
+        }
+    }
+
+    /// Sends a call, and waits for the answer.
+    async fn exchange(
+        &self,
+        connected: &Connected,
+        call: &ToolCall,
+        params: CallToolRequestParams,
+        deadline: Instant,
+    ) -> Result<ServerResult, Attempt> {
         let mut meta = RequestMetaObject::new();
         meta.insert(KEY_META.to_owned(), call.idempotency_key.to_hex().into());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options().with_meta(meta);
-        let sent = connected.peer.send_request_with_option(request, options).await;
-        let Ok(handle) = sent else {
-            let text = format!("The call was not sent: the connection to `{}` was lost.", self.server.name());
-            return refused(ToolCode::McpUnavailable, text);
+        let sending = connected.peer.send_request_with_option(request, options);
+        let handle = match tokio::time::timeout_at(deadline, sending).await {
+            Ok(Ok(handle)) => handle,
+            Ok(Err(_)) => {
+                let text =
+                    format!("The call was not sent: the connection to `{}` was lost.", self.server.name());
+                return Err(Attempt::Ended(refused(ToolCode::McpUnavailable, text)));
+            }
+            // It may be sent all the same.
+            Err(_) => return Err(Attempt::Ended(self.lost("the server did not take it in time"))),
         };
         let mut pending = PendingCall(Some(handle));
         match tokio::time::timeout_at(deadline, pending.answer()).await {
-            Ok(Ok(result)) => self.returned(result),
-            Ok(Err(error)) => self.failed(error),
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(error)) => Err(self.failed(connected, error)),
             // Dropping the pending call tells the server.
-            Err(_) => self.lost("the server did not answer in time"),
+            Err(_) => Err(Attempt::Ended(self.lost("the server did not answer in time"))),
         }
     }
 
     fn returned(&self, result: ServerResult) -> ToolOutcome {
-        let failed = |text: &str| ToolOutcome::Returned(ToolResult::failed(text));
-        match result {
-            ServerResult::CallToolResult(result) => {
-                let mut result = result_of(result, self.max_result_bytes);
-                if result.success {
-                    result.sources.push(Source {
-                        kind: SourceKind::Tool,
-                        reference: self.entry.id.clone(),
-                        version: None,
-                        digest: result.output.as_ref().and_then(|output| Digest::of_json(output).ok()),
-                        score: None,
-                        trust: Trust::External,
-                    });
-                }
-                ToolOutcome::Returned(result)
-            }
-            ServerResult::InputRequiredResult(_) => {
-                failed("The tool asks a person for something, which this sidecar declines.")
-            }
-            _ => failed("The answer of the server is not the result of a tool."),
+        let result = match result {
+            ServerResult::CallToolResult(result) => Some(result_of(result, self.max_result_bytes)),
+            // The library reads no result with one unknown block in it.
+            ServerResult::CustomResult(result) => loose_result(result.0, self.max_result_bytes),
+            _ => None,
+        };
+        // The server may have done what the call asks.
+        let Some(mut result) = result else {
+            return self.lost("the answer of the server is not the result of a tool");
+        };
+        if result.success {
+            result.sources.push(Source {
+                kind: SourceKind::Tool,
+                reference: self.entry.id.clone(),
+                version: None,
+                digest: result.output.as_ref().and_then(|output| Digest::of_json(output).ok()),
+                score: None,
+                trust: Trust::External,
+            });
         }
+        ToolOutcome::Returned(result)
     }
 
-    fn failed(&self, error: ServiceError) -> ToolOutcome {
+    fn failed(&self, connected: &Connected, error: ServiceError) -> Attempt {
         let http = HttpFailure::of_call(&error);
-        match &error {
+        let is_session_end = http.as_ref().is_some_and(|failure| failure.is_session_end);
+        let outcome = match &error {
             ServiceError::McpError(_) => ToolOutcome::Returned(ToolResult::failed(error_text(error))),
             ServiceError::TransportSend(sent)
                 if http.as_ref().is_some_and(|failure| !failure.is_sent) || is_broken_pipe(sent) =>
@@ -174,7 +232,12 @@ impl McpTool {
                 refused(ToolCode::McpUnavailable, format!("The call was not sent. {}", error_text(error)))
             }
             _ => self.lost(error_text(error).trim_end_matches('.')),
+        };
+        if is_session_end {
+            self.server.forget_connection(connected);
+            return Attempt::SessionEnd(outcome);
         }
+        Attempt::Ended(outcome)
     }
 
     /// The call was sent, and no answer came.

@@ -17,6 +17,7 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ClientHandler, RoleClient};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -37,6 +38,11 @@ pub(crate) const FAILURES_UNTIL_AWAY: u32 = 5;
 
 /// A connection that lasted so long ends the counting of failures.
 const STABLE_TIME: Duration = Duration::from_secs(30);
+
+/// After a session that lasted so long the next one begins at once.
+const SHORTEST_SESSION: Duration = Duration::from_secs(1);
+
+const SESSION_END: &str = "The server has ended the session.";
 
 /// The shortest time between two readings of the lists, if the server says that they change.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
@@ -102,6 +108,8 @@ type Service = RunningService<RoleClient, Handler>;
 struct Link {
     service: Service,
     program: Option<Program>,
+    /// Is told when the server has ended the session.
+    session_end: Arc<Notify>,
 }
 
 /// Why a try failed.
@@ -124,6 +132,8 @@ impl Failure {
 /// Why a connection ended.
 enum End {
     Stopped,
+    /// The server has ended the session.
+    SessionOver,
     Lost(String),
 }
 
@@ -145,10 +155,15 @@ async fn keep_connected(server: Arc<Server>) {
                 let info = link.service.peer().peer_info();
                 let is_legacy = info.as_ref().is_some_and(|info| info.protocol_version.has_initialize());
                 era = if is_legacy { Era::Legacy } else { Era::Unknown };
-                server.set_connected(link.service.peer(), info);
+                let restart = server.set_connected(link.service.peer(), info, &link.session_end);
                 let begin = Instant::now();
-                match serve(&server, link, list).await {
+                match serve(&server, link, list, &restart).await {
                     End::Stopped => break,
+                    End::SessionOver if begin.elapsed() >= SHORTEST_SESSION => {
+                        server.set_failed(McpServerState::Connecting, SESSION_END.to_owned());
+                        continue;
+                    }
+                    End::SessionOver => Failure::new(SESSION_END),
                     End::Lost(reason) => {
                         if begin.elapsed() >= STABLE_TIME {
                             failures = 0;
@@ -233,7 +248,7 @@ async fn connect_program(server: &Server, era: Era) -> Result<Link, Failure> {
     let transport =
         AsyncRwTransport::new_client(pipes.output, pipes.input).with_max_line_length(MAX_MESSAGE_BYTES);
     match open(server, transport, era).await {
-        Ok(service) => Ok(Link { service, program: Some(program) }),
+        Ok(service) => Ok(Link { service, program: Some(program), session_end: Arc::default() }),
         Err(error) => {
             let is_closed = is_closed(&error);
             let reason = if is_closed { program.reason().await } else { reason_of(&error) };
@@ -245,14 +260,19 @@ async fn connect_program(server: &Server, era: Era) -> Result<Link, Failure> {
 async fn connect_address(server: &Server, era: Era) -> Result<Link, Failure> {
     let blocked = |reason: String| Failure { state: Some(McpServerState::Blocked), ..Failure::new(reason) };
     let endpoint = server.endpoint().map_err(blocked)?;
-    if endpoint.needs_login().await {
+    if endpoint.needs_login().await.map_err(Failure::new)? {
         return Err(login_needed(server));
     }
-    match open(server, endpoint.transport(), era).await {
-        Ok(service) => Ok(Link { service, program: None }),
+    let session_end: Arc<Notify> = Arc::default();
+    match open(server, endpoint.transport(Arc::clone(&session_end)), era).await {
+        Ok(service) => Ok(Link { service, program: None, session_end }),
         Err(error) => match HttpFailure::of_connection(&error) {
-            Some(failure) if failure.needs_login || error.is_authorization_required() => {
-                Err(Failure { reason: format!("{}.", failure.text), ..login_needed(server) })
+            // Without a sign-in only the operator or the server can mend it, so it is tried again.
+            Some(failure)
+                if endpoint.has_login() && (failure.needs_login || error.is_authorization_required()) =>
+            {
+                let login = login_needed(server);
+                Err(Failure { reason: format!("{}. {}", failure.text, login.reason), ..login })
             }
             Some(failure) => Err(Failure::new(format!("{}.", failure.text.trim_end_matches('.')))),
             None => Err(Failure {
@@ -274,7 +294,7 @@ where
     T: Transport<RoleClient> + 'static,
 {
     let handler = Handler { changes: Arc::clone(&server.changes) };
-    handler.serve_with_lifecycle(GuardedTransport::new(transport), era.mode()).await
+    handler.serve_with_lifecycle(GuardedTransport::new(transport, server.name()), era.mode()).await
 }
 
 fn is_closed(error: &ClientInitializeError) -> bool {
@@ -315,8 +335,8 @@ async fn read_lists(server: &Server, peer: &Peer<RoleClient>) -> Result<ReadList
 }
 
 /// Waits until the connection ends, and reads the lists when they change.
-async fn serve(server: &Server, link: Link, mut list: ReadList) -> End {
-    let Link { service, mut program } = link;
+async fn serve(server: &Server, link: Link, mut list: ReadList, restart: &Notify) -> End {
+    let Link { service, mut program, session_end } = link;
     let peer = service.peer().clone();
     let closing = service.cancellation_token();
     let closed = service.waiting();
@@ -332,8 +352,9 @@ async fn serve(server: &Server, link: Link, mut list: ReadList) -> End {
                 break End::Lost(lost_reason(program.as_mut()).await);
             }
             () = program_end(program.as_mut()) => break End::Lost(lost_reason(program.as_mut()).await),
-            () = &mut listening => continue,
-            () = server.restart.notified() => break End::Lost("The tokens of the server were removed.".to_owned()),
+            never = &mut listening => match never {},
+            () = session_end.notified() => break End::SessionOver,
+            () = restart.notified() => break End::Lost(NO_TOKENS.to_owned()),
             () = server.wake.notified() => true,
             () = server.changes.notified() => {
                 tokio::time::sleep(SHORTEST_REFRESH.saturating_sub(list.at.elapsed())).await;
@@ -344,11 +365,15 @@ async fn serve(server: &Server, link: Link, mut list: ReadList) -> End {
         let read = tokio::select! {
             read = read_lists(server, &peer) => read,
             () = server.stop.cancelled() => break End::Stopped,
+            () = session_end.notified() => break End::SessionOver,
+            () = restart.notified() => break End::Lost(NO_TOKENS.to_owned()),
         };
         match read {
             Ok(read) => list = read,
-            Err(reason) if asked || peer.is_transport_closed() => break End::Lost(reason),
+            Err(reason) if peer.is_transport_closed() => break End::Lost(reason),
+            // Calls may be under way, so a list that cannot be read does not end the connection.
             Err(reason) => {
+                server.note_old_lists(&reason);
                 tracing::info!(
                     server = server.name(),
                     reason,
@@ -368,11 +393,13 @@ async fn serve(server: &Server, link: Link, mut list: ReadList) -> End {
     if let Some(program) = program {
         match end {
             End::Stopped => program.stop().await,
-            End::Lost(_) => drop(program),
+            End::Lost(_) | End::SessionOver => drop(program),
         }
     }
     end
 }
+
+const NO_TOKENS: &str = "The tokens of the server were removed.";
 
 async fn program_end(program: Option<&mut Program>) {
     match program {
@@ -389,7 +416,7 @@ async fn lost_reason(program: Option<&mut Program>) -> String {
 }
 
 /// Listens to changes, if the protocol needs a subscription for that.
-async fn listen(peer: &Peer<RoleClient>, info: Option<Arc<ServerPeerInfo>>, changes: &Notify) {
+async fn listen(peer: &Peer<RoleClient>, info: Option<Arc<ServerPeerInfo>>, changes: &Notify) -> Infallible {
     let info = info.filter(|info| !info.protocol_version.has_initialize());
     let changing = |flag: Option<bool>| flag.filter(|flag| *flag);
     let capabilities = info.as_ref().map(|info| &info.capabilities);

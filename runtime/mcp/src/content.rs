@@ -19,12 +19,33 @@ pub(crate) fn result_of(sent: CallToolResult, most: usize) -> ToolResult {
     if sent.is_error == Some(true) {
         return ToolResult::failed(error_text(&sent, most.min(MAX_ERROR_BYTES)));
     }
-    ToolResult::ok(match (sent.structured_content, sent.content.as_slice()) {
+    // Some servers send `null` for what they do not have.
+    let structured = sent.structured_content.filter(|value| !value.is_null());
+    ToolResult::ok(match (structured, sent.content.as_slice()) {
         (Some(value), _) => bounded_value(value, most),
         (None, []) => Value::Null,
         (None, [ContentBlock::Text(text)]) => bounded_text(&text.text, most),
         (None, blocks) => bounded_blocks(blocks.iter().map(block_value), blocks.len(), most),
     })
+}
+
+/// The result of a call that the library cannot read, because it does not know a block of it; none if it is no result
+/// of a call.
+pub(crate) fn loose_result(sent: Value, most: usize) -> Option<ToolResult> {
+    let Value::Object(mut sent) = sent else { return None };
+    let Some(Value::Array(blocks)) = sent.remove("content") else { return None };
+    let known = |block: &Value| serde_json::from_value::<ContentBlock>(block.clone()).ok();
+    if sent.get("isError") == Some(&Value::Bool(true))
+        || sent.get("structuredContent").is_some_and(|value| !value.is_null())
+    {
+        let mut known_part = CallToolResult::success(blocks.iter().filter_map(known).collect());
+        known_part.is_error = sent.get("isError").and_then(Value::as_bool);
+        known_part.structured_content = sent.remove("structuredContent");
+        return Some(result_of(known_part, most));
+    }
+    let value =
+        |block: &Value| known(block).map_or_else(|| json!({"type": "unknown"}), |block| block_value(&block));
+    Some(ToolResult::ok(bounded_blocks(blocks.iter().map(value), blocks.len(), most)))
 }
 
 /// What the contents of a resource are as a value.

@@ -1,4 +1,4 @@
-use super::{MAX_ERROR_BYTES, result_of};
+use super::{MAX_ERROR_BYTES, loose_result, result_of};
 use pretty_assertions::assert_eq;
 use redflow_contract::digest::Digest;
 use rmcp::model::CallToolResult;
@@ -74,4 +74,22 @@ fn a_failed_call_gives_its_reason() {
     assert_eq!(failed(json!({"content": [], "structuredContent": {"e": 1}, "isError": true})), "{\"e\":1}");
     let long = failed(json!({"content": [text(&"x".repeat(100_000))], "isError": true}));
     assert_eq!(long.len(), MAX_ERROR_BYTES + '…'.len_utf8());
+}
+
+#[test]
+fn a_null_is_no_structured_content() {
+    assert_eq!(output(json!({"content": [text("x")], "structuredContent": null}), 1_000), json!("x"));
+}
+
+#[test]
+fn a_block_that_is_not_known_does_not_hide_the_result() {
+    let strange = json!({"type": "hologram", "data": 1});
+    let read = |sent: Value| loose_result(sent, 1_000);
+    let result = read(json!({"content": [text("done"), strange]})).unwrap();
+    assert_eq!((result.success, result.output), (true, Some(json!([text("done"), {"type": "unknown"}]))));
+    let failed = read(json!({"content": [strange, text("no")], "isError": true})).unwrap();
+    assert_eq!((failed.success, failed.error.as_deref()), (false, Some("no")));
+    let structured = read(json!({"content": [strange], "structuredContent": {"a": 1}})).unwrap();
+    assert_eq!(structured.output, Some(json!({"a": 1})));
+    assert!(read(json!({"task": {"taskId": "1"}})).is_none() && read(json!(5)).is_none());
 }

@@ -19,8 +19,10 @@ use std::collections::BTreeMap;
 pub(crate) struct ServerDefinition {
     /// The name in the ids of its tools.
     pub(crate) name: String,
-    /// The name that its pins and tokens are kept under.
+    /// The name that its pins are kept under.
     pub(crate) key: String,
+    /// The name that its tokens are kept under.
+    pub(crate) token_key: String,
     pub(crate) origin: McpOrigin,
     pub(crate) server: McpServer,
     /// The values of the environment variables that its program gets.
@@ -102,10 +104,19 @@ impl ServerDefinition {
         let written = serde_json::to_vec(&server).unwrap_or_default();
         let first = Digest::of(name.as_bytes()).chain(0, key.as_bytes()).chain(1, &written);
         let fingerprint = values.iter().fold(first, |digest, value| digest.chain(2, value.as_bytes()));
+        let fingerprint =
+            auth_fields(&auth).iter().fold(fingerprint, |digest, field| digest.chain(3, field.as_bytes()));
         let named = server.command.is_some() || server.url.is_some();
         let problem = problem.or_else(|| (!named).then(|| "It has neither `command` nor `url`.".to_owned()));
+        // Nodes can have one address and other clients. A name of the manifest has one client.
+        let token_key = match &auth {
+            ResolvedAuth::OAuth { client_id: Some(id), .. } if origin == McpOrigin::Node => {
+                format!("{key}#{}", Digest::of(id.as_bytes()).to_hex())
+            }
+            _ => key.to_owned(),
+        };
         let (name, key) = (name.to_owned(), key.to_owned());
-        Self { name, key, origin, server, secrets, auth, scrubber, problem, fingerprint }
+        Self { name, key, token_key, origin, server, secrets, auth, scrubber, problem, fingerprint }
     }
 
     pub(crate) fn transport(&self) -> McpTransport {
@@ -196,11 +207,39 @@ pub(crate) fn is_included(include: &[String], exclude: &[String], tool: &str) ->
     (include.is_empty() || named(include)) && !named(exclude)
 }
 
-/// The class that rules give a tool. A name counts before a pattern.
+/// How the sidecar proves who it is, without the secrets.
+fn auth_fields(auth: &ResolvedAuth) -> Vec<String> {
+    match auth {
+        ResolvedAuth::None => vec!["none".to_owned()],
+        ResolvedAuth::Bearer(_) => vec!["bearer".to_owned()],
+        ResolvedAuth::Header { name, .. } => vec!["header".to_owned(), name.to_string()],
+        ResolvedAuth::OAuth { grant, client_id, client_secret, scopes } => {
+            let first = [
+                "oauth".to_owned(),
+                format!("{grant:?}"),
+                format!("{client_id:?}"),
+                client_secret.is_some().to_string(),
+            ];
+            first.into_iter().chain(scopes.iter().cloned()).collect()
+        }
+    }
+}
+
+/// The class that rules give a tool. A name counts before a pattern, and of several patterns the strictest class: the
+/// order of patterns is not kept everywhere, so it must not count.
 fn find_class(rules: &[(String, EffectClass)], tool: &str) -> Option<EffectClass> {
     let by_name = rules.iter().find(|(name, _)| name == tool);
-    let found = by_name.or_else(|| rules.iter().find(|(pattern, _)| matches_pattern(pattern, tool)));
+    let matching = || rules.iter().filter(|(pattern, _)| matches_pattern(pattern, tool));
+    let found = by_name.or_else(|| matching().max_by_key(|(_, class)| strictness(*class)));
     found.map(|(_, class)| *class)
+}
+
+fn strictness(class: EffectClass) -> u8 {
+    match class {
+        EffectClass::Read => 0,
+        EffectClass::Idempotent => 1,
+        EffectClass::AtMostOnce => 2,
+    }
 }
 
 /// What a server says about its tool can only make the class stricter.

@@ -1,6 +1,7 @@
 use super::{ServerDefinition, is_included};
+use crate::http::ResolvedAuth;
 use pretty_assertions::assert_eq;
-use redflow_contract::mcp::{McpOrigin, McpServer};
+use redflow_contract::mcp::{McpOrigin, McpServer, OAuthGrant};
 use redflow_contract::node::EffectClass;
 use redflow_contract::tool::{FilePermission, NetworkPermission};
 use rmcp::model::ToolAnnotations;
@@ -22,6 +23,63 @@ fn a_name_counts_before_a_pattern_and_the_node_before_the_manifest() {
     let node = [("*".to_owned(), EffectClass::Idempotent), ("read_file".to_owned(), EffectClass::AtMostOnce)];
     assert_eq!(class(&node, "read_file"), EffectClass::AtMostOnce);
     assert_eq!(class(&node, "write_file"), EffectClass::Idempotent);
+}
+
+#[test]
+fn of_several_patterns_the_strictest_class_counts() {
+    let effects = json!({"*": "read", "write_*": "at_most_once", "w*": "idempotent"});
+    let server = define(json!({"command": "x", "effects": effects}));
+    let rows = [
+        ("write_file", EffectClass::AtMostOnce),
+        ("walk", EffectClass::Idempotent),
+        ("list", EffectClass::Read),
+    ];
+    let node: Vec<_> =
+        server.server.effects.iter().rev().map(|(name, class)| (name.clone(), *class)).collect();
+    let bare = define(json!({"command": "x"}));
+    for (tool, expected) in rows {
+        assert_eq!(server.effect(&[], tool, None), expected, "{tool}");
+        assert_eq!(bare.effect(&node, tool, None), expected, "{tool}, in any order");
+    }
+}
+
+#[test]
+fn another_way_to_prove_who_one_is_makes_another_server() {
+    let of = |auth: ResolvedAuth| {
+        let server: McpServer = serde_json::from_value(json!({"url": "https://example.org/mcp"})).unwrap();
+        ServerDefinition::of_node("docs", "docs@example.org", server, auth)
+    };
+    let header = |name: &'static str| ResolvedAuth::Header {
+        name: http::HeaderName::from_static(name),
+        value: "a-long-secret".into(),
+    };
+    let oauth = |grant, client: Option<&str>, scopes: &[&str]| ResolvedAuth::OAuth {
+        grant,
+        client_id: client.map(str::to_owned),
+        client_secret: Some("a-long-secret".into()),
+        scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+    };
+    let (code, robot) = (OAuthGrant::AuthorizationCode, OAuthGrant::ClientCredentials);
+    let all = [
+        ResolvedAuth::None,
+        ResolvedAuth::Bearer("a-long-secret".into()),
+        header("x-one"),
+        header("x-two"),
+        oauth(code, Some("a"), &[]),
+        oauth(code, Some("b"), &[]),
+        oauth(code, None, &["a"]),
+        oauth(code, Some("a"), &["read"]),
+        oauth(robot, Some("a"), &[]),
+    ];
+    let mut known: Vec<_> = all.iter().map(|auth| of(auth.clone()).fingerprint).collect();
+    assert!(known.iter().eq(all.into_iter().map(|auth| of(auth).fingerprint).collect::<Vec<_>>().iter()));
+    known.sort_by_key(|digest| digest.to_hex());
+    known.dedup();
+    assert_eq!(known.len(), 9);
+    // Another client has other tokens.
+    let keys = [oauth(code, Some("a"), &[]), oauth(code, Some("b"), &[]), oauth(code, None, &[])]
+        .map(|auth| of(auth).token_key);
+    assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[2] == "docs@example.org", "{keys:?}");
 }
 
 #[test]

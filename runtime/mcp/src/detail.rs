@@ -1,6 +1,6 @@
 //! A server with its tools, resources and prompts, as people see it.
 
-use crate::lists::{MAX_LISTED, read_prompts, read_resources};
+use crate::lists::{LIST_TIME, MAX_LISTED, read_prompts, read_resources};
 use crate::pins::diff;
 use crate::server::Server;
 use crate::text::clean_line;
@@ -12,6 +12,7 @@ use redflow_contract::tool::ToolState;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The most characters of a tool's name.
 const MAX_NAME_CHARS: usize = 128;
@@ -28,12 +29,14 @@ pub(crate) async fn detail(server: &Arc<Server>) -> McpServerDetail {
         let has = |find: fn(&rmcp::model::ServerCapabilities) -> bool| {
             connected.info.as_ref().is_none_or(|info| find(&info.capabilities))
         };
+        // One time for both: a person waits.
+        let deadline = Instant::now() + LIST_TIME;
         if has(|all| all.resources.is_some()) {
-            let read = read_resources(&connected.peer, MAX_LISTED).await.unwrap_or_default();
+            let read = read_resources(&connected.peer, MAX_LISTED, deadline).await.unwrap_or_default();
             detail.resources = read.iter().map(resources::info_of).collect();
         }
         if has(|all| all.prompts.is_some()) {
-            let read = read_prompts(&connected.peer).await.unwrap_or_default();
+            let read = read_prompts(&connected.peer, deadline).await.unwrap_or_default();
             detail.prompts = read.iter().map(prompts::info_of).collect();
         }
     }
@@ -51,12 +54,17 @@ fn tools(server: &Server) -> Vec<McpToolInfo> {
     tools
 }
 
+/// The name of a tool as people see it, and give it back in an approval.
+pub(crate) fn shown_name(name: &str) -> String {
+    clean_line(name, MAX_NAME_CHARS)
+}
+
 fn tool_info(server: &Server, sent: &SentTool, pin: Option<&McpPin>) -> McpToolInfo {
     let entry = server.current_entry(&sent.name);
     let differs = pin.is_none_or(|pin| pin.digest != sent.digest);
     let is_changed = entry.as_ref().is_some_and(|entry| entry.state == ToolState::Changed);
     McpToolInfo {
-        name: clean_line(&sent.name, MAX_NAME_CHARS),
+        name: shown_name(&sent.name),
         id: tool_id(server.name(), &sent.name),
         description: description_of(&sent.definition),
         effect: shown_effect(&server.definition, &sent.definition),
@@ -72,7 +80,7 @@ fn tool_info(server: &Server, sent: &SentTool, pin: Option<&McpPin>) -> McpToolI
 
 fn gone_tool(server: &Server, name: &str, pin: &McpPin) -> McpToolInfo {
     McpToolInfo {
-        name: clean_line(name, MAX_NAME_CHARS),
+        name: shown_name(name),
         id: tool_id(server.name(), name),
         description: description_of(&pin.definition),
         effect: EffectClass::AtMostOnce,

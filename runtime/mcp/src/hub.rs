@@ -3,12 +3,14 @@
 use crate::call::McpTool;
 use crate::connection::supervise;
 use crate::definition::ServerDefinition;
-use crate::detail;
+use crate::detail::{self, shown_name};
+use crate::http::{HttpEndpoint, LoginError, LoginErrorKind};
+use crate::logins::OpenLogins;
 use crate::prompts;
 use crate::resources;
 use crate::server::{FIRST_TRY_TIME, ServerHandle, Shared};
 use crate::settings::HubSettings;
-use crate::tools::ToolView;
+use crate::tools::{SentTool, ToolView};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use redflow_contract::digest::Digest;
@@ -21,10 +23,8 @@ use redflow_ports::{
     BoxFuture, ContextSource, ContextSpan, McpAnswer, McpServers, ProvidedTool, ToolProvider,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-
-/// The most sign-ins that have begun and not ended.
-pub(crate) const MAX_LOGINS: usize = 64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use tokio::time::Instant;
 
 /// All MCP servers of a process.
 pub struct McpHub {
@@ -32,8 +32,8 @@ pub struct McpHub {
     manifest: RwLock<ManifestServers>,
     /// The servers of nodes, by the fingerprint of their definition.
     nodes: Mutex<HashMap<Digest, Weak<ServerHandle>>>,
-    /// The sign-ins that have begun, by their state, with the server.
-    logins: Mutex<HashMap<String, Weak<ServerHandle>>>,
+    /// The sign-ins that have begun, with the server.
+    logins: Mutex<OpenLogins<Weak<ServerHandle>>>,
 }
 
 struct ManifestServers {
@@ -82,6 +82,29 @@ impl McpHub {
         nodes.values().filter_map(Weak::upgrade).collect()
     }
 
+    fn all_servers(&self) -> Vec<Arc<ServerHandle>> {
+        self.manifest_servers().into_iter().chain(self.node_servers()).collect()
+    }
+
+    /// The server, and others that use the same tokens. Only those that have begun to connect need to know.
+    fn servers_with_tokens_of(&self, server: &Arc<ServerHandle>) -> Vec<Arc<ServerHandle>> {
+        let same = |other: &Arc<ServerHandle>| {
+            let (one, two) = (&other.definition, &server.definition);
+            Arc::ptr_eq(other, server)
+                || (one.token_key == two.token_key && one.server.url == two.server.url && other.has_started())
+        };
+        let mut all = self.all_servers();
+        all.retain(same);
+        if all.iter().all(|other| !Arc::ptr_eq(other, server)) {
+            all.push(Arc::clone(server));
+        }
+        all
+    }
+
+    fn logins(&self) -> MutexGuard<'_, OpenLogins<Weak<ServerHandle>>> {
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A server by its name, or by the name that its pins are kept under. Those of the manifest come first.
     fn find(&self, name: &str) -> Result<Arc<ServerHandle>, ApiError> {
         let of_node = || {
@@ -93,6 +116,15 @@ impl McpHub {
             let text = format!("There is no MCP server `{name}`. See `redflow mcp list`.");
             ApiError::new(ApiCode::NotFound, text)
         })
+    }
+}
+
+/// Why definitions were not approved.
+struct PinError(ApiError);
+
+impl From<String> for PinError {
+    fn from(text: String) -> Self {
+        Self(failed(text))
     }
 }
 
@@ -115,15 +147,35 @@ pub(crate) fn provided_tools(server: &Arc<ServerHandle>, view: Option<&ToolView>
     tools
 }
 
-pub(crate) fn failed(text: impl Into<String>) -> ApiError {
+fn failed(text: impl Into<String>) -> ApiError {
     ApiError::new(ApiCode::McpFailed, text)
+}
+
+fn login_refused(text: impl Into<String>) -> ApiError {
+    ApiError::new(ApiCode::McpLoginRefused, text)
+}
+
+fn login_error(error: LoginError) -> ApiError {
+    match error.kind {
+        LoginErrorKind::Refused => login_refused(error.text),
+        LoginErrorKind::Failed | LoginErrorKind::Forged => failed(error.text),
+    }
+}
+
+/// The endpoint of a server where a person can sign in.
+fn login_endpoint(server: &ServerHandle) -> Result<Arc<HttpEndpoint>, ApiError> {
+    if server.definition.server.url.is_none() {
+        return Err(login_refused("The server is a program, so nobody signs in there."));
+    }
+    server.endpoint().map_err(failed)
 }
 
 impl ToolProvider for McpHub {
     fn generation(&self) -> u64 {
         let manifest = self.manifest.read().unwrap_or_else(PoisonError::into_inner);
         let newest = manifest.servers.values().map(|server| server.generation()).max();
-        newest.unwrap_or_default().max(manifest.generation)
+        // With other tokens the scrubber of the registry is another one.
+        newest.unwrap_or_default().max(manifest.generation).max(self.shared.token_generation())
     }
 
     fn tools(&self) -> Vec<ProvidedTool> {
@@ -138,7 +190,7 @@ impl ContextSource for McpHub {
                 return Err(format!("The manifest has no MCP server `{server}`."));
             };
             let connected = found.connected(FIRST_TRY_TIME).await?;
-            let span = resources::span(&connected, resource, self.shared.now()).await;
+            let span = resources::span(&connected, server, resource, self.shared.now()).await;
             let scrubber = found.scrubber();
             match span {
                 Ok(mut span) => {
@@ -214,20 +266,26 @@ impl McpServers for McpHub {
             let now = self.shared.now();
             let changed = found.change_pins(|pins, sent| {
                 for (name, digest) in &request.tools {
-                    let tool = sent.tools.iter().find(|tool| tool.name == *name);
-                    let Some(tool) = tool.filter(|tool| tool.digest == *digest) else {
-                        return Err(format!(
+                    let is_named = |tool: &&SentTool| tool.name == *name || shown_name(&tool.name) == *name;
+                    let tool = sent.tools.iter().filter(is_named).find(|tool| tool.digest == *digest);
+                    let Some(tool) = tool else {
+                        let text = format!(
                             "The server does not send this definition of `{name}` now, so nothing was approved. Look at \
                              it again: `redflow mcp show {server}`."
-                        ));
+                        );
+                        return Err(PinError(ApiError::new(ApiCode::McpPinStale, text)));
                     };
                     let definition = tool.definition.clone();
                     let pin = McpPin { digest: *digest, definition, at: now, approved: true };
-                    pins.tools.insert(name.clone(), pin);
+                    pins.tools.insert(tool.name.clone(), pin);
                 }
                 Ok(())
             });
-            changed.await.map_err(failed)?;
+            changed.await.map_err(|PinError(error)| error)?;
+            let others = self.all_servers().into_iter().filter(|other| !Arc::ptr_eq(other, &found));
+            for other in others.filter(|other| other.definition.key == found.definition.key) {
+                other.compare_again().await;
+            }
             Ok(detail::detail(&found).await)
         })
     }
@@ -235,13 +293,12 @@ impl McpServers for McpHub {
     fn login<'a>(&'a self, server: &'a str, redirect: &'a str) -> McpAnswer<'a, McpLogin> {
         Box::pin(async move {
             let found = self.find(server)?;
-            let start = found.endpoint().map_err(failed)?.start_login(redirect).await.map_err(failed)?;
-            let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
-            logins.retain(|_, known| known.upgrade().is_some_and(|known| !Arc::ptr_eq(&known, &found)));
-            if logins.len() >= MAX_LOGINS {
-                return Err(failed("Too many sign-ins have begun. End one of them first."));
-            }
-            logins.insert(start.state, Arc::downgrade(&found));
+            let start = login_endpoint(&found)?.start_login(redirect).await.map_err(login_error)?;
+            let is_other = |known: &Weak<ServerHandle>| {
+                known.upgrade().is_some_and(|known| !Arc::ptr_eq(&known, &found))
+            };
+            let added = self.logins().add(start.state, Arc::downgrade(&found), Instant::now(), is_other);
+            added.map_err(login_refused)?;
             Ok(McpLogin { url: start.url })
         })
     }
@@ -251,17 +308,21 @@ impl McpServers for McpHub {
             let state = url::Url::parse(callback).ok().and_then(|url| {
                 url.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned())
             });
-            let known = {
-                let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
-                state.and_then(|state| logins.remove(&state))
-            };
+            let state = state.unwrap_or_default();
+            let known = self.logins().find(&state, Instant::now());
             let Some(found) = known.and_then(|known| known.upgrade()) else {
-                return Err(failed(
+                return Err(login_refused(
                     "This sign-in has not begun here, or it has ended. Begin again: `redflow mcp login`.",
                 ));
             };
-            found.endpoint().map_err(failed)?.finish_login(callback).await.map_err(failed)?;
-            found.refresh().await;
+            let finished = login_endpoint(&found)?.finish_login(callback).await;
+            // A forged answer does not end the sign-in.
+            if !matches!(&finished, Err(error) if error.kind == LoginErrorKind::Forged) {
+                self.logins().remove(&state);
+            }
+            finished.map_err(login_error)?;
+            let refreshing = self.servers_with_tokens_of(&found);
+            futures::future::join_all(refreshing.iter().map(|server| server.refresh())).await;
             Ok(found.definition.name.clone())
         })
     }
@@ -269,8 +330,8 @@ impl McpServers for McpHub {
     fn logout<'a>(&'a self, server: &'a str) -> McpAnswer<'a, ()> {
         Box::pin(async move {
             let found = self.find(server)?;
-            found.endpoint().map_err(failed)?.logout().map_err(failed)?;
-            found.drop_connection();
+            login_endpoint(&found)?.logout().await.map_err(login_error)?;
+            self.servers_with_tokens_of(&found).iter().for_each(|server| server.drop_connection());
             Ok(())
         })
     }
@@ -299,14 +360,14 @@ impl McpServers for McpHub {
 
     fn secrets(&self) -> Scrubber {
         let mut all = Scrubber::default();
-        self.manifest_servers().iter().for_each(|server| all.add_all(&server.scrubber()));
+        self.all_servers().iter().for_each(|server| all.add_all(&server.scrubber()));
         all
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let all = self.manifest_servers().into_iter().chain(self.node_servers());
-            futures::future::join_all(all.map(|server| async move { server.end().await })).await;
+            let all = self.all_servers();
+            futures::future::join_all(all.iter().map(|server| server.end())).await;
         })
     }
 }

@@ -4,17 +4,20 @@
 //! |---|---|
 //! | `settings` | what the servers need of the process |
 //! | `hub` | all servers of a process; implements the ports |
+//! | `logins` | sign-ins that have begun |
 //! | `node` | the node `mcp-client` |
 //! | `server` | one server: its state, its tools, who waits for it |
 //! | `connection` | the task that keeps a server connected |
 //! | `program` | a server that is a program, with its pipes and its end |
 //! | `http` | a server at an address, with its tokens |
 //! | `transport` | the bounds of a connection |
+//! | `repair` | messages that the library reads wrongly |
 //! | `lists` | reading lists, page by page |
 //! | `definition` | a definition with its secrets, patterns and effect classes |
 //! | `tools`, `schema`, `text` | what a server sends as entries of the registry: checked, cleaned and bounded |
 //! | `pins` | approved definitions, and how another one is different |
 //! | `call`, `content` | one call, the meaning of its end, and its result |
+//! | `input` | what a server asks for before it gives a result |
 //! | `resources`, `prompts`, `detail` | what else a server has |
 //!
 //! Everything that a server sends is from a stranger. It is bounded, no text of it is logged as it came, and nothing of
@@ -27,11 +30,14 @@ mod definition;
 mod detail;
 pub mod http;
 mod hub;
+mod input;
 mod lists;
+mod logins;
 mod node;
 mod pins;
 mod program;
 mod prompts;
+mod repair;
 mod resources;
 mod schema;
 mod server;

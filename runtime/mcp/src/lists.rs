@@ -13,8 +13,14 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The longest time for one page.
-const PAGE_TIME: Duration = Duration::from_secs(20);
+/// The longest time for one page, and for anything else that has no effect.
+pub(crate) const PAGE_TIME: Duration = Duration::from_secs(20);
+
+/// The longest time for all pages of a list.
+pub(crate) const LIST_TIME: Duration = Duration::from_secs(60);
+
+/// How long the library has to end a request whose time is over.
+const END_TIME: Duration = Duration::from_secs(1);
 
 /// The most tools of a server that are looked at.
 pub(crate) const MAX_SEEN_TOOLS: usize = 10_000;
@@ -55,7 +61,8 @@ pub(crate) async fn read_tools(
     let mut cursor = None;
     for page in 1.. {
         let request = ListToolsRequest { params: page_of(cursor), ..Default::default() };
-        let (tools, next, ttl) = match ask(peer, ClientRequest::ListToolsRequest(request)).await? {
+        let answer = ask(peer, ClientRequest::ListToolsRequest(request), page_time(at + LIST_TIME)).await?;
+        let (tools, next, ttl) = match answer {
             ServerResult::ListToolsResult(result) => {
                 let tools =
                     result.tools.into_iter().map(|tool| serde_json::to_value(tool).unwrap_or_default());
@@ -82,53 +89,64 @@ pub(crate) async fn read_tools(
 
 const WRONG_LIST: &str = "Its list of tools is not one of the protocol.";
 
-type Page = (Vec<Value>, Option<String>, Option<u64>);
+type ToolPage = (Vec<Value>, Option<String>, Option<u64>);
 
-fn loose_page(result: Value) -> Result<Page, String> {
+fn loose_page(result: Value) -> Result<ToolPage, String> {
     let Value::Object(mut result) = result else { return Err(WRONG_LIST.to_owned()) };
     let Some(Value::Array(tools)) = result.remove("tools") else { return Err(WRONG_LIST.to_owned()) };
     let next = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
     Ok((tools, next, result.get("ttlMs").and_then(Value::as_u64)))
 }
 
-/// Reads the first resources of a server.
+/// Reads the first resources of a server, before the deadline.
 ///
 /// # Errors
 /// Why they cannot be read.
-pub(crate) async fn read_resources(peer: &Peer<RoleClient>, most: usize) -> Result<Vec<Resource>, String> {
-    let (mut all, mut cursor) = (Vec::new(), None);
-    for _ in 0..MAX_PAGES {
-        let request = ListResourcesRequest { params: page_of(cursor), ..Default::default() };
-        let ServerResult::ListResourcesResult(page) =
-            ask(peer, ClientRequest::ListResourcesRequest(request)).await?
-        else {
-            return Err("Its list of resources is not one of the protocol.".to_owned());
-        };
-        all.extend(page.resources.into_iter().take(most - all.len()));
-        cursor = page.next_cursor.filter(|cursor| !cursor.is_empty() && cursor.len() <= MAX_CURSOR_BYTES);
-        if cursor.is_none() || all.len() >= most {
-            break;
-        }
-    }
-    Ok(all)
+pub(crate) async fn read_resources(
+    peer: &Peer<RoleClient>,
+    most: usize,
+    deadline: Instant,
+) -> Result<Vec<Resource>, String> {
+    let request =
+        |params| ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..Default::default() });
+    let page = |result| match result {
+        ServerResult::ListResourcesResult(page) => Some((page.resources, page.next_cursor)),
+        _ => None,
+    };
+    let wrong = "Its list of resources is not one of the protocol.";
+    read_pages(peer, most, deadline, request, page, wrong).await
 }
 
-/// Reads the first prompts of a server.
+/// Reads the first prompts of a server, before the deadline.
 ///
 /// # Errors
 /// Why they cannot be read.
-pub(crate) async fn read_prompts(peer: &Peer<RoleClient>) -> Result<Vec<Prompt>, String> {
+pub(crate) async fn read_prompts(peer: &Peer<RoleClient>, deadline: Instant) -> Result<Vec<Prompt>, String> {
+    let request =
+        |params| ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..Default::default() });
+    let page = |result| match result {
+        ServerResult::ListPromptsResult(page) => Some((page.prompts, page.next_cursor)),
+        _ => None,
+    };
+    read_pages(peer, MAX_LISTED, deadline, request, page, "Its list of prompts is not one of the protocol.")
+        .await
+}
+
+async fn read_pages<T>(
+    peer: &Peer<RoleClient>,
+    most: usize,
+    deadline: Instant,
+    request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
+    page: impl Fn(ServerResult) -> Option<(Vec<T>, Option<String>)>,
+    wrong: &str,
+) -> Result<Vec<T>, String> {
     let (mut all, mut cursor) = (Vec::new(), None);
     for _ in 0..MAX_PAGES {
-        let request = ListPromptsRequest { params: page_of(cursor), ..Default::default() };
-        let ServerResult::ListPromptsResult(page) =
-            ask(peer, ClientRequest::ListPromptsRequest(request)).await?
-        else {
-            return Err("Its list of prompts is not one of the protocol.".to_owned());
-        };
-        all.extend(page.prompts.into_iter().take(MAX_LISTED - all.len()));
-        cursor = page.next_cursor.filter(|cursor| !cursor.is_empty() && cursor.len() <= MAX_CURSOR_BYTES);
-        if cursor.is_none() || all.len() >= MAX_LISTED {
+        let answer = ask(peer, request(page_of(cursor)), page_time(deadline)).await?;
+        let (items, next) = page(answer).ok_or_else(|| wrong.to_owned())?;
+        all.extend(items.into_iter().take(most - all.len()));
+        cursor = next.filter(|cursor| !cursor.is_empty() && cursor.len() <= MAX_CURSOR_BYTES);
+        if cursor.is_none() || all.len() >= most {
             break;
         }
     }
@@ -139,17 +157,29 @@ fn page_of(cursor: Option<String>) -> Option<PaginatedRequestParams> {
     cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)))
 }
 
+/// The longest time for the next page of a list that ends at a deadline.
+fn page_time(deadline: Instant) -> Duration {
+    PAGE_TIME.min(deadline.saturating_duration_since(Instant::now()))
+}
+
 /// Asks for something that has no effect. It goes past the library's cache, which would give old lists.
 ///
 /// # Errors
 /// Why there is no answer.
-pub(crate) async fn ask(peer: &Peer<RoleClient>, request: ClientRequest) -> Result<ServerResult, String> {
-    let sent = peer.send_request_with_option(request, PeerRequestOptions::with_timeout(PAGE_TIME)).await;
-    match sent.map_err(error_text)?.await_response().await {
-        Ok(result) => Ok(result),
-        Err(error) => Err(error_text(error)),
-    }
+pub(crate) async fn ask(
+    peer: &Peer<RoleClient>,
+    request: ClientRequest,
+    time: Duration,
+) -> Result<ServerResult, String> {
+    let exchange = async {
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::with_timeout(time)).await;
+        sent.map_err(error_text)?.await_response().await.map_err(error_text)
+    };
+    // A server that does not read holds up the sending, too.
+    tokio::time::timeout(time + END_TIME, exchange).await.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))
 }
+
+const NO_ANSWER: &str = "The server did not answer in time.";
 
 /// What failed, for people. The texts of the server are cleaned.
 #[expect(clippy::needless_pass_by_value, reason = "it is used with `map_err`")]
@@ -159,7 +189,7 @@ pub(crate) fn error_text(error: ServiceError) -> String {
             let text = clean_line(&error.message, MAX_ERROR_CHARS);
             format!("The server answered with an error: {text} (code {}).", error.code.0)
         }
-        ServiceError::Timeout { .. } => "The server did not answer in time.".to_owned(),
+        ServiceError::Timeout { .. } => NO_ANSWER.to_owned(),
         ServiceError::UnexpectedResponse => "The answer of the server is not one of the protocol.".to_owned(),
         other => match crate::http::HttpFailure::of_call(other) {
             Some(failure) => format!("{}.", clean_line(failure.text.trim_end_matches('.'), MAX_ERROR_CHARS)),

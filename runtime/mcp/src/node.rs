@@ -8,9 +8,11 @@ use crate::tools::ToolView;
 use http::HeaderName;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::digest::Digest;
 use redflow_contract::editor_values::without_blanks;
 use redflow_contract::mcp::{MAX_MCP_NAME_BYTES, MCP_CLIENT, McpServer, is_mcp_name};
 use redflow_contract::node::{EffectClass, McpAuthentication, McpClientConfig, TextList};
+use redflow_contract::phrases;
 use redflow_contract::tool::id_part;
 use redflow_ports::{Adapters, BoxFuture, BuildError, NodeConfig, ProvidedTool, ToolProvider};
 use secrecy::SecretString;
@@ -74,11 +76,8 @@ impl ToolProvider for NodeProvider {
     fn notices(&self) -> BoxFuture<'_, Vec<Diagnostic>> {
         let notices = match &self.source {
             NodeSource::Manifest(name) if self.hub.server(name).is_none() => {
-                let message =
-                    format!("The manifest has no MCP server `{name}`, so the agent gets no tools of it.");
-                let help = format!(
-                    "Add it with `redflow mcp add {name} -- COMMAND`, or set the address on the node."
-                );
+                let (message, help) =
+                    (phrases::mcp_server_unknown(name), phrases::mcp_server_unknown_help(name));
                 vec![Diagnostic::new(DiagnosticCode::McpServerUnknown, message, help)]
             }
             _ => Vec::new(),
@@ -133,10 +132,7 @@ fn definition_of(
         (None, "") => namespace(&host),
         (None, own) => namespace(own),
     };
-    let key = match url.port() {
-        Some(port) => format!("{name}@{host}:{port}"),
-        None => format!("{name}@{host}"),
-    };
+    let key = format!("{name}@{}", place_of(&url, &host));
     let server = McpServer {
         url: Some(address.to_owned()),
         resources: settings.resources,
@@ -148,6 +144,22 @@ fn definition_of(
         ..McpServer::default()
     };
     Ok(ServerDefinition::of_node(&name, &key, server, auth_of(config, settings)?))
+}
+
+/// The most bytes of an address in the name that pins are kept under. With a longer one the path becomes a digest.
+const MAX_PLACE_BYTES: usize = 200;
+
+/// The part of an address that tells servers apart: the host, the port and the path.
+fn place_of(url: &Url, host: &str) -> String {
+    let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    match url.path() {
+        "" | "/" => host,
+        path if host.len() + path.len() <= MAX_PLACE_BYTES => host + path,
+        path => {
+            let digest = Digest::of(path.as_bytes()).to_hex();
+            format!("{host}/~{}", digest.get(..16).unwrap_or_default())
+        }
+    }
 }
 
 /// A text as the part of ids that names the server.
@@ -193,4 +205,20 @@ fn effects_of(
         })
     };
     effects.into_iter().flatten().map(class).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_PLACE_BYTES, place_of};
+    use url::Url;
+
+    #[test]
+    fn a_place_tells_servers_apart_and_is_bounded() {
+        let place = |address: &str| place_of(&Url::parse(address).unwrap(), "a.example");
+        assert_eq!(place("https://a.example"), "a.example");
+        assert_eq!(place("https://a.example:8443/v1/mcp?key=secret"), "a.example:8443/v1/mcp");
+        let long = |end: &str| format!("https://a.example/{}{end}", "x".repeat(MAX_PLACE_BYTES));
+        let (one, other) = (place(&long("1")), place(&long("2")));
+        assert!(one != other && one.len() < 40, "{one}");
+    }
 }

@@ -1,6 +1,7 @@
-//! A server that is a program: started without a shell, confined, bounded and ended with all that it started.
+//! A server that is a program: started without a shell, confined, bounded and ended with its group of processes.
 
 use crate::definition::ServerDefinition;
+use crate::repair::repair;
 use crate::text::clean_line;
 use redflow_contract::mcp::McpNetwork;
 use redflow_contract::scrub::Scrubber;
@@ -20,6 +21,9 @@ use tokio::task::JoinHandle;
 /// The most bytes of a message that a program sends.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
+/// How many bytes of the output are read at once.
+const READ_BYTES: usize = 65_536;
+
 /// The last bytes of the standard error output that are kept for the reason.
 pub(crate) const KEPT_STDERR_BYTES: usize = 4_096;
 
@@ -35,7 +39,8 @@ const END_TIME: Duration = Duration::from_secs(1);
 /// How long the last lines of a program that has ended may take.
 const LAST_LINES_TIME: Duration = Duration::from_millis(300);
 
-/// A running program. It ends with all that it started when this is dropped.
+/// A running program. It ends with its group of processes when this is dropped. A process that left the group does
+/// not, but it has no pipe to the sidecar any more.
 pub(crate) struct Program {
     child: Child,
     /// The number of its process group. It is the one of the program, also after the program has ended.
@@ -49,7 +54,7 @@ pub(crate) struct Program {
 /// The pipes to a program.
 pub(crate) struct ProgramPipes {
     pub(crate) input: ChildStdin,
-    pub(crate) output: BoundedLines<ChildStdout>,
+    pub(crate) output: CheckedLines<ChildStdout>,
 }
 
 impl Program {
@@ -80,7 +85,7 @@ impl Program {
         let reader = read_stderr(errors, kept, scrubber.clone(), definition.name.clone());
         let stderr_reader = tokio::spawn(reader);
         let too_long = Arc::new(AtomicBool::new(false));
-        let output = BoundedLines { inner: output, line: 0, too_long: Arc::clone(&too_long) };
+        let output = CheckedLines::new(output, Arc::clone(&too_long));
         let group = child.id();
         let program = Self { child, group, stderr, stderr_reader, scrubber, too_long };
         Ok((program, ProgramPipes { input, output }))
@@ -106,7 +111,12 @@ impl Program {
         };
         let _ = tokio::time::timeout(LAST_LINES_TIME, &mut self.stderr_reader).await;
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let text = String::from_utf8_lossy(&kept).into_owned();
+        // What was cut may begin within a secret.
+        let whole = match kept.len() >= KEPT_STDERR_BYTES {
+            true => kept.iter().position(|byte| *byte == b'\n').map_or(kept.len(), |end| end + 1),
+            false => 0,
+        };
+        let text = String::from_utf8_lossy(kept.get(whole..).unwrap_or_default()).into_owned();
         match text.lines().rev().find(|line| !line.trim().is_empty()) {
             Some(line) => {
                 let mut line = line.to_owned();
@@ -196,6 +206,7 @@ fn command_of(definition: &ServerDefinition, folder: &Path, confine: Option<&[Os
 async fn read_stderr(mut errors: ChildStderr, kept: Arc<Mutex<Vec<u8>>>, scrubber: Scrubber, server: String) {
     let mut chunk = vec![0; KEPT_STDERR_BYTES];
     let (mut second, mut logged) = (Instant::now(), 0);
+    let mut line = LogLine::default();
     while let Ok(count @ 1..) = errors.read(&mut chunk).await {
         let read = chunk.get(..count).unwrap_or_default();
         {
@@ -207,52 +218,120 @@ async fn read_stderr(mut errors: ChildStderr, kept: Arc<Mutex<Vec<u8>>>, scrubbe
         if second.elapsed() >= Duration::from_secs(1) {
             (second, logged) = (Instant::now(), 0);
         }
-        if logged < LOGGED_LINES_PER_SECOND && tracing::enabled!(tracing::Level::DEBUG) {
-            let mut text = String::from_utf8_lossy(read).into_owned();
-            scrubber.text(&mut text);
-            for line in text.lines().filter(|line| !line.trim().is_empty()) {
-                logged += 1;
-                if logged <= LOGGED_LINES_PER_SECOND {
-                    tracing::debug!(server, line = clean_line(line, MAX_LINE_CHARS), "an MCP server wrote");
-                }
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            continue;
+        }
+        for mut text in line.complete(read) {
+            logged += 1;
+            if logged <= LOGGED_LINES_PER_SECOND {
+                scrubber.text(&mut text);
+                tracing::debug!(server, line = clean_line(&text, MAX_LINE_CHARS), "an MCP server wrote");
             }
         }
     }
 }
 
-/// Ends the stream when a line is too long. The reader behind it would drop the line, and its caller would wait for an
-/// answer that never comes.
-pub(crate) struct BoundedLines<R> {
+/// A line that is not complete. Only whole lines are logged, because no one finds half a secret.
+#[derive(Default)]
+struct LogLine {
+    begin: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl LogLine {
+    /// The lines that end with these bytes. Empty ones and those that are too long are left out.
+    fn complete(&mut self, read: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for part in read.split_inclusive(|byte| *byte == b'\n') {
+            self.is_too_long |= self.begin.len() + part.len() > KEPT_STDERR_BYTES;
+            if !self.is_too_long {
+                self.begin.extend_from_slice(part);
+            }
+            if part.ends_with(b"\n") {
+                let text = String::from_utf8_lossy(&self.begin).trim().to_owned();
+                if !self.is_too_long && !text.is_empty() {
+                    lines.push(text);
+                }
+                *self = Self::default();
+            }
+        }
+        lines
+    }
+}
+
+/// Reads whole lines, and repairs them. It ends the stream when a line is too long: the reader behind it would drop the
+/// line, and its caller would wait for an answer that never comes.
+pub(crate) struct CheckedLines<R> {
     inner: R,
-    line: usize,
+    /// The line that is not complete.
+    line: Vec<u8>,
+    /// Whole lines that the reader has not taken.
+    ready: Vec<u8>,
+    /// How many bytes of them it has taken.
+    taken: usize,
+    chunk: Vec<u8>,
     too_long: Arc<AtomicBool>,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
+impl<R> CheckedLines<R> {
+    fn new(inner: R, too_long: Arc<AtomicBool>) -> Self {
+        let chunk = vec![0; READ_BYTES];
+        Self { inner, line: Vec::new(), ready: Vec::new(), taken: 0, chunk, too_long }
+    }
+
+    /// Adds what was read. Gives whether the line is short enough.
+    fn add(&mut self, count: usize) -> bool {
+        let chunk = std::mem::take(&mut self.chunk);
+        for part in chunk.get(..count).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if self.line.len() > MAX_MESSAGE_BYTES {
+                return false;
+            }
+            if part.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.line);
+                let message = line.get(..line.len() - 1).unwrap_or_default();
+                self.ready.extend_from_slice(&repair(message));
+                self.ready.push(b'\n');
+            }
+        }
+        self.chunk = chunk;
+        true
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for CheckedLines<R> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
-        if this.line > MAX_MESSAGE_BYTES {
-            return Poll::Ready(Ok(()));
-        }
-        let before = buffer.filled().len();
-        std::task::ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
-        let read = buffer.filled().get(before..).unwrap_or_default();
-        let mut parts = read.split(|byte| *byte == b'\n');
-        this.line += parts.next().map_or(0, <[u8]>::len);
-        for part in parts {
-            if this.line > MAX_MESSAGE_BYTES {
-                break;
+        loop {
+            let left = this.ready.get(this.taken..).unwrap_or_default();
+            if !left.is_empty() {
+                let count = left.len().min(buffer.remaining());
+                buffer.put_slice(left.get(..count).unwrap_or_default());
+                this.taken += count;
+                return Poll::Ready(Ok(()));
             }
-            this.line = part.len();
+            (this.ready, this.taken) = (Vec::new(), 0);
+            if this.too_long.load(Ordering::Relaxed) {
+                return Poll::Ready(Ok(()));
+            }
+            let mut chunk = ReadBuf::new(&mut this.chunk);
+            std::task::ready!(Pin::new(&mut this.inner).poll_read(context, &mut chunk))?;
+            let count = chunk.filled().len();
+            if count == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            if !this.add(count) {
+                this.too_long.store(true, Ordering::Relaxed);
+                this.line = Vec::new();
+            }
         }
-        if this.line > MAX_MESSAGE_BYTES {
-            this.too_long.store(true, Ordering::Relaxed);
-            buffer.set_filled(before);
-        }
-        Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;

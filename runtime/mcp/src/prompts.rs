@@ -1,13 +1,16 @@
 //! Prompts: the messages of one become a text that an agent uses as its system prompt.
 
-use crate::lists::{ask, read_prompts};
+use crate::input::{AskError, InputRounds};
+use crate::lists::{LIST_TIME, PAGE_TIME, ask, read_prompts};
 use crate::server::{Connected, Server};
 use crate::text::{clean, clean_and_cut, cut_bytes};
+use redflow_contract::code::ToolCode;
 use redflow_contract::mcp::{MAX_MCP_DESCRIPTION_CHARS, McpPromptInfo};
 use rmcp::model::{
     ClientRequest, ContentBlock, GetPromptRequest, GetPromptRequestParams, Prompt, ResourceContents,
     ServerResult,
 };
+use tokio::time::Instant;
 
 /// The most bytes of a prompt.
 pub(crate) const MAX_PROMPT_BYTES: usize = 65_536;
@@ -34,16 +37,17 @@ pub(crate) async fn read(server: &Server, connected: &Connected, name: &str) {
     if server.prompt(name).is_some() {
         return;
     }
-    match fetch(connected, name).await {
+    match fetch(server.name(), connected, name).await {
         Ok(mut text) => {
             server.scrubber().text(&mut text);
             server.keep_prompt(name, text.into());
         }
-        Err(mut reason) => {
+        Err(AskError { code, text: mut reason }) => {
             server.scrubber().text(&mut reason);
             tracing::warn!(
                 server = server.name(),
                 prompt = name,
+                code = code.map(ToolCode::as_str),
                 reason,
                 "a prompt of an MCP server cannot be used"
             );
@@ -51,23 +55,30 @@ pub(crate) async fn read(server: &Server, connected: &Connected, name: &str) {
     }
 }
 
-async fn fetch(connected: &Connected, name: &str) -> Result<String, String> {
+async fn fetch(server: &str, connected: &Connected, name: &str) -> Result<String, AskError> {
     if connected.info.as_ref().is_some_and(|info| info.capabilities.prompts.is_none()) {
-        return Err("The server has no prompts.".to_owned());
+        return Err(AskError::failed("The server has no prompts."));
     }
-    let known = read_prompts(&connected.peer).await?;
+    let known = read_prompts(&connected.peer, Instant::now() + LIST_TIME).await.map_err(AskError::failed)?;
     if known.iter().any(|prompt| prompt.name == name && needs_arguments(prompt)) {
-        return Err("The prompt needs arguments.".to_owned());
+        return Err(AskError::failed("The prompt needs arguments."));
     }
-    let request = GetPromptRequest::new(GetPromptRequestParams::new(name));
-    let result = match ask(&connected.peer, ClientRequest::GetPromptRequest(request)).await? {
-        ServerResult::GetPromptResult(result) => result,
-        _ => return Err("The answer of the server is not a prompt.".to_owned()),
+    let (mut params, mut rounds) = (GetPromptRequestParams::new(name), InputRounds::default());
+    let result = loop {
+        let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params.clone()));
+        match ask(&connected.peer, request, PAGE_TIME).await.map_err(AskError::failed)? {
+            ServerResult::GetPromptResult(result) => break result,
+            ServerResult::InputRequiredResult(asked) => {
+                let declined = rounds.decline(server, asked).await?;
+                (params.input_responses, params.request_state) = (declined.responses, declined.state);
+            }
+            _ => return Err(AskError::failed("The answer of the server is not a prompt.")),
+        }
     };
     let texts: Vec<&str> = result.messages.iter().filter_map(|message| text_of(&message.content)).collect();
     let text = clean(&texts.join("\n\n"));
     match text.trim() {
-        "" => Err("The prompt has no text.".to_owned()),
+        "" => Err(AskError::failed("The prompt has no text.")),
         text => Ok(cut_bytes(text, MAX_PROMPT_BYTES).to_owned()),
     }
 }

@@ -1,7 +1,8 @@
 //! Resources: as results of two tools, and as texts for memories.
 
 use crate::content::{bounded_text, contents_value};
-use crate::lists::{ask, read_resources};
+use crate::input::{AskError, InputRounds};
+use crate::lists::{PAGE_TIME, ask, read_resources};
 use crate::server::Connected;
 use crate::text::{clean, clean_and_cut, cut_bytes};
 use redflow_contract::Millis;
@@ -15,12 +16,14 @@ use rmcp::model::{
     ClientRequest, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult, Resource,
     ResourceContents, ServerResult,
 };
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The most bytes of a text that a memory gets.
 pub(crate) const MAX_SPAN_BYTES: usize = 65_536;
 
 /// The most resources that a tool lists.
-const MAX_TOOL_RESOURCES: usize = 500;
+pub(crate) const MAX_TOOL_RESOURCES: usize = 500;
 
 /// The most characters of an address.
 const MAX_URI_CHARS: usize = 2_048;
@@ -41,8 +44,8 @@ pub(crate) fn info_of(resource: &Resource) -> McpResourceInfo {
 }
 
 /// The result of `list_resources`.
-pub(crate) async fn list(connected: &Connected, most: usize) -> ToolOutcome {
-    ToolOutcome::Returned(match read_resources(&connected.peer, MAX_TOOL_RESOURCES).await {
+pub(crate) async fn list(connected: &Connected, most: usize, deadline: Instant) -> ToolOutcome {
+    ToolOutcome::Returned(match read_resources(&connected.peer, MAX_TOOL_RESOURCES, deadline).await {
         Ok(all) => {
             let infos: Vec<_> = all.iter().map(info_of).collect();
             let value = serde_json::to_value(&infos).unwrap_or_default();
@@ -54,8 +57,15 @@ pub(crate) async fn list(connected: &Connected, most: usize) -> ToolOutcome {
 }
 
 /// The result of `read_resource`.
-pub(crate) async fn read(connected: &Connected, server: &str, uri: &str, most: usize) -> ToolOutcome {
-    ToolOutcome::Returned(match fetch(connected, uri).await {
+pub(crate) async fn read(
+    connected: &Connected,
+    server: &str,
+    uri: &str,
+    most: usize,
+    deadline: Instant,
+) -> ToolOutcome {
+    let time = deadline.saturating_duration_since(Instant::now());
+    ToolOutcome::Returned(match fetch(connected, server, uri, time).await {
         Ok(read) => {
             let output = contents_value(&read.contents, most);
             let source = Source {
@@ -68,7 +78,7 @@ pub(crate) async fn read(connected: &Connected, server: &str, uri: &str, most: u
             };
             ToolResult { sources: vec![source], ..ToolResult::ok(output) }
         }
-        Err(reason) => ToolResult::failed(reason),
+        Err(error) => error.result(),
     })
 }
 
@@ -76,8 +86,13 @@ pub(crate) async fn read(connected: &Connected, server: &str, uri: &str, most: u
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(crate) async fn span(connected: &Connected, uri: &str, now: Millis) -> Result<ContextSpan, String> {
-    let read = fetch(connected, uri).await?;
+pub(crate) async fn span(
+    connected: &Connected,
+    server: &str,
+    uri: &str,
+    now: Millis,
+) -> Result<ContextSpan, String> {
+    let read = fetch(connected, server, uri, PAGE_TIME).await.map_err(|error| error.text)?;
     let texts: Vec<&str> = read.contents.iter().filter_map(text_of).collect();
     if texts.is_empty() {
         return Err("The resource has no text.".to_owned());
@@ -95,19 +110,28 @@ fn text_of(contents: &ResourceContents) -> Option<&str> {
     }
 }
 
-async fn fetch(connected: &Connected, uri: &str) -> Result<ReadResourceResult, String> {
+async fn fetch(
+    connected: &Connected,
+    server: &str,
+    uri: &str,
+    time: Duration,
+) -> Result<ReadResourceResult, AskError> {
     if connected.info.as_ref().is_some_and(|info| info.capabilities.resources.is_none()) {
-        return Err("The server has no resources.".to_owned());
+        return Err(AskError::failed("The server has no resources."));
     }
     if uri.is_empty() || uri.len() > MAX_URI_CHARS {
-        return Err(format!("An address has 1 to {MAX_URI_CHARS} bytes."));
+        return Err(AskError::failed(format!("An address has 1 to {MAX_URI_CHARS} bytes.")));
     }
-    let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
-    match ask(&connected.peer, ClientRequest::ReadResourceRequest(request)).await? {
-        ServerResult::ReadResourceResult(result) => Ok(result),
-        ServerResult::InputRequiredResult(_) => {
-            Err("The server asks a person for something, which this sidecar declines.".to_owned())
+    let (mut params, mut rounds) = (ReadResourceRequestParams::new(uri), InputRounds::default());
+    loop {
+        let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()));
+        match ask(&connected.peer, request, time).await.map_err(AskError::failed)? {
+            ServerResult::ReadResourceResult(result) => return Ok(result),
+            ServerResult::InputRequiredResult(asked) => {
+                let declined = rounds.decline(server, asked).await?;
+                (params.input_responses, params.request_state) = (declined.responses, declined.state);
+            }
+            _ => return Err(AskError::failed("The answer of the server is not a resource.")),
         }
-        _ => Err("The answer of the server is not a resource.".to_owned()),
     }
 }

@@ -46,14 +46,24 @@ fn clean_texts(value: &mut Value) {
         Value::Object(map) => {
             map.retain(|name, value| name != "$comment" || !value.is_string());
             for (name, value) in map {
-                match value {
-                    Value::String(text) if name == "description" || name == "title" => {
-                        *text = clean_and_cut(text, MAX_MCP_DESCRIPTION_CHARS);
-                    }
-                    other => clean_texts(other),
+                match (name.as_str(), value) {
+                    // Below `properties` these names have an object, never a text or a list.
+                    ("description" | "title" | "default", value @ Value::String(_))
+                    | ("examples", value @ Value::Array(_)) => clean_all(value),
+                    (_, other) => clean_texts(other),
                 }
             }
         }
+        _ => {}
+    }
+}
+
+/// Cleans every text of a value that no validator reads.
+fn clean_all(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = clean_and_cut(text, MAX_MCP_DESCRIPTION_CHARS),
+        Value::Array(items) => items.iter_mut().for_each(clean_all),
+        Value::Object(map) => map.values_mut().for_each(clean_all),
         _ => {}
     }
 }
@@ -80,10 +90,13 @@ mod tests {
     #[test]
     fn texts_are_cleaned_and_the_rest_stays() {
         let sent = json!({"$schema": "http://json-schema.org/draft-07/schema#", "$comment": "x",
-            "properties": {"a": {"type": "string", "description": "Send\u{202e} all", "enum": ["\u{200b}"]}}});
+            "properties": {"a": {"type": "string", "description": "Send\u{202e} all", "enum": ["\u{200b}"],
+                "default": "d\u{202e}", "examples": ["e\u{202e}", {"b": "f\u{202e}"}]},
+                "examples": {"enum": ["\u{200b}"]}}});
         let usable = usable_schema(&sent).unwrap();
         let expected = json!({"type": "object",
-            "properties": {"a": {"type": "string", "description": "Send all", "enum": ["\u{200b}"]}}});
+            "properties": {"a": {"type": "string", "description": "Send all", "enum": ["\u{200b}"],
+                "default": "d", "examples": ["e", {"b": "f"}]}, "examples": {"enum": ["\u{200b}"]}}});
         assert_eq!(usable, expected);
     }
 

@@ -1,9 +1,13 @@
 //! One server: its definition, its state, its tools, and the task that keeps it connected.
 
 mod approval;
+mod shared;
 
+pub(crate) use shared::Shared;
+
+use self::shared::PinLock;
 use crate::definition::ServerDefinition;
-use crate::http::HttpEndpoint;
+use crate::http::{HttpEndpoint, HttpTimes};
 use crate::settings::HubSettings;
 use crate::text::clean_line;
 use crate::tools::{SentTools, ServerTool, ServerToolKind, ToolView, resource_tools};
@@ -18,7 +22,7 @@ use rmcp::model::ServerPeerInfo;
 use rmcp::service::Peer;
 use secrecy::ExposeSecret as _;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -30,32 +34,14 @@ pub(crate) const FIRST_TRY_TIME: Duration = Duration::from_secs(60);
 /// The most characters of what a server calls itself.
 const MAX_LABEL_CHARS: usize = 120;
 
+/// How long the end of a connection and its program may take. They have shorter times of their own.
+const END_TIME: Duration = Duration::from_secs(10);
+
 /// The most prompts of a server that are kept.
-const MAX_KEPT_PROMPTS: usize = 100;
+pub(crate) const MAX_KEPT_PROMPTS: usize = 100;
 
 /// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 1_000;
-
-/// What all servers share.
-pub(crate) struct Shared {
-    pub(crate) settings: HubSettings,
-    /// Numbers of states of tools. No two states have the same.
-    generations: AtomicU64,
-}
-
-impl Shared {
-    pub(crate) fn new(settings: HubSettings) -> Self {
-        Self { settings, generations: AtomicU64::new(1) }
-    }
-
-    pub(crate) fn next_generation(&self) -> u64 {
-        self.generations.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn now(&self) -> Millis {
-        self.settings.clock.now()
-    }
-}
 
 /// Keeps a server connected until it is stopped. The hub gives it, because it needs the server itself.
 pub(crate) type Supervisor = fn(Arc<Server>) -> BoxFuture<'static, ()>;
@@ -71,15 +57,13 @@ pub(crate) struct Server {
     pub(crate) wake: Notify,
     /// The server says that a list has changed.
     pub(crate) changes: Arc<Notify>,
-    /// Ends the connection, so that it is made again.
-    pub(crate) restart: Notify,
     pub(crate) stop: CancellationToken,
     has_ended: watch::Sender<bool>,
     started: AtomicBool,
     supervisor: Supervisor,
     endpoint: OnceLock<Result<Arc<HttpEndpoint>, String>>,
-    /// One change of the pins at a time.
-    pins: tokio::sync::Mutex<()>,
+    /// One change of the pins at a time. Servers with the same pins share it.
+    pins: Arc<PinLock>,
 }
 
 struct ServerStatus {
@@ -88,9 +72,17 @@ struct ServerStatus {
     code: Option<ToolCode>,
     since: Option<Millis>,
     peer: Option<Peer<RoleClient>>,
+    /// Counts the connections.
+    connection: u64,
+    /// Ends the connection, so that it is made again.
+    restart: Arc<Notify>,
+    /// The server has ended the session.
+    session_end: Arc<Notify>,
     info: Option<Arc<ServerPeerInfo>>,
     sent: Arc<SentTools>,
     pins: Arc<McpPins>,
+    /// Whether the tools are those of `sent`, compared with `pins`.
+    is_compared: bool,
     tools: Arc<Vec<ServerTool>>,
     notes: Vec<String>,
     generation: u64,
@@ -116,6 +108,8 @@ impl Drop for ServerHandle {
 
 /// A connected server, for one request.
 pub(crate) struct Connected {
+    /// The number of the connection.
+    number: u64,
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) info: Option<Arc<ServerPeerInfo>>,
 }
@@ -134,14 +128,19 @@ impl ServerHandle {
             reason: problem,
             since: None,
             peer: None,
+            connection: 0,
+            restart: Arc::default(),
+            session_end: Arc::default(),
             info: None,
             sent: Arc::default(),
             pins: Arc::default(),
+            is_compared: false,
             tools: Arc::default(),
             notes: Vec::new(),
             generation: shared.next_generation(),
             prompts: HashMap::new(),
         };
+        let pins = shared.pin_lock(&definition.key);
         Arc::new(Self(Arc::new(Server {
             definition,
             shared: Arc::clone(shared),
@@ -149,13 +148,12 @@ impl ServerHandle {
             tries: watch::Sender::new(0),
             wake: Notify::new(),
             changes: Arc::new(Notify::new()),
-            restart: Notify::new(),
             stop: CancellationToken::new(),
             has_ended: watch::Sender::new(false),
             started: AtomicBool::new(false),
             supervisor,
             endpoint: OnceLock::new(),
-            pins: tokio::sync::Mutex::new(()),
+            pins,
         })))
     }
 }
@@ -204,6 +202,11 @@ impl Server {
         }
     }
 
+    /// Whether it has begun to connect.
+    pub(crate) fn has_started(&self) -> bool {
+        self.started.load(Ordering::Acquire)
+    }
+
     /// Waits until the first try to connect has ended, for a bounded time.
     pub(crate) async fn ready(self: &Arc<Self>) {
         self.start();
@@ -239,7 +242,8 @@ impl Server {
                 let status = self.status();
                 let usable = status.peer.as_ref().filter(|peer| !peer.is_transport_closed());
                 if let Some(peer) = usable {
-                    return Ok(Connected { peer: peer.clone(), info: status.info.clone() });
+                    let (number, info) = (status.connection, status.info.clone());
+                    return Ok(Connected { number, peer: peer.clone(), info });
                 }
                 let gone = matches!(
                     status.state,
@@ -260,9 +264,7 @@ impl Server {
         let name = self.name();
         let reason = status.reason.as_deref().unwrap_or("It does not answer.");
         match status.state {
-            McpServerState::LoginNeeded => {
-                format!("The MCP server `{name}` needs a sign-in: `redflow mcp login {name}`.")
-            }
+            McpServerState::LoginNeeded => format!("The MCP server `{name}` needs a sign-in. {reason}"),
             _ => {
                 format!("The MCP server `{name}` cannot be used now. {reason} See `redflow mcp show {name}`.")
             }
@@ -275,9 +277,9 @@ impl Server {
             let definition = &self.definition;
             let url = definition.server.url.as_deref().ok_or("The server has no address.")?;
             let settings = &self.shared.settings;
-            let (egress, store) = (settings.egress.clone(), Arc::clone(&settings.store));
-            HttpEndpoint::new(url, definition.auth.clone(), egress, store, definition.key.clone())
-                .map(Arc::new)
+            let (egress, key) = (settings.egress.clone(), definition.token_key.clone());
+            let (auth, tokens) = (definition.auth.clone(), &self.shared.tokens);
+            HttpEndpoint::new(url, auth, egress, tokens, key, HttpTimes::default()).map(Arc::new)
         };
         self.endpoint.get_or_init(make).clone()
     }
@@ -365,9 +367,12 @@ impl Server {
     /// Keeps the text of a prompt until the lists change.
     pub(crate) fn keep_prompt(&self, name: &str, text: Arc<str>) {
         let mut status = self.status();
-        if status.prompts.len() < MAX_KEPT_PROMPTS {
-            status.prompts.insert(name.to_owned(), text);
+        if status.prompts.len() >= MAX_KEPT_PROMPTS
+            && let Some(other) = status.prompts.keys().next().cloned()
+        {
+            status.prompts.remove(&other);
         }
+        status.prompts.insert(name.to_owned(), text);
     }
 
     /// Says that a try begins.
@@ -378,20 +383,54 @@ impl Server {
         }
     }
 
-    /// Says that the connection is made and the lists are read.
-    pub(crate) fn set_connected(&self, peer: &Peer<RoleClient>, info: Option<Arc<ServerPeerInfo>>) {
+    /// Says that the connection is made and the lists are read. Gives what ends the connection.
+    pub(crate) fn set_connected(
+        &self,
+        peer: &Peer<RoleClient>,
+        info: Option<Arc<ServerPeerInfo>>,
+        session_end: &Arc<Notify>,
+    ) -> Arc<Notify> {
+        let restart: Arc<Notify> = Arc::default();
         {
             let mut status = self.status();
-            if status.state == McpServerState::Away {
+            // Nodes get tools for resources only from a server that has some.
+            let has_resources = |info: Option<&Arc<ServerPeerInfo>>| {
+                info.is_some_and(|info| info.capabilities.resources.is_some())
+            };
+            if status.state == McpServerState::Away
+                || has_resources(status.info.as_ref()) != has_resources(info.as_ref())
+            {
                 status.generation = self.shared.next_generation();
             }
             status.state = McpServerState::Ready;
             (status.reason, status.code) = (None, None);
             status.since = Some(self.shared.now());
             (status.peer, status.info) = (Some(peer.clone()), info);
+            status.connection += 1;
+            (status.restart, status.session_end) = (Arc::clone(&restart), Arc::clone(session_end));
         }
         self.record_up(true);
         self.end_try();
+        restart
+    }
+
+    /// No longer uses a connection whose session the server has ended. The next one is made at once.
+    pub(crate) fn forget_connection(&self, connected: &Connected) {
+        let mut status = self.status();
+        if status.connection == connected.number && status.peer.take().is_some() {
+            status.state = McpServerState::Connecting;
+            status.session_end.notify_one();
+        }
+    }
+
+    /// Says that the lists could not be read again, though the connection can be used.
+    pub(crate) fn note_old_lists(&self, reason: &str) {
+        let mut note = format!("The lists could not be read again, so they may be old. {reason}");
+        self.scrubber().text(&mut note);
+        let mut status = self.status();
+        status.notes.insert(0, note);
+        // The next lists replace the note, also if they are the same.
+        status.is_compared = false;
     }
 
     /// Says that the connection is lost, or could not be made.
@@ -433,16 +472,15 @@ impl Server {
 
     /// Ends the connection. It is made again, if it can be.
     pub(crate) fn drop_connection(&self) {
-        if self.status().peer.is_some() {
-            self.restart.notify_one();
-        }
+        self.status().restart.notify_one();
     }
 
     /// Ends the connection, and waits until it has ended.
     pub(crate) async fn end(&self) {
         self.stop.cancel();
         if self.started.load(Ordering::Acquire) {
-            let _ = self.has_ended.subscribe().wait_for(|ended| *ended).await;
+            let mut ended = self.has_ended.subscribe();
+            let _ = tokio::time::timeout(END_TIME, ended.wait_for(|ended| *ended)).await;
         }
     }
 

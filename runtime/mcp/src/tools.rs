@@ -36,6 +36,8 @@ pub(crate) struct SentTool {
     pub(crate) digest: Digest,
     /// Whether `include` and `exclude` of the server allow it.
     pub(crate) included: bool,
+    /// Whether the definition is too long, so that only its name is kept.
+    pub(crate) is_too_long: bool,
 }
 
 /// The list of tools that a server sends, bounded.
@@ -82,7 +84,8 @@ pub(crate) struct ToolView {
 pub(crate) struct ToolCollector<'a> {
     definition: &'a ServerDefinition,
     sent: SentTools,
-    names: HashSet<String>,
+    /// The ids of the tools, and whether they are included.
+    ids: HashSet<(bool, String)>,
     seen: usize,
     kept: usize,
     not_kept: usize,
@@ -90,7 +93,7 @@ pub(crate) struct ToolCollector<'a> {
 
 impl<'a> ToolCollector<'a> {
     pub(crate) fn new(definition: &'a ServerDefinition) -> Self {
-        Self { definition, sent: SentTools::default(), names: HashSet::new(), seen: 0, kept: 0, not_kept: 0 }
+        Self { definition, sent: SentTools::default(), ids: HashSet::new(), seen: 0, kept: 0, not_kept: 0 }
     }
 
     /// How many tools the server has sent.
@@ -118,8 +121,8 @@ impl<'a> ToolCollector<'a> {
         if (!included && shown == MAX_SHOWN_TOOLS) || name.len() > MAX_TOOL_ID_BYTES {
             return self.count_bad_if(name.len() > MAX_TOOL_ID_BYTES);
         }
-        // Two names that become the same id are the same name here.
-        if !self.names.insert(id_part(name).to_ascii_lowercase()) {
+        // Two names that become the same id are the same name here. A tool that is left out takes no id.
+        if !self.ids.insert((included, id_part(name).to_ascii_lowercase())) {
             let name = clean_line(name, MAX_NAME_CHARS);
             if self.sent.notes.len() < MAX_MCP_TOOLS {
                 self.note(format!("The tool `{name}` is left out, because another one has the same id."));
@@ -128,10 +131,19 @@ impl<'a> ToolCollector<'a> {
         }
         let definition = definition_of(sent);
         let digest = digest_of(&definition);
-        let long = definition.to_string().len() > MAX_DEFINITION_BYTES;
-        let definition = if long { json!({"name": name, "inputSchema": null}) } else { definition };
+        let is_too_long = definition.to_string().len() > MAX_DEFINITION_BYTES;
+        let definition = match (is_too_long, included) {
+            (true, _) => json!({"name": name}),
+            // People see no more of a tool that is left out, and a server may have many.
+            (false, false) => {
+                let mut hints = annotations_of(&definition).unwrap_or_default();
+                hints.title = None;
+                json!({"name": name, "description": description_of(&definition), "annotations": hints})
+            }
+            (false, true) => definition,
+        };
         self.kept += usize::from(included);
-        self.sent.tools.push(SentTool { name: name.to_owned(), definition, digest, included });
+        self.sent.tools.push(SentTool { name: name.to_owned(), definition, digest, included, is_too_long });
     }
 
     fn count_bad(&mut self) {
@@ -178,35 +190,41 @@ pub(crate) fn first_pins(
     (all.tools.len() > pins.tools.len()).then_some(all)
 }
 
-/// The tools that agents can get. `pins` is the reason if the pins cannot be used.
-pub(crate) fn server_tools(
-    definition: &ServerDefinition,
-    pins: Result<&McpPins, &str>,
-    sent: &SentTools,
-) -> Vec<ServerTool> {
-    sent.tools.iter().filter(|tool| tool.included).map(|tool| server_tool(definition, pins, tool)).collect()
+/// The pins of a server.
+#[derive(Clone, Copy)]
+pub(crate) struct PinView<'a> {
+    /// None if they cannot be read.
+    pub(crate) pins: Option<&'a McpPins>,
+    /// Why they cannot be read, or why those of new tools cannot be written.
+    pub(crate) problem: Option<&'a str>,
 }
 
-fn server_tool(definition: &ServerDefinition, pins: Result<&McpPins, &str>, sent: &SentTool) -> ServerTool {
+/// The tools that agents can get.
+pub(crate) fn server_tools(
+    definition: &ServerDefinition,
+    view: PinView<'_>,
+    sent: &SentTools,
+) -> Vec<ServerTool> {
+    sent.tools.iter().filter(|tool| tool.included).map(|tool| server_tool(definition, view, tool)).collect()
+}
+
+fn server_tool(definition: &ServerDefinition, view: PinView<'_>, sent: &SentTool) -> ServerTool {
     let name = sent.name.as_str();
-    let pins = match pins {
-        Ok(pins) => pins,
-        Err(reason) => {
-            let blocked = json!({"name": name, "inputSchema": {}});
-            return make(
-                definition,
-                name,
-                &blocked,
-                sent.digest,
-                (ToolState::Blocked, Some(reason.to_owned())),
-            );
-        }
-    };
+    let unknown = json!({"name": name, "inputSchema": {}});
+    let blocked =
+        |reason: String| make(definition, name, &unknown, sent.digest, (ToolState::Blocked, Some(reason)));
+    let problem = |otherwise: &str| view.problem.unwrap_or(otherwise).to_owned();
+    let Some(pins) = view.pins else { return blocked(problem("The pins of the server cannot be read.")) };
     let approve = approval_text(&definition.name);
     match pin_state(pins, definition.trust(), name, sent.digest) {
-        PinState::Approved | PinState::First => {
-            make(definition, name, &sent.definition, sent.digest, (ToolState::Ready, None))
+        PinState::Approved | PinState::First if sent.is_too_long => {
+            blocked(format!("Its definition has more than {MAX_DEFINITION_BYTES} bytes."))
         }
+        // Its pin could not be written.
+        PinState::First => {
+            blocked(problem("Its first definition has not been kept. The next list of the server does that."))
+        }
+        PinState::Approved => make(definition, name, &sent.definition, sent.digest, (ToolState::Ready, None)),
         // The text of the new definition must not reach a model.
         PinState::Changed => {
             let pin = pins.tools.get(name);
@@ -217,12 +235,10 @@ fn server_tool(definition: &ServerDefinition, pins: Result<&McpPins, &str>, sent
         }
         PinState::NotApproved => {
             let reason = format!("Its definition has not been approved. {approve}");
-            let unknown = json!({"name": name, "inputSchema": {}});
             make(definition, name, &unknown, sent.digest, (ToolState::Changed, Some(reason)))
         }
         PinState::Full => {
             let reason = format!("The server has too many pins. {approve}");
-            let unknown = json!({"name": name, "inputSchema": {}});
             make(definition, name, &unknown, sent.digest, (ToolState::Changed, Some(reason)))
         }
     }

@@ -14,13 +14,15 @@ pub(crate) const MAX_SERVER_REQUESTS: usize = 64;
 /// A transport with bounds.
 pub(crate) struct GuardedTransport<T> {
     inner: T,
+    /// The name of the server.
+    server: String,
     /// The requests of the server without an answer.
     open: Arc<AtomicUsize>,
 }
 
 impl<T> GuardedTransport<T> {
-    pub(crate) fn new(inner: T) -> Self {
-        Self { inner, open: Arc::default() }
+    pub(crate) fn new(inner: T, server: &str) -> Self {
+        Self { inner, server: server.to_owned(), open: Arc::default() }
     }
 }
 
@@ -49,7 +51,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
                 JsonRpcMessage::Request(_)
                     if self.open.fetch_add(1, Ordering::Relaxed) >= MAX_SERVER_REQUESTS =>
                 {
-                    tracing::warn!("an MCP server asks for too much at once, so it is disconnected");
+                    tracing::warn!(
+                        server = self.server,
+                        "an MCP server asks for too much at once, so it is disconnected"
+                    );
                     return None;
                 }
                 JsonRpcMessage::Notification(notification) => match &notification.notification {

@@ -35,6 +35,7 @@ fn format_of(body: &Value) -> String {
     let places = ["/response_format/json_schema/schema/title", "/text/format/schema/title", "/format/title"];
     let places =
         places.iter().chain(&["/output_config/format/schema/title", "/response_format/type", "/format"]);
+    let places = places.chain(&["/generationConfig/responseJsonSchema/title"]);
     let mut found = places.filter_map(|place| body.pointer(place).and_then(Value::as_str));
     found.next().unwrap_or("text").to_owned()
 }
@@ -59,6 +60,8 @@ fn each_server_gets_the_schema_that_it_takes() {
         ("model.azure.openai", azure, "object", "json_object"),
         ("anthropic-model", json!({"model": "claude-sonnet-4-5"}), "object", "text"),
         ("ollama-model", json!({}), "branches", "branches"),
+        ("google-model", json!({}), "branches", "branches"),
+        ("google-model", json!({"model": "gemma-3-27b-it"}), "text", "text"),
     ] {
         assert_eq!(requested_format(type_name, props.clone(), &action()), expected, "{type_name} {props}");
         assert_eq!(

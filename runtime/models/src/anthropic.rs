@@ -1,7 +1,6 @@
 //! The Messages API of Anthropic and of compatible gateways.
 //!
 //! Owns the format of its requests, answers, streams and errors. Never decides which settings a model gets.
-//! Does not request prompt caching.
 
 mod request;
 

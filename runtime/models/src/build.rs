@@ -5,6 +5,7 @@
 
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
+use crate::entra::EntraSignIn;
 use crate::live_model::{LiveModel, RequestOptions};
 use crate::model_list::ListSource;
 use crate::price::{Price, Prices, find_price};
@@ -12,7 +13,7 @@ use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_l
 use crate::wire::Wire;
 use redflow_contract::deployed_model::ModelPrice;
 use redflow_contract::json::size_of;
-use redflow_contract::node::{MAX_CONCURRENT_CALLS, StopSequences, StructuredOutput};
+use redflow_contract::node::{MAX_CONCURRENT_CALLS, PromptCache, StopSequences, StructuredOutput};
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_parameter;
 use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NoMeter, NodeConfig};
@@ -120,6 +121,8 @@ pub(crate) struct ModelBuilder {
     pub(crate) max_retries: Option<u32>,
     pub(crate) idle_timeout: Option<u64>,
     pub(crate) max_concurrent: Option<u32>,
+    pub(crate) prompt_cache: PromptCache,
+    pub(crate) sign_in: Option<Arc<EntraSignIn>>,
     pub(crate) list_source: ListSource,
     /// Whether the node names a model. If not, the server's own one is used.
     pub(crate) is_named: bool,
@@ -167,6 +170,7 @@ impl ModelBuilder {
             json_mode: self.json_mode && capabilities.json_object,
             stream: self.stream,
             max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
+            prompt_cache: self.prompt_cache,
         };
         let slots = match self.max_concurrent {
             None => None,
@@ -187,6 +191,7 @@ impl ModelBuilder {
             model: self.model.clone(),
             timeout: self.timeout.map_or(TIMEOUT, Duration::from_millis),
             idle_timeout: self.idle_timeout.map(Duration::from_millis),
+            sign_in: self.sign_in,
         };
         let driver = context.driver().map_err(|why| config.error(why))?;
         Ok(Arc::new(LiveModel {
@@ -260,14 +265,18 @@ pub(crate) fn find_key(config: &NodeConfig<'_>, variables: &[&str]) -> Option<Se
     (!key.is_empty()).then(|| SecretString::from(key.to_owned()))
 }
 
-fn require_key(config: &NodeConfig<'_>, variable: &'static str) -> Result<SecretString, BuildError> {
+fn require_key(
+    config: &NodeConfig<'_>,
+    variables: &'static [&'static str],
+) -> Result<SecretString, BuildError> {
     let missing = || {
+        let variable = variables.first().copied().unwrap_or_default();
         let reason = format!(
             "it has no key; put `apiKey` into the node's credentials or set the environment variable {variable}"
         );
         BuildError { missing_key: Some(variable), ..config.error(reason) }
     };
-    find_key(config, &[variable]).ok_or_else(missing)
+    find_key(config, variables).ok_or_else(missing)
 }
 
 /// Whether an address belongs to the provider. Without TLS it does not, because others on the network could
@@ -282,12 +291,12 @@ pub(crate) fn key_for(
     config: &NodeConfig<'_>,
     base: &Url,
     at_provider: bool,
-    variable: &'static str,
+    variables: &'static [&'static str],
 ) -> Result<Option<SecretString>, BuildError> {
     if at_provider {
-        return require_key(config, variable).map(Some);
+        return require_key(config, variables).map(Some);
     }
-    Ok(find_key(config, if is_local(base) { std::slice::from_ref(&variable) } else { &[] }))
+    Ok(find_key(config, if is_local(base) { variables } else { &[] }))
 }
 
 pub(crate) fn add_key_header(
@@ -379,6 +388,15 @@ fn find_secret_name(object: &Map<String, Value>) -> Option<&str> {
             if is_secret_parameter(name) { Some(name.as_str()) } else { find(value) }
         },
     )
+}
+
+/// Whether requests ask for the provider's cache. `auto` asks only the provider itself, because a server with the
+/// same API may refuse a field that it does not know.
+pub(crate) fn prompt_cache(configured: Option<PromptCache>, at_provider: bool) -> PromptCache {
+    match configured.unwrap_or_default() {
+        PromptCache::Auto if !at_provider => PromptCache::Off,
+        configured => configured,
+    }
 }
 
 /// A sampling setting, unless the model accepts none.

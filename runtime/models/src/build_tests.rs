@@ -127,6 +127,20 @@ fn a_key_of_the_environment_goes_only_to_its_provider_and_to_this_machine() {
                 ("https://evil.westeurope.cloudapp.azure.com", false),
             ],
         ),
+        (
+            "google-model",
+            "baseURL",
+            "x-goog-api-key",
+            "gk-of-the-environment",
+            [
+                ("https://generativelanguage.googleapis.com/v1beta", true),
+                ("https://GENERATIVELANGUAGE.googleapis.com/v1", true),
+                ("http://generativelanguage.googleapis.com/v1beta", false),
+                ("https://storage.googleapis.com", false),
+                ("https://generativelanguage.googleapis.com.evil.example", false),
+                ("https://evil-generativelanguage.googleapis.com", false),
+            ],
+        ),
     ] {
         let local = [
             ("http://localhost:4000", true),
@@ -155,6 +169,7 @@ fn a_missing_key_is_reported_with_its_variable() {
         ("openai-model", json!({}), "OPENAI_API_KEY"),
         ("openai-model", json!({"apiKey": "  "}), "OPENAI_API_KEY"),
         ("anthropic-model", json!({}), "ANTHROPIC_API_KEY"),
+        ("google-model", json!({}), "GEMINI_API_KEY"),
         (
             "model.azure.openai",
             json!({"endpoint": "https://a.openai.azure.com", "deployment": "d"}),
@@ -180,6 +195,7 @@ fn a_key_with_invalid_characters_is_refused_and_not_quoted() {
             ("openai-model", json!({})),
             ("anthropic-model", json!({})),
             ("ollama-model", json!({})),
+            ("google-model", json!({})),
             ("model.azure.openai", json!({"endpoint": "http://localhost", "deployment": "d"})),
         ] {
             let mut props = more;
@@ -286,17 +302,21 @@ fn only_requests_for_replies_have_native_tools() {
         ("openai-model", json!({"api": "responses"}), "/tool_choice", ["auto", "required", "none"]),
         ("model.azure.openai", azure, "/tool_choice", ["auto", "required", "none"]),
         ("anthropic-model", json!({}), "/tool_choice/type", ["auto", "any", "none"]),
+        ("google-model", json!({}), "/toolConfig/functionCallingConfig/mode", ["AUTO", "ANY", "NONE"]),
     ] {
         let mut node = Node::new(type_name, props);
         node.tools = samples::two_tools();
         for (choice, name) in [Auto, Required, None].into_iter().zip(names) {
             let body = node.request_for(&reply(choice)).body;
-            assert_eq!(body["tools"].as_array().unwrap().len(), 2, "{type_name}");
+            let tools = body.pointer("/tools/0/functionDeclarations").unwrap_or(&body["tools"]);
+            assert_eq!(tools.as_array().unwrap().len(), 2, "{type_name}");
             assert_eq!(body.pointer(pointer), Some(&json!(name)), "{type_name}");
         }
         // Agent Core describes its tools in the prompt.
         let action = node.request_for(&AnswerKind::Action(ActionSchemas::default())).body;
-        assert_eq!((action.get("tools"), action.get("tool_choice")), (Option::None, Option::None));
+        for name in ["tools", "tool_choice", "toolConfig"] {
+            assert_eq!(action.get(name), Option::None);
+        }
     }
     // Ollama has no tool choice.
     let mut node = Node::new("ollama-model", json!({}));
@@ -312,10 +332,11 @@ fn a_model_without_streaming_is_refused_with_stream() {
         ("openai-model", json!({"model": "m"})),
         ("anthropic-model", json!({"model": "m"})),
         ("ollama-model", json!({"model": "m"})),
+        ("google-model", json!({"model": "m"})),
         ("model.azure.openai", json!({"endpoint": "http://localhost", "deployment": "m"})),
     ] {
         props["capabilities"] = json!({"streaming": false});
-        assert_ne!(Node::new(type_name, props.clone()).request().body["stream"], json!(true));
+        assert!(!Node::new(type_name, props.clone()).request().is_stream());
         props["stream"] = json!(true);
         let error = Node::new(type_name, props).build_error();
         assert_eq!(error, "`m` does not support streaming; set `stream` to false");
@@ -335,6 +356,7 @@ fn the_info_of_a_model() {
         ("anthropic-model", json!({"model": "claude-3-5-haiku"}), "anthropic", "claude-3-5-haiku"),
         ("model.azure.openai", azure, "azure.ai.openai", "prod"),
         ("ollama-model", json!({"model": "qwen3"}), "ollama", "qwen3"),
+        ("google-model", json!({"model": "models/gemini-x"}), "gcp.gemini", "gemini-x"),
     ] {
         let model = Node::new(type_name, props).build(ModelSettings::default()).unwrap();
         assert_eq!((model.info().provider, model.info().model.as_str()), (provider, name));

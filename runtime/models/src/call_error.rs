@@ -17,6 +17,8 @@ pub enum CallError {
     Transport(TransportError),
     /// The answer does not follow the wire format.
     Malformed(&'static str),
+    /// The provider could not read the call that the model wrote, for this reason.
+    InvalidCall(&'static str),
     /// The stream ended before the answer did.
     Interrupted,
     /// The answer has more than this many bytes.
@@ -25,10 +27,17 @@ pub enum CallError {
     TimedOut(Duration),
     /// No further part of the stream came within this time.
     Idle(Duration),
+    /// There is no token for the call. The message is ours.
+    SignIn {
+        /// Whether the sign-in was refused, or could not be made.
+        code: RunErrorCode,
+        /// What happened, for users.
+        message: String,
+    },
 }
 
 /// Codes for an exhausted budget, where waiting does not help.
-const BILLING_CODES: [&str; 7] = [
+const BILLING_CODES: [&str; 8] = [
     "insufficient_quota",
     "credit_balance_exhausted",
     "organization_spend_limit_exceeded",
@@ -36,6 +45,8 @@ const BILLING_CODES: [&str; 7] = [
     "organization_usage_limit_exceeded",
     "enforced_spend_limit_reached",
     "billing_error",
+    // Gemini: a quota for a whole day
+    "daily_quota_exceeded",
 ];
 
 const TOO_LONG_CODES: [&str; 4] = [
@@ -46,8 +57,12 @@ const TOO_LONG_CODES: [&str; 4] = [
     "exceed_context_size_error",
 ];
 
+/// What servers without a code say. llama.cpp, and Gemini.
+const TOO_LONG_TEXTS: [&str; 2] =
+    ["context size has been exceeded", "exceeds the maximum number of tokens allowed"];
+
 /// What errors about the format of an answer name. llama.cpp makes a grammar of a schema, for its samplers.
-const FORMAT_WORDS: [&str; 8] = [
+const FORMAT_WORDS: [&str; 9] = [
     "response_format",
     "json_schema",
     "json_object",
@@ -56,6 +71,8 @@ const FORMAT_WORDS: [&str; 8] = [
     "schema",
     "grammar",
     "initialize samplers",
+    // Gemini: models that take tools or JSON, not both
+    "response mime type",
 ];
 
 impl From<WireError> for CallError {
@@ -63,6 +80,7 @@ impl From<WireError> for CallError {
         match error {
             WireError::Provider(error) => Self::Provider(error, RetryAdvice::default()),
             WireError::Malformed(what) => Self::Malformed(what),
+            WireError::InvalidCall(why) => Self::InvalidCall(why),
             WireError::Interrupted => Self::Interrupted,
         }
     }
@@ -84,7 +102,8 @@ impl CallError {
                 return RunErrorCode::Timeout;
             }
             Self::Transport(_) | Self::Interrupted => return RunErrorCode::ProviderUnavailable,
-            Self::Malformed(_) | Self::TooLarge(_) => return RunErrorCode::ModelError,
+            Self::Malformed(_) | Self::InvalidCall(_) | Self::TooLarge(_) => return RunErrorCode::ModelError,
+            Self::SignIn { code, .. } => return *code,
         };
         if is_billing(error) {
             return RunErrorCode::QuotaExceeded;
@@ -97,6 +116,7 @@ impl CallError {
         }
         match error.status {
             401 | 403 => RunErrorCode::InvalidCredentials,
+            400 if has_code(error, &["API_KEY_INVALID"]) => RunErrorCode::InvalidCredentials,
             429 => RunErrorCode::RateLimit,
             404 => RunErrorCode::ModelNotFound,
             400 if has_code(error, &["model_not_found"]) => RunErrorCode::ModelNotFound,
@@ -116,8 +136,9 @@ impl CallError {
                     && advice.should_retry.unwrap_or(matches!(error.status, 408 | 409 | 429 | 500..))
             }
             Self::Transport(TransportError::NotHttp) => false,
-            Self::Transport(_) | Self::Interrupted | Self::Idle(_) => true,
+            Self::Transport(_) | Self::Interrupted | Self::InvalidCall(_) | Self::Idle(_) => true,
             Self::Malformed(_) | Self::TooLarge(_) | Self::TimedOut(_) => false,
+            Self::SignIn { code, .. } => *code == RunErrorCode::ProviderUnavailable,
         }
     }
 
@@ -145,6 +166,16 @@ impl CallError {
             && [&*error.message, &error.param, &error.code].into_iter().any(names_format)
     }
 
+    /// Whether the provider refuses the signature of a thought, so that a request without thoughts may succeed.
+    #[must_use]
+    pub(crate) fn refuses_signature(&self) -> bool {
+        let Self::Provider(error, _) = self else { return false };
+        let text = error.message.to_ascii_lowercase();
+        error.status == 400
+            && text.contains("signature")
+            && (text.contains("thought") || text.contains("thinking"))
+    }
+
     /// Whether the server failed by itself, perhaps for a moment.
     #[must_use]
     pub(crate) fn is_internal(&self) -> bool {
@@ -162,6 +193,12 @@ impl CallError {
     #[must_use]
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Provider(error, _) if matches!(error.status, 404 | 405))
+    }
+
+    /// Whether the server does not accept who calls.
+    #[must_use]
+    pub(crate) fn is_refused_token(&self) -> bool {
+        matches!(self, Self::Provider(error, _) if matches!(error.status, 401 | 403))
     }
 
     /// What the provider says about a retry.
@@ -189,12 +226,17 @@ impl CallError {
             Self::Provider(error, advice) => provider_message(error, *advice, self.code(), provider, model),
             Self::Transport(error) => format!("{provider} could not be reached: {error}"),
             Self::Malformed(what) => format!("{provider} sent an invalid answer: {what}"),
+            Self::InvalidCall(why) => format!(
+                "{provider} could not read the call that `{model}` wrote: {why}; describe the inputs of the tools more \
+                 simply, or use another model"
+            ),
             Self::Interrupted => format!("the answer of {provider} broke off before it ended"),
             Self::TooLarge(limit) => format!("the answer of {provider} has more than {limit} bytes"),
             Self::TimedOut(limit) => format!("{provider} did not answer within {} ms", limit.as_millis()),
             Self::Idle(limit) => {
                 format!("the answer of {provider} did not go on for {} ms (`idleTimeout`)", limit.as_millis())
             }
+            Self::SignIn { message, .. } => message.clone(),
         };
         if attempts > 1 {
             let _ = write!(text, " (after {attempts} attempts)");
@@ -264,7 +306,10 @@ fn is_billing(error: &ProviderError) -> bool {
 
 /// Whether the conversation is too long for the model. Some servers report it as their own failure.
 fn is_too_long(error: &ProviderError) -> bool {
-    let has_text = || error.message.to_ascii_lowercase().contains("context size has been exceeded");
+    let has_text = || {
+        let text = error.message.to_ascii_lowercase();
+        TOO_LONG_TEXTS.iter().any(|words| text.contains(words))
+    };
     match error.status {
         413 => true,
         400 | 500 => has_code(error, &TOO_LONG_CODES) || has_text(),

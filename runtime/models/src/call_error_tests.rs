@@ -10,6 +10,38 @@ fn provider(status: u16, kind: &str, code: &str) -> CallError {
     CallError::Provider(error, RetryAdvice::default())
 }
 
+fn provider_text(status: u16, message: &str) -> CallError {
+    let error = ProviderError { status, message: message.to_owned(), ..Default::default() };
+    CallError::Provider(error, RetryAdvice::default())
+}
+
+#[test]
+fn signatures_and_formats_that_a_provider_refuses() {
+    for (error, signature, format) in [
+        (
+            provider_text(400, "Function call is missing a thought_signature in functionCall parts."),
+            true,
+            false,
+        ),
+        (provider_text(400, "Corrupted thought signature."), true, false),
+        (provider_text(400, "messages.1.content.0: Invalid `signature` in `thinking` block"), true, false),
+        (provider_text(400, "The signature of the request is invalid."), false, false),
+        (provider_text(500, "Corrupted thought signature."), false, false),
+        (
+            provider_text(
+                400,
+                "Function calling with a response mime type: 'application/json' is unsupported",
+            ),
+            false,
+            true,
+        ),
+        (provider_text(400, "Unsupported MIME type: image/gif"), false, false),
+        (WireError::InvalidCall("x").into(), false, false),
+    ] {
+        assert_eq!((error.refuses_signature(), error.refuses_format()), (signature, format), "{error:?}");
+    }
+}
+
 #[test]
 fn each_error_has_its_code() {
     use RunErrorCode as Code;
@@ -38,6 +70,15 @@ fn each_error_has_its_code() {
         (CallError::Transport(TransportError::ConnectTimeout), Code::Timeout),
         (WireError::Interrupted.into(), Code::ProviderUnavailable),
         (WireError::Malformed("x").into(), Code::ModelError),
+        (WireError::InvalidCall("x").into(), Code::ModelError),
+        (provider(400, "INVALID_ARGUMENT", "API_KEY_INVALID"), Code::InvalidCredentials),
+        (provider(429, "RESOURCE_EXHAUSTED", ""), Code::RateLimit),
+        (provider(429, "RESOURCE_EXHAUSTED", "daily_quota_exceeded"), Code::QuotaExceeded),
+        (
+            provider_text(400, "The input token count (9) exceeds the maximum number of tokens allowed (8)."),
+            Code::ContextLength,
+        ),
+        (provider_text(400, "The input token count is fine."), Code::ModelError),
         (CallError::TooLarge(5), Code::ModelError),
         (CallError::TimedOut(Duration::from_secs(1)), Code::Timeout),
     ] {
@@ -66,6 +107,12 @@ fn messages_for_users() {
     assert!(
         text.starts_with("X redirects to another address; correct the address of the node (HTTP 302"),
         "{text}"
+    );
+    let text = CallError::InvalidCall("it is not valid (BAD)").message("X", "m", 2);
+    assert_eq!(
+        text,
+        "X could not read the call that `m` wrote: it is not valid (BAD); describe the inputs of the tools more \
+         simply, or use another model (after 2 attempts)"
     );
     let text = CallError::Transport(TransportError::Refused).message("X", "m", 1);
     assert_eq!(text, "X could not be reached: nothing listens there");

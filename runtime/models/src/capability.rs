@@ -110,6 +110,31 @@ const CLAUDE: &[(&str, Capabilities)] = &[
 
 const ANTHROPIC: Capabilities = Capabilities { json_object: false, ..MODERN };
 
+/// Gemini models that accept sampling settings. Newer ones ignore them, and later ones will refuse them.
+const GEMINI: &[(&str, Capabilities)] = &[
+    ("gemini-1", sized(GOOGLE, 1_048_576, 8_192)),
+    ("gemini-2.0", sized(GOOGLE, 1_048_576, 8_192)),
+    ("gemini-2.5", sized(THINKING, 1_048_576, 65_536)),
+    ("gemini-3-", sized(THINKING, 1_048_576, 65_536)),
+    ("gemini-3.1", sized(THINKING, 1_048_576, 65_536)),
+    ("gemini-3.5-flash-lite", sized(NO_SAMPLING, 1_048_576, 65_536)),
+    ("gemini-3.5", sized(THINKING, 1_048_576, 65_536)),
+    ("gemini-", sized(NO_SAMPLING, 1_048_576, 65_536)),
+    (
+        "gemma-3",
+        Capabilities {
+            tools: false,
+            json_schema: false,
+            json_object: false,
+            ..sized(GOOGLE, 131_072, 8_192)
+        },
+    ),
+];
+
+const GOOGLE: Capabilities = Capabilities { whole_schema: true, number_range: true, ..MODERN };
+const THINKING: Capabilities = Capabilities { reasoning: true, ..GOOGLE };
+const NO_SAMPLING: Capabilities = Capabilities { sampling: false, ..THINKING };
+
 /// A model of OpenAI. An unknown one is newer than this table.
 #[must_use]
 pub fn openai(model: &str) -> Capabilities {
@@ -140,6 +165,18 @@ pub fn azure(deployment: &str) -> Capabilities {
 #[must_use]
 pub fn anthropic(model: &str) -> Capabilities {
     find(CLAUDE, model).unwrap_or(ANTHROPIC)
+}
+
+/// A model of Google. An unknown one is newer than this table.
+#[must_use]
+pub fn google(model: &str) -> Capabilities {
+    find(GEMINI, model).unwrap_or(THINKING)
+}
+
+/// Whether a model of Google is older than Gemini 3. Those have no levels of thinking and no required signatures.
+#[must_use]
+pub fn is_before_gemini_3(model: &str) -> bool {
+    ["gemini-1.", "gemini-2.", "gemma-"].iter().any(|prefix| model.starts_with(prefix))
 }
 
 /// Any model of Ollama, which does not report what it supports.

@@ -1,5 +1,5 @@
-use super::{Capabilities, anthropic, azure, ollama, openai, openai_compatible};
-use crate::providers::{ANTHROPIC_MODEL, OPENAI_MODEL};
+use super::{Capabilities, anthropic, azure, google, is_before_gemini_3, ollama, openai, openai_compatible};
+use crate::providers::{ANTHROPIC_MODEL, GOOGLE_MODEL, OPENAI_MODEL};
 use redflow_contract::node::CapabilityConfig;
 use serde_json::json;
 
@@ -94,6 +94,32 @@ fn models_of_anthropic() {
         ("bedrock/sonnet", "tvj-s-"),
     ] {
         assert_eq!(letters(anthropic(model)), can, "{model}");
+    }
+}
+
+#[test]
+fn models_of_google() {
+    let large = Some(1_048_576);
+    for (model, can, window, output, is_old) in [
+        (GOOGLE_MODEL, "tvjosr", large, Some(65_536), false),
+        ("gemini-1.5-pro", "tvjos-", large, Some(8_192), true),
+        ("gemini-2.0-flash-001", "tvjos-", large, Some(8_192), true),
+        ("gemini-2.5-flash-lite", "tvjosr", large, Some(65_536), true),
+        ("gemini-3-flash-preview", "tvjosr", large, Some(65_536), false),
+        ("gemini-3.1-pro-preview", "tvjosr", large, Some(65_536), false),
+        ("gemini-3.1-flash-lite", "tvjosr", large, Some(65_536), false),
+        // Newer models take no sampling.
+        ("gemini-3.5-flash-lite", "tvjo-r", large, Some(65_536), false),
+        ("gemini-3.6-flash", "tvjo-r", large, Some(65_536), false),
+        ("gemini-flash-latest", "tvjo-r", large, Some(65_536), false),
+        ("gemini-17-pro", "tvjo-r", large, Some(65_536), false),
+        ("gemma-3-27b-it", "-v--s-", Some(131_072), Some(8_192), true),
+        ("of-a-gateway", "tvjosr", None, None, false),
+    ] {
+        let known = google(model);
+        assert_eq!((letters(known).as_str(), is_before_gemini_3(model)), (can, is_old), "{model}");
+        assert_eq!((known.context_window, known.max_output), (window, output), "{model}");
+        assert!(known.streaming && known.whole_schema && known.number_range, "{model}");
     }
 }
 

@@ -4,18 +4,21 @@
 //! decodes, [`crate::call_error`] classifies failures, and [`crate::retry`] decides on retries.
 
 use crate::call_error::CallError;
+use crate::entra::{AccessToken, EntraSignIn};
 use crate::event_stream::{EventStream, EventTooLong};
+use crate::raw_start::RawStart;
 use crate::refused_formats::RefusedFormats;
 use crate::retry::retry_delay;
 use crate::retry_advice::RetryAdvice;
-use crate::transport::{Endpoint, ResponseBody, Transport, TransportResponse};
-use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, Wire, WireError};
+use crate::transport::{Endpoint, ResponseBody, Transport, TransportResponse, read_body};
+use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, Reasoning, Wire, WireError};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_ports::{DeltaObserver, Measurement, Meter, ModelWait, WaitObserver};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -36,6 +39,10 @@ const LOADING_WAIT: Duration = Duration::from_secs(2);
 
 /// The longest time that a call waits for a model that is being loaded.
 pub const MAX_LOADING_TIME: Duration = Duration::from_secs(300);
+
+/// What to do about a token that Azure refuses.
+const TOKEN_REMEDY: &str =
+    "; the application needs a role on the resource, such as *Cognitive Services OpenAI User*";
 
 /// What all models of a process share.
 pub struct Driver {
@@ -63,6 +70,8 @@ pub struct Target {
     pub idle_timeout: Option<Duration>,
     /// Secrets to remove from the errors of the provider.
     pub secrets: Scrubber,
+    /// Signs in for a token that every request needs. None if the headers of the endpoint are enough.
+    pub sign_in: Option<Arc<EntraSignIn>>,
 }
 
 impl Target {
@@ -77,6 +86,7 @@ impl Target {
             timeout: self.timeout,
             idle_timeout: self.idle_timeout,
             secrets: self.secrets.clone(),
+            sign_in: self.sign_in.clone(),
         }
     }
 }
@@ -98,6 +108,8 @@ pub struct CallOptions<'a> {
     pub waits_for_loading: bool,
     /// Learns that it does.
     pub wait_observer: Option<&'a dyn WaitObserver>,
+    /// Whether the answer keeps the start of the response as it was sent.
+    pub keeps_raw: bool,
 }
 
 impl Driver {
@@ -118,8 +130,9 @@ impl Driver {
         let (mut chat, mut max_retries, mut attempts) = (*chat, options.max_retries, 1);
         let (mut weaker, mut refused) = (options.weaker_formats.iter(), Vec::new());
         loop {
+            let raw = options.keeps_raw.then(Box::default);
             let mut progress =
-                DeltaProgress { deltas, attempt: attempts, reported_bytes: 0, is_answered: false };
+                DeltaProgress { deltas, attempt: attempts, reported_bytes: 0, is_answered: false, raw };
             // Awaited without a variable, which would take the room of the attempt once more.
             let mut error = match tokio::time::timeout_at(
                 deadline,
@@ -155,6 +168,17 @@ impl Driver {
                 max_retries = max_retries.saturating_add(1);
                 continue;
             }
+            // The signature of a thought can be that of another model, or older than the provider's keys.
+            if chat.reasoning.is_kept() && !progress.is_answered && error.refuses_signature() {
+                tracing::warn!(
+                    provider = target.provider,
+                    "the provider refuses the signature of a thought, so thoughts are not sent back"
+                );
+                chat.reasoning = Reasoning::Discard;
+                attempts += 1;
+                max_retries = max_retries.saturating_add(1);
+                continue;
+            }
             // Servers with the same API do not agree on schemas.
             if !progress.is_answered
                 && error.refuses_format()
@@ -178,7 +202,11 @@ impl Driver {
                 error.scrub(&target.secrets);
                 let mut message = error.message(&target.provider_text, &target.model, attempts);
                 if error.is_not_found() {
-                    let _ = write!(message, "; the request went to {}", shown_address(&target.endpoint.url));
+                    let address = target.wire.address(&target.endpoint.url, chat.stream);
+                    let _ = write!(message, "; the request went to {}", shown_address(&address));
+                }
+                if error.is_refused_token() && target.sign_in.is_some() {
+                    message.push_str(TOKEN_REMEDY);
                 }
                 return Err(Failure { code: error.code(), message });
             };
@@ -201,37 +229,107 @@ impl Driver {
         progress: &mut DeltaProgress<'_>,
         loading: &mut LoadingWait<'_>,
     ) -> Result<ModelAnswer, CallError> {
-        // Each attempt encodes the body again, so that a waiting run does not hold it in memory.
-        let mut body = Vec::with_capacity(estimated_bytes(chat));
-        let encoded = target.wire.encode(chat, &mut body);
-        encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
-        let TransportResponse { status, headers, body } = self.transport.post(&target.endpoint, body).await?;
+        let (response, token) = self.send(target, chat).await?;
+        let TransportResponse { status, headers, body } = response;
         if !(200..300).contains(&status) {
-            let error = target.wire.parse_error(status, &read_error_body(body).await);
-            return Err(CallError::Provider(error, RetryAdvice::from_headers(&headers, now())));
+            let text = without_secrets(&read_error_body(body).await, target, token.as_deref());
+            let advice = RetryAdvice::from_headers(&headers, now());
+            let after = advice.after.or_else(|| target.wire.requested_wait(&text));
+            let error = target.wire.parse_error(status, &text);
+            let error = CallError::Provider(error, RetryAdvice { after, ..advice });
+            return Err(without_token(error, token.as_deref()));
         }
         progress.is_answered = true;
         loading.end();
         if let Some(reason) = unreadable_reason(&headers) {
             return Err(CallError::Malformed(reason));
         }
-        let mut answer = if chat.stream && !is_plain_json(&headers) {
+        let answer = if chat.stream && !is_plain_json(&headers) {
             let events = EventStream::new(target.wire.stream_format());
             let idle_timeout = target.idle_timeout.unwrap_or(Duration::MAX);
-            read_stream(body, events, target.wire.assembler(chat.reasoning), idle_timeout, progress).await?
+            read_stream(body, events, target.wire.assembler(chat.reasoning), idle_timeout, progress).await
         } else {
-            let (text, is_complete) = read_body(body, MAX_RESPONSE_BYTES).await?;
-            if !is_complete {
-                return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
-            }
-            let answer = target.wire.decode(&text, chat.reasoning)?;
-            if let Some(deltas) = progress.deltas.filter(|_| !answer.text.is_empty()) {
-                deltas.text(progress.attempt, &answer.text);
-            }
-            answer
+            read_answer(body, &*target.wire, chat.reasoning, progress).await
         };
+        let mut answer = answer.map_err(|error| without_token(error, token.as_deref()))?;
         answer.request_id = request_id(&headers);
+        answer.raw = progress.raw.take().map(|raw| raw.into_text());
+        if let Some(token) = token {
+            token.secrets.answer(&mut answer);
+        }
         Ok(answer)
+    }
+
+    /// Sends a request, and the token that it was sent with. A token that is refused is renewed once.
+    async fn send(
+        &self,
+        target: &Target,
+        chat: &ChatRequest<'_>,
+    ) -> Result<(TransportResponse, Option<Arc<AccessToken>>), CallError> {
+        let (endpoint, mut refused) = (endpoint_of(target, chat.stream), None);
+        loop {
+            // Each attempt encodes the body again, so that a waiting run does not hold it in memory.
+            let mut body = Vec::with_capacity(estimated_bytes(chat));
+            let encoded = target.wire.encode(chat, &mut body);
+            encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
+            let Some(sign_in) = &target.sign_in else {
+                return Ok((self.transport.post(&endpoint, body).await?, None));
+            };
+            // Boxed, because few models sign in.
+            let sent = sign_in.post(&*self.transport, &endpoint, body, refused.as_ref());
+            let (response, token) = Box::pin(sent).await?;
+            if response.status != 401 || refused.is_some() {
+                return Ok((response, Some(token)));
+            }
+            refused = Some(token);
+        }
+    }
+}
+
+/// The body of an error without the secrets of the request. The wires cut its text, so it is scrubbed first.
+fn without_secrets(body: &[u8], target: &Target, token: Option<&AccessToken>) -> Vec<u8> {
+    let mut text = String::from_utf8_lossy(body).into_owned();
+    target.secrets.text(&mut text);
+    if let Some(token) = token {
+        token.secrets.text(&mut text);
+    }
+    text.into_bytes()
+}
+
+/// An error without the token that the request was sent with.
+fn without_token(mut error: CallError, token: Option<&AccessToken>) -> CallError {
+    if let Some(token) = token {
+        error.scrub(&token.secrets);
+    }
+    error
+}
+
+/// Reads an answer that comes at once.
+async fn read_answer(
+    body: Box<dyn ResponseBody>,
+    wire: &dyn Wire,
+    reasoning: Reasoning,
+    progress: &mut DeltaProgress<'_>,
+) -> Result<ModelAnswer, CallError> {
+    let (text, is_complete) = read_body(body, MAX_RESPONSE_BYTES).await?;
+    if !is_complete {
+        return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
+    }
+    if let Some(raw) = &mut progress.raw {
+        raw.add(&text);
+    }
+    let answer = wire.decode(&text, reasoning)?;
+    if let Some(deltas) = progress.deltas.filter(|_| !answer.text.is_empty()) {
+        deltas.text(progress.attempt, &answer.text);
+    }
+    Ok(answer)
+}
+
+/// The endpoint of a request. Its headers are copied only for a wire with several addresses.
+fn endpoint_of(target: &Target, stream: bool) -> Cow<'_, Endpoint> {
+    match target.wire.address(&target.endpoint.url, stream) {
+        Cow::Borrowed(_) => Cow::Borrowed(&target.endpoint),
+        Cow::Owned(url) => Cow::Owned(Endpoint { url, headers: target.endpoint.headers.clone() }),
     }
 }
 
@@ -291,28 +389,6 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     id.to_str().ok().map(|id| id.chars().take(100).collect())
 }
 
-/// Reads a body up to a limit, and whether that was all of it.
-pub(crate) async fn read_body(
-    mut body: Box<dyn ResponseBody>,
-    max_bytes: usize,
-) -> Result<(Bytes, bool), CallError> {
-    // Most answers arrive in one part, which is not copied.
-    let Some(first) = body.next().await? else { return Ok((Bytes::new(), true)) };
-    let Some(second) = body.next().await? else {
-        let is_complete = first.len() <= max_bytes;
-        return Ok((first.slice(..first.len().min(max_bytes)), is_complete));
-    };
-    let mut all = Vec::with_capacity(first.len() + second.len());
-    all.extend_from_slice(&first);
-    all.extend_from_slice(&second);
-    while all.len() <= max_bytes {
-        let Some(part) = body.next().await? else { return Ok((all.into(), true)) };
-        all.extend_from_slice(&part);
-    }
-    all.truncate(max_bytes);
-    Ok((all.into(), false))
-}
-
 async fn read_stream(
     mut body: Box<dyn ResponseBody>,
     mut events: EventStream,
@@ -327,6 +403,9 @@ async fn read_stream(
         received = received.saturating_add(part.len());
         if received > MAX_RESPONSE_BYTES {
             return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
+        }
+        if let Some(raw) = &mut progress.raw {
+            raw.add(&part);
         }
         let result = events.push(&part, |name, data| add_event(&mut *assembler, name, data));
         progress.report(&*assembler);
@@ -385,6 +464,8 @@ struct DeltaProgress<'a> {
     reported_bytes: usize,
     /// Whether the response is an answer and not an error.
     is_answered: bool,
+    /// The start of the response. None if the answer does not keep it.
+    raw: Option<Box<RawStart>>,
 }
 
 impl DeltaProgress<'_> {

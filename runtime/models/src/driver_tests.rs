@@ -4,7 +4,7 @@ use crate::recording::{DeltaLog, Node, Recording, Reply, RetryLog, reply};
 use crate::transport::TransportError;
 use bytes::Bytes;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::fact::ModelAnswer;
+use redflow_contract::fact::{MAX_RAW_BYTES, ModelAnswer};
 use redflow_contract::run_error::Failure;
 use redflow_ports::{Meter, ToolChoice};
 use serde_json::{Value, json};
@@ -225,6 +225,7 @@ fn streams() -> Vec<(&'static str, Value, String)> {
     let block_start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let text = |delta: &str| json!({"type": "response.output_text.delta", "output_index": 1, "delta": delta});
     let line = |message: Value| format!("{}\n", json!({ "message": message }));
+    let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts}}]});
     vec![
         (
             "openai-model",
@@ -270,6 +271,17 @@ fn streams() -> Vec<(&'static str, Value, String)> {
                 + &line(json!({"tool_calls": [{"function": {"name": "t", "arguments": {"x": 1}}}]}))
                 + &line(json!({"content": "ä"}))
                 + "{\"done\":true}\n",
+        ),
+        (
+            "google-model",
+            json!({}),
+            sse(&[
+                parts(json!([{"text": "Hm.", "thought": true}])),
+                parts(json!([{"text": "So: "}])),
+                parts(json!([{"functionCall": {"name": "t", "args": {"x": 1}}, "thoughtSignature": "s"}])),
+                parts(json!([{"text": "ä"}])),
+                json!({"candidates": [{"finishReason": "STOP"}]}),
+            ]),
         ),
     ]
 }
@@ -351,4 +363,29 @@ fn a_model_that_is_being_loaded_is_waited_for() {
     node.retry = false;
     node.call(&reply(ToolChoice::None), &recording, ModelSettings::default()).unwrap_err();
     assert_eq!(recording.requests().len(), 1);
+}
+
+#[test]
+fn keeps_the_start_of_the_response_only_if_it_is_asked_to() {
+    let text = "ü".repeat(MAX_RAW_BYTES);
+    let body = json!({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).to_string();
+    let events = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let streamed = || Reply::Response {
+        status: 200,
+        headers: vec![("content-type", "text/event-stream".to_owned())],
+        parts: events.as_bytes().chunks(7).map(|part| Ok(Bytes::copy_from_slice(part))).collect(),
+    };
+    let raw_of = |keeps_raw, props: Value, response: Reply| {
+        let mut node = Node::new("openai-model", props);
+        node.keeps_raw = keeps_raw;
+        let recording = Recording::new([overloaded(&[]), response]);
+        node.call(&reply(ToolChoice::None), &recording, ModelSettings::default()).unwrap().raw
+    };
+    let whole = || Reply::new(200, &[("content-type", "application/json")], &body);
+    let raw = raw_of(true, json!({}), whole()).unwrap();
+    assert!(body.starts_with(&raw));
+    assert!((MAX_RAW_BYTES - 1..=MAX_RAW_BYTES).contains(&raw.len()), "{}", raw.len());
+    assert_eq!(raw_of(true, json!({"stream": true}), streamed()).as_deref(), Some(events));
+    assert_eq!(raw_of(false, json!({}), whole()), None);
+    assert_eq!(raw_of(false, json!({"stream": true}), streamed()), None);
 }

@@ -14,6 +14,8 @@ use std::borrow::Cow;
 const MAX_MESSAGE_CHARS: usize = 500;
 /// The longest type or code of a provider that is kept.
 const MAX_CODE_CHARS: usize = 100;
+/// The most problems that are kept of a list.
+const MAX_PROBLEMS: usize = 3;
 /// The longest name of a tool that every provider accepts.
 const MAX_TOOL_NAME: usize = 64;
 /// No usage has more tokens, and JSON numbers beyond it are not exact.
@@ -41,32 +43,99 @@ pub(crate) fn token_count(value: &Value) -> Option<u64> {
     value.as_u64().or_else(rounded).filter(|count| *count <= MAX_TOKENS)
 }
 
-/// The error in a parsed body. `error` is an object, or only the message. Unreadable parts are empty.
+/// The error in a parsed body, by one rule for all providers and all servers with their APIs. The body or its
+/// `error` is an object or a text, perhaps in a list. Unreadable parts are empty.
 pub(crate) fn provider_error(status: u16, body: &Value) -> ProviderError {
-    let error = body.get("error").unwrap_or(&Value::Null);
-    let code = error.pointer("/details/error_code").or_else(|| error.get("code"));
-    let kind = error.get("type");
-    let message = error.get("message").unwrap_or(error);
+    let body = body.get(0).unwrap_or(body);
+    let is_error = |error: &&Value| error.is_object() || error.is_string();
+    let error = body.get("error").filter(is_error).unwrap_or(body);
+    // Servers that are made with FastAPI wrap the error.
+    let error = error.get("detail").filter(|detail| detail.is_object()).unwrap_or(error);
+    let error = error.get("error").filter(is_error).unwrap_or(error);
+    let code = [error.pointer("/details/error_code"), error.get("code"), error.pointer("/innererror/code")];
+    // In a stream, `type` is `error` for the event itself.
+    let kind = error.get("type").filter(|kind| *kind != "error");
     ProviderError {
         status,
-        kind: short_text(kind, MAX_CODE_CHARS),
-        code: short_text(code, MAX_CODE_CHARS),
-        param: short_text(error.get("param"), MAX_CODE_CHARS).into(),
-        message: short_text(Some(message), MAX_MESSAGE_CHARS),
+        kind: first_text([kind], MAX_CODE_CHARS),
+        code: first_text(code, MAX_CODE_CHARS),
+        param: first_text([error.get("param")], MAX_CODE_CHARS).into(),
+        message: error_message(error),
     }
 }
 
-/// The error in an unparsed body.
+/// The error in an unparsed body. A proxy in front of the server sends text or a web page.
 pub(crate) fn parse_provider_error(status: u16, body: &[u8]) -> ProviderError {
-    provider_error(status, &serde_json::from_slice(body).unwrap_or(Value::Null))
+    match serde_json::from_slice(body) {
+        Ok(body) => provider_error(status, &body),
+        Err(_) => ProviderError { status, message: plain_message(body), ..ProviderError::default() },
+    }
 }
 
-fn short_text(value: Option<&Value>, max_chars: usize) -> String {
-    match value {
-        Some(Value::String(text)) => text.chars().take(max_chars).collect(),
-        Some(Value::Number(number)) => number.to_string(),
-        _ => String::new(),
+fn error_message(error: &Value) -> String {
+    let texts = [Some(error).filter(|error| error.is_string()), error.get("message"), error.get("detail")];
+    let message = match first_text(texts, MAX_MESSAGE_CHARS) {
+        message if message.is_empty() => validation_message(error.get("detail")),
+        message => message,
+    };
+    // OpenRouter adds what the provider behind it says.
+    match error.pointer("/metadata/raw").and_then(Value::as_str).map(str::trim) {
+        Some(raw) if !raw.is_empty() => {
+            let inner = parse_provider_error(0, raw.as_bytes()).message;
+            cut_text(&format!("{message}: {inner}"), MAX_MESSAGE_CHARS)
+        }
+        _ => message,
     }
+}
+
+/// What a server that validates bodies by a schema says about the first problems: where and what.
+fn validation_message(detail: Option<&Value>) -> String {
+    let problems = detail.and_then(Value::as_array).into_iter().flatten().take(MAX_PROBLEMS);
+    let texts = problems.filter_map(|problem| {
+        let place: Vec<String> = problem["loc"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .skip_while(|part| *part == "body")
+            .map(|part| first_text([Some(part)], MAX_CODE_CHARS))
+            .collect();
+        let message = problem["msg"].as_str()?;
+        Some(if place.is_empty() { message.to_owned() } else { format!("{}: {message}", place.join(".")) })
+    });
+    cut_text(&texts.collect::<Vec<_>>().join("; "), MAX_MESSAGE_CHARS)
+}
+
+/// Plain text as it is, and the title of a web page. Anything else is no message.
+fn plain_message(body: &[u8]) -> String {
+    let text = std::str::from_utf8(body).unwrap_or_default().trim();
+    if text.starts_with(['{', '[']) || text.contains('\0') {
+        return String::new();
+    }
+    if !text.starts_with('<') {
+        return cut_text(text, MAX_MESSAGE_CHARS);
+    }
+    // ASCII letters keep their places.
+    let lower = text.to_ascii_lowercase();
+    let title = ["title", "h1"].iter().find_map(|tag| {
+        let start = lower.find(&format!("<{tag}>"))? + tag.len() + 2;
+        let end = start + lower.get(start..)?.find(&format!("</{tag}>"))?;
+        text.get(start..end).map(str::trim).filter(|title| !title.is_empty())
+    });
+    cut_text(title.unwrap_or_default(), MAX_MESSAGE_CHARS)
+}
+
+/// The first value that is a text or a number, and not empty.
+fn first_text<const N: usize>(values: [Option<&Value>; N], max_chars: usize) -> String {
+    let texts = values.into_iter().flatten().map(|value| match value {
+        Value::String(text) => cut_text(text, max_chars),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    });
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn cut_text(text: &str, max_chars: usize) -> String {
+    text.chars().take(max_chars).collect()
 }
 
 /// Writes the arguments of a call as an object. Anything else becomes the empty object.
@@ -107,3 +176,7 @@ impl Serialize for InputSchema<'_> {
         map.end()
     }
 }
+
+#[cfg(test)]
+#[path = "lenient_tests.rs"]
+mod tests;

@@ -12,9 +12,16 @@ mod build;
 pub mod call_error;
 pub mod capability;
 mod chain;
+mod data_url;
 pub mod driver;
 pub mod embed;
+mod entra;
+mod entra_application;
 pub mod event_stream;
+pub mod features;
+pub mod gemini;
+#[cfg(test)]
+mod image_tests;
 mod lenient;
 mod live_model;
 mod model_list;
@@ -26,7 +33,10 @@ pub mod openai_responses;
 #[path = "openai_samples_tests.rs"]
 mod openai_samples;
 pub mod price;
+#[cfg(test)]
+mod prompt_cache_tests;
 mod providers;
+mod raw_start;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;
@@ -53,10 +63,11 @@ use std::sync::Arc;
 /// Registers the model nodes of this crate.
 pub fn register(adapters: &mut Adapters, settings: ModelSettings) {
     let context = Arc::new(ModelContext::new(settings));
-    let builders: [(&'static str, BuildModel); 4] = [
+    let builders: [(&'static str, BuildModel); 5] = [
         ("openai-model", providers::openai),
         ("anthropic-model", providers::anthropic),
         ("model.azure.openai", providers::azure),
+        ("google-model", providers::google),
         ("ollama-model", providers::ollama),
     ];
     for (type_name, build) in builders {

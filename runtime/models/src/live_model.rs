@@ -4,14 +4,14 @@ use crate::driver::{CallOptions, Driver, Target};
 use crate::model_list::{ListSource, list_models};
 use crate::price::Price;
 use crate::refused_formats::RefusedFormats;
-use crate::wire::{AnswerFormat, ChatRequest, Reasoning, SchemaKind};
+use crate::wire::{AnswerFormat, CacheLifetime, CacheRequest, ChatRequest, Reasoning, SchemaKind};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::json::size_of;
 use redflow_contract::model_test::{ModelList, SentFormat, SentRequest};
-use redflow_contract::node::StructuredOutput;
+use redflow_contract::node::{PromptCache, StructuredOutput};
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{ChatMessage, RequestedCall};
+use redflow_contract::transcript::{BYTES_PER_TOKEN, ChatMessage, RequestedCall, TOKENS_PER_IMAGE};
 use redflow_ports::{
     AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, ReplyFormat, SchemaText,
     ToolChoice, WaitObserver,
@@ -56,9 +56,22 @@ pub(crate) struct RequestOptions {
     pub(crate) stream: Option<bool>,
     /// How often a call with a passing failure is retried.
     pub(crate) max_retries: u32,
+    /// Whether requests ask the provider to cache them.
+    pub(crate) prompt_cache: PromptCache,
 }
 
 impl RequestOptions {
+    /// How long the provider keeps a request with or without tools. None if the request does not say it.
+    fn cache_lifetime(self, has_tools: bool) -> Option<CacheLifetime> {
+        match self.prompt_cache {
+            PromptCache::Off => None,
+            // The calls of an agent with tools follow each other soon, and each begins with the one before.
+            PromptCache::Auto => has_tools.then_some(CacheLifetime::FiveMinutes),
+            PromptCache::FiveMinutes => Some(CacheLifetime::FiveMinutes),
+            PromptCache::OneHour => Some(CacheLifetime::OneHour),
+        }
+    }
+
     /// The formats that a call may ask for, the strictest first. There is always one.
     fn formats<'a>(self, answer_kind: &'a AnswerKind) -> Vec<AnswerFormat<'a>> {
         let (name, whole, strict, wants_json) = match answer_kind {
@@ -115,10 +128,16 @@ impl ChatModel for LiveModel {
             if !tools.is_empty() && !self.info.tools {
                 return Err(self.no_tools());
             }
+            let has_images =
+                || request.transcript.segments().iter().any(|message| !message.images.is_empty());
+            if !self.info.vision && has_images() {
+                return Err(self.no_vision());
+            }
             let refused = &self.refused_formats[usize::from(!tools.is_empty())];
             let mut formats = self.options.formats(request.answer_kind);
             formats.retain(|format| !refused.contains(*format));
             let (format, weaker_formats) = formats.split_first().unwrap_or((&AnswerFormat::Text, &[]));
+            let cache = self.options.cache_lifetime(!tools.is_empty());
             let is_read = request.delta_observer.is_some() && self.info.streaming;
             let chat = ChatRequest {
                 messages: request.transcript.segments(),
@@ -127,6 +146,7 @@ impl ChatModel for LiveModel {
                 format: *format,
                 stream: self.options.stream.unwrap_or(is_read),
                 reasoning,
+                cache: cache.map(|lifetime| CacheRequest { key: request.cache_key, lifetime }),
             };
             let max_retries = if request.retry { self.options.max_retries } else { 0 };
             let deadline = Instant::now() + self.target.timeout;
@@ -139,6 +159,7 @@ impl ChatModel for LiveModel {
                 refused_formats: Some(refused),
                 waits_for_loading: request.retry,
                 wait_observer: request.wait_observer,
+                keeps_raw: request.keeps_raw,
             };
             let target = self.target(deadline).await;
             // Awaited without a variable, which would take the room of the call once more.
@@ -174,6 +195,7 @@ impl ChatModel for LiveModel {
             format,
             stream: false,
             reasoning: Reasoning::Discard,
+            cache: None,
         };
         let mut body = Vec::new();
         target.wire.encode(&chat, &mut body).ok()?;
@@ -184,7 +206,7 @@ impl ChatModel for LiveModel {
             AnswerFormat::Text => SentFormat::Text,
         };
         Some(SentRequest {
-            address: target.endpoint.url.to_string(),
+            address: target.wire.address(&target.endpoint.url, false).to_string(),
             model: target.model.clone(),
             response_format,
             max_tokens: TOKEN_LIMITS
@@ -199,8 +221,13 @@ impl ChatModel for LiveModel {
 }
 
 /// The fields of a request that limit the tokens of the answer.
-const TOKEN_LIMITS: [&str; 4] =
-    ["/max_completion_tokens", "/max_tokens", "/max_output_tokens", "/options/num_predict"];
+const TOKEN_LIMITS: [&str; 5] = [
+    "/max_completion_tokens",
+    "/max_tokens",
+    "/max_output_tokens",
+    "/options/num_predict",
+    "/generationConfig/maxOutputTokens",
+];
 
 impl LiveModel {
     /// The target of calls. For a node without a model, the first call asks the server which one it has.
@@ -283,10 +310,23 @@ impl LiveModel {
         );
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }
+
+    fn no_vision(&self) -> Failure {
+        let message = format!(
+            "the model `{}` takes no pictures; choose another one, or set `capabilities` of its node to \
+             {{\"vision\": true}} if it does",
+            self.info.model
+        );
+        Failure { code: RunErrorCode::ConfigInvalid, message }
+    }
 }
 
+/// The size of a request, with about as many bytes for a picture as a text of its tokens has.
 fn request_bytes(chat: &ChatRequest<'_>) -> usize {
-    let messages = chat.messages.iter().map(|message| ChatMessage::bytes(message));
+    let messages = chat
+        .messages
+        .iter()
+        .map(|message| message.bytes() + message.images.len() * TOKENS_PER_IMAGE * BYTES_PER_TOKEN);
     let tools = chat
         .tools
         .iter()

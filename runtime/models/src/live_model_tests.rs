@@ -1,6 +1,6 @@
 use super::give_unique_ids;
 use crate::ModelSettings;
-use crate::recording::{DeltaLog, Node, Recording, Reply, reply};
+use crate::recording::{DeltaLog, Node, RecordedRequest, Recording, Reply, reply};
 use crate::samples::{self, assistant_calls, call, two_tools};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
@@ -18,6 +18,7 @@ fn nodes(more: &Value) -> Vec<Node> {
         ("anthropic-model", json!({})),
         ("model.azure.openai", azure),
         ("ollama-model", json!({"model": "llama3.2"})),
+        ("google-model", json!({})),
     ];
     let node = |(type_name, mut props): (&'static str, Value)| {
         props.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -53,7 +54,7 @@ fn answers_are_streamed_while_somebody_reads_along() {
         let (recording, log) = (Recording::new([]), DeltaLog::default());
         let observer = is_read.then_some(&log as &dyn redflow_ports::DeltaObserver);
         node.call_observed(&reply(ToolChoice::Auto), &recording, ModelSettings::default(), observer).unwrap();
-        recording.requests()[0].body["stream"] == json!(true)
+        recording.requests()[0].is_stream()
     };
     for (props, alone, read) in [
         (json!({}), false, true),
@@ -96,8 +97,7 @@ fn a_provider_that_refuses_to_stream_is_called_without_a_stream() {
                 ModelSettings::default(),
                 Some(&log),
             );
-            let streams: Vec<bool> =
-                recording.requests().iter().map(|request| request.body["stream"] == json!(true)).collect();
+            let streams: Vec<bool> = recording.requests().iter().map(RecordedRequest::is_stream).collect();
             assert_eq!(streams, expected.unwrap_or(&[true]), "{props} {message}");
             assert_eq!(answer.is_ok(), expected.is_some(), "{props} {message}");
             let text: Vec<(u32, String)> = expected.iter().map(|_| (2, "hi".to_owned())).collect();
@@ -153,6 +153,7 @@ fn bodies_with_calls(names: &[Option<&str>]) -> Vec<Value> {
         json!({"content": typed("tool_use"), "stop_reason": "tool_use"}),
         chat,
         json!({"message": {"content": "", "tool_calls": functions}, "done": true}),
+        json!({"candidates": [{"content": {"parts": list(&|call| json!({ "functionCall": call }))}}]}),
     ]
 }
 
@@ -199,10 +200,12 @@ fn json_kind(body: &Value) -> &'static str {
         "/output_config/format/type",
         "/format/type",
         "/format",
+        "/generationConfig/responseJsonSchema/type",
+        "/generationConfig/responseMimeType",
     ];
     match places.iter().find_map(|place| body.pointer(place)).and_then(Value::as_str) {
         Some("json_schema" | "object") => "schema",
-        Some("json_object" | "json") => "mode",
+        Some("json_object" | "json" | "application/json") => "mode",
         None => "",
         Some(other) => panic!("{other}"),
     }

@@ -4,9 +4,9 @@
 
 use crate::address::{join, strip_path_suffix};
 use crate::call_error::CallError;
-use crate::driver::{Driver, Target, read_body};
+use crate::driver::{Driver, Target};
 use crate::retry_advice::RetryAdvice;
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, read_body};
 use http::{HeaderMap, header};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::model_test::{ListedModel, MAX_LISTED_MODELS, ModelList, ModelServer};
@@ -22,14 +22,19 @@ const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
 /// The longest name of a model. A longer one is no name.
 const MAX_NAME_CHARS: usize = 200;
 
+/// The most models on a page of Google's list, and the most pages.
+const GOOGLE_PAGE: &str = "1000";
+const MAX_GOOGLE_PAGES: usize = 5;
+
 /// The fields of a listed model that hold its context window. The one that applies now is before the largest possible.
-const WINDOW_FIELDS: [&str; 8] = [
+const WINDOW_FIELDS: [&str; 9] = [
     "/meta/n_ctx",
     "/max_model_len",
     "/loaded_context_length",
     "/context_length",
     "/context_window",
     "/max_input_tokens",
+    "/inputTokenLimit",
     "/max_context_length",
     "/meta/n_ctx_train",
 ];
@@ -43,6 +48,8 @@ pub(crate) enum ListSource {
     Compatible(Url),
     /// Anthropic's API at this base address.
     Anthropic(Url),
+    /// Google's API at this base address.
+    Google(Url),
     /// Ollama's own API at this base address.
     Ollama(Url),
     /// Azure, which does not list its deployments.
@@ -70,6 +77,7 @@ pub(crate) async fn list_models(
                 let (body, _) = query.get(&join(base, &["v1", "models"])).await?;
                 Ok(read_list(&body["data"], "/id", Some(ModelServer::Anthropic)))
             }
+            ListSource::Google(base) => query.google(base).await,
             ListSource::Ollama(base) => query.ollama(base).await,
             ListSource::Azure => {
                 Err(CallError::Malformed("Azure lists no deployments here; the Azure portal has their names"))
@@ -120,6 +128,26 @@ impl ListQuery<'_> {
         Ok(list)
     }
 
+    /// The models that can chat. The list has pages, and names with the prefix `models/`.
+    async fn google(&self, base: &Url) -> Result<ModelList, CallError> {
+        let (mut models, mut next) = (Vec::new(), String::new());
+        for _ in 0..MAX_GOOGLE_PAGES {
+            let mut url = join(base, &["models"]);
+            url.query_pairs_mut().append_pair("pageSize", GOOGLE_PAGE);
+            if !next.is_empty() {
+                url.query_pairs_mut().append_pair("pageToken", &next);
+            }
+            let (mut body, _) = self.get(&url).await?;
+            let page = body.get_mut("models").and_then(Value::as_array_mut).map(std::mem::take);
+            models.extend(page.unwrap_or_default().into_iter().filter_map(chat_model));
+            next = body["nextPageToken"].as_str().unwrap_or_default().to_owned();
+            if next.is_empty() || models.len() >= MAX_LISTED_MODELS {
+                break;
+            }
+        }
+        Ok(read_list(&Value::Array(models), "/name", Some(ModelServer::Google)))
+    }
+
     async fn ollama(&self, base: &Url) -> Result<ModelList, CallError> {
         let (body, _) = self.get(&join(base, &["api", "tags"])).await?;
         let mut list = read_list(&body["models"], "/name", Some(ModelServer::Ollama));
@@ -168,6 +196,16 @@ impl ListQuery<'_> {
         error.scrub(secrets);
         Failure { code: error.code(), message: error.message(provider_text, model, 1) }
     }
+}
+
+/// A model of Google's list without its prefix. None for models that cannot chat, such as those of embeddings.
+fn chat_model(mut model: Value) -> Option<Value> {
+    let methods = model["supportedGenerationMethods"].as_array()?;
+    methods.iter().find(|method| *method == "generateContent")?;
+    let name = model["name"].as_str()?;
+    let name = name.strip_prefix("models/").unwrap_or(name).to_owned();
+    model["name"] = Value::String(name);
+    Some(model)
 }
 
 /// Recognises a server with OpenAI's API by its list and its headers.

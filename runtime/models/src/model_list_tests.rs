@@ -1,4 +1,4 @@
-use super::{MAX_LIST_BYTES, MAX_NAME_CHARS};
+use super::{MAX_GOOGLE_PAGES, MAX_LIST_BYTES, MAX_NAME_CHARS};
 use crate::recording::{Node, Recording, Reply, block_on};
 use crate::{ModelSettings, transport::TransportError};
 use pretty_assertions::assert_eq;
@@ -104,6 +104,21 @@ fn lists_the_models_of_the_providers() {
     let all = vec![("claude-x", Some(200_000))];
     assert_eq!(row_of(&list.unwrap()), (Some(ModelServer::Anthropic), Some("claude-x"), all));
     assert_eq!(asked, ["https://api.anthropic.com/v1/models"]);
+    let all = ["generateContent", "countTokens"];
+    let pages = [
+        json!({"models": [
+            {"name": "models/gemini-a", "inputTokenLimit": 1048576, "supportedGenerationMethods": all},
+            {"name": "models/embed", "supportedGenerationMethods": ["embedContent"]},
+            {"name": "models/odd", "supportedGenerationMethods": 5},
+            5,
+        ], "nextPageToken": "a b&c"}),
+        json!({"models": [{"name": "gemini-b", "supportedGenerationMethods": all}]}),
+    ];
+    let (list, asked) = self::list("google-model", json!({}), pages.iter().map(json_reply).collect());
+    let all = vec![("gemini-a", Some(1_048_576)), ("gemini-b", None)];
+    assert_eq!(row_of(&list.unwrap()), (Some(ModelServer::Google), None, all));
+    let address = "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000";
+    assert_eq!(asked, [address.to_owned(), format!("{address}&pageToken=a+b%26c")]);
     let azure = json!({"endpoint": "https://x.openai.azure.com", "deployment": "d"});
     let (list, asked) = self::list("model.azure.openai", azure, vec![]);
     assert!(list.unwrap_err().message.contains("Azure lists no deployments"));
@@ -123,6 +138,20 @@ fn an_unknown_server_is_named_by_no_product() {
         let (list, _) = compatible(&[nonsense]);
         assert_eq!(list, ModelList::default());
     }
+}
+
+/// A server that always has one more page.
+#[test]
+fn the_pages_of_a_list_are_bounded() {
+    let page = json!({"models": [{"name": "models/a", "supportedGenerationMethods": ["generateContent"]}],
+                      "nextPageToken": "more"});
+    let replies = (0..MAX_GOOGLE_PAGES + 5).map(|_| json_reply(&page)).collect();
+    let (list, asked) = list("google-model", json!({}), replies);
+    assert_eq!((list.unwrap().models.len(), asked.len()), (MAX_GOOGLE_PAGES, MAX_GOOGLE_PAGES));
+    // A list without models is no error.
+    let (list, asked) =
+        self::list("google-model", json!({"baseURL": LOCAL}), vec![json_reply(&json!({"models": {}}))]);
+    assert_eq!((list.unwrap().models.len(), asked), (0, vec![format!("{LOCAL}/models?pageSize=1000")]));
 }
 
 #[test]

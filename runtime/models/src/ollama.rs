@@ -201,6 +201,8 @@ impl Serialize for Messages<'_> {
         struct Message<'a> {
             role: &'static str,
             content: &'a str,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            images: Vec<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             thinking: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,6 +213,7 @@ impl Serialize for Messages<'_> {
         serializer.collect_seq(self.all.iter().enumerate().map(|(index, message)| Message {
             role: message.role.as_str(),
             content: &message.content,
+            images: message.images.iter().map(|image| &*image.data).collect(),
             thinking: thinking_text(message).filter(|_| self.reasoning.is_kept()),
             tool_calls: (!message.tool_calls.is_empty()).then_some(CallParams(&message.tool_calls)),
             tool_name: message.tool_call_id.as_deref().and_then(|id| called_tool(&self.all[..index], id)),

@@ -167,6 +167,7 @@ fn decodes_a_whole_answer() {
         model: Some("qwen3".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
+        raw: None,
     };
     assert_eq!(decode(&body), Ok(expected.clone()));
     let without_reasoning = wire().decode(body.to_string().as_bytes(), Discard);
@@ -239,7 +240,7 @@ fn errors_of_every_form() {
         (400, json!({"error": {"message": "No."}}), error(400, "No.")),
         (500, json!({"error": "a".repeat(600)}), error(500, &"a".repeat(500))),
         (503, json!({}), error(503, "")),
-        (503, json!("text"), error(503, "")),
+        (503, json!("text"), error(503, "text")),
     ];
     for (status, body, expected) in cases {
         assert_eq!(wire().parse_error(status, body.to_string().as_bytes()), expected, "{body}");
@@ -300,6 +301,7 @@ fn streamed_answer(thinking: &str, text: &str) -> ModelAnswer {
         model: Some("qwen3".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
+        raw: None,
     }
 }
 

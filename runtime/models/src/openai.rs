@@ -2,7 +2,8 @@
 //!
 //! Owns how far a compatible server may deviate from OpenAI's format. Knows neither of the two bodies.
 
-use crate::wire::{ProviderError, WireError};
+use crate::lenient::provider_error;
+use crate::wire::{CacheLifetime, CacheRequest, ProviderError, WireError};
 use redflow_contract::fact::Usage;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::RequestedCall;
@@ -18,8 +19,6 @@ use std::fmt;
 
 /// The longest name of a model that is kept.
 const MAX_MODEL_CHARS: usize = 200;
-const MAX_MESSAGE_CHARS: usize = 500;
-const MAX_CODE_CHARS: usize = 100;
 /// No usage has more tokens, and JSON numbers beyond it are not exact.
 const MAX_TOKENS: u64 = 1 << 53;
 
@@ -178,23 +177,7 @@ pub(crate) fn sent_arguments(arguments: &str) -> &str {
 
 /// The name of a model, shortened. None if it is empty.
 pub(crate) fn model_name(name: Option<String>) -> Option<String> {
-    name.filter(|name| !name.is_empty()).map(|name| truncate(name, MAX_MODEL_CHARS))
-}
-
-fn truncate(mut text: String, chars: usize) -> String {
-    if let Some((end, _)) = text.char_indices().nth(chars) {
-        text.truncate(end);
-    }
-    text
-}
-
-/// Reads the body of a response with an error status.
-pub(crate) fn parse_error(status: u16, body: &[u8]) -> ProviderError {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    // Some servers put the error into a list.
-    let body = body.get(0).unwrap_or(&body);
-    let error = body.get("error").filter(|error| error.is_object() || error.is_string()).unwrap_or(body);
-    ProviderError { status, ..read_error(error) }
+    name.filter(|name| !name.is_empty()).map(|name| name.chars().take(MAX_MODEL_CHARS).collect())
 }
 
 /// The error in a stream or in a body with a success status, if there is one. Gets the status that it has
@@ -207,7 +190,7 @@ pub(crate) fn embedded_error(raw: Option<&RawValue>) -> Option<ProviderError> {
         _ => false,
     };
     has_error.then(|| {
-        let error = read_error(&error);
+        let error = provider_error(0, &error);
         ProviderError { status: usual_status(&error.kind, &error.code), ..error }
     })
 }
@@ -215,32 +198,6 @@ pub(crate) fn embedded_error(raw: Option<&RawValue>) -> Option<ProviderError> {
 /// An error without any details.
 pub(crate) fn unknown_error() -> ProviderError {
     ProviderError { status: 500, ..ProviderError::default() }
-}
-
-fn read_error(error: &Value) -> ProviderError {
-    let text = |object: &Value, key: &str| match object.get(key) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Number(number)) => number.to_string(),
-        _ => String::new(),
-    };
-    let first_of = |texts: &mut [String]| {
-        texts.iter_mut().find(|text| !text.is_empty()).map(std::mem::take).unwrap_or_default()
-    };
-    let inner = error.get("innererror").unwrap_or(&Value::Null);
-    // Servers that validate bodies by a schema send a list of details.
-    let detail = error.pointer("/detail/0").unwrap_or(&Value::Null);
-    let plain = error.as_str().map(str::to_owned).unwrap_or_default();
-    let message = first_of(&mut [plain, text(error, "message"), text(error, "detail"), text(detail, "msg")]);
-    // In a stream, `type` is `error` for the event itself.
-    let kind = Some(text(error, "type")).filter(|kind| kind != "error").unwrap_or_default();
-    let code = first_of(&mut [text(error, "code"), text(inner, "code")]);
-    ProviderError {
-        status: 0,
-        kind: truncate(kind, MAX_CODE_CHARS),
-        code: truncate(code, MAX_CODE_CHARS),
-        param: truncate(text(error, "param"), MAX_CODE_CHARS).into(),
-        message: truncate(message, MAX_MESSAGE_CHARS),
-    }
 }
 
 /// The status that an error has outside of a stream.
@@ -302,6 +259,19 @@ pub(crate) fn serialize_some<M: SerializeMap, T: Serialize>(
     value: Option<T>,
 ) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(key, &value))
+}
+
+/// Writes what the request says about the provider's cache. The provider caches without it too. The key leads
+/// requests that begin alike to the same cache.
+pub(crate) fn serialize_cache<M: SerializeMap>(
+    map: &mut M,
+    cache: Option<CacheRequest<'_>>,
+) -> Result<(), M::Error> {
+    let Some(CacheRequest { key, lifetime }) = cache else { return Ok(()) };
+    serialize_some(map, "prompt_cache_key", key.map(|key| key.digest()))?;
+    // Without it the cache may last some minutes only. There is no value between them and a day.
+    let retention = (lifetime == CacheLifetime::OneHour).then_some("24h");
+    serialize_some(map, "prompt_cache_retention", retention)
 }
 
 /// Serialises an iterator as a list, without collecting it.

@@ -2,12 +2,13 @@
 //!
 //! Owns the format of its requests, answers and streams. Decides nothing: it sends what is set.
 
+use crate::data_url::DataUrl;
 use crate::event_stream::StreamFormat;
-use crate::lenient::{parse_object, tool_name};
+use crate::lenient::{parse_object, parse_provider_error, tool_name};
 use crate::openai::{
     IterList, Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
-    parse_error, sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error,
-    valid_or_none,
+    sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id, tool_choice_name,
+    unknown_error, valid_or_none,
 };
 use crate::wire::{
     AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
@@ -94,7 +95,7 @@ impl Wire for OpenaiChat {
     }
 
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
-        parse_error(status, body)
+        parse_provider_error(status, body)
     }
 }
 
@@ -135,6 +136,7 @@ impl Serialize for Request<'_> {
         serialize_some(&mut map, "seed", wire.seed)?;
         serialize_some(&mut map, "stop", Some(&wire.stop).filter(|stop| !stop.is_empty()))?;
         serialize_some(&mut map, "reasoning_effort", wire.reasoning_effort)?;
+        serialize_cache(&mut map, chat.cache)?;
         serialize_some(&mut map, "stream", chat.stream.then_some(true))?;
         serialize_some(&mut map, "stream_options", usage)?;
         map.end()
@@ -169,6 +171,7 @@ impl Serialize for ToolParam<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
                 serialize_tool(&mut map, self.0)?;
+                serialize_some(&mut map, "strict", self.0.strict)?;
                 map.end()
             }
         }
@@ -198,7 +201,7 @@ impl MessageParam<'_> {
 
 impl Serialize for MessageParam<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ChatMessage { role, content, tool_calls, tool_call_id, .. } = self.message;
+        let ChatMessage { role, content, tool_calls, tool_call_id, images, .. } = self.message;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", role)?;
         serialize_some(
@@ -206,10 +209,15 @@ impl Serialize for MessageParam<'_> {
             "tool_call_id",
             tool_call_id.as_deref().filter(|_| *role == ChatRole::Tool).map(|id| short_id(id, MAX_ID)),
         )?;
-        map.serialize_entry(
-            "content",
-            &Some(content).filter(|_| !content.is_empty() || tool_calls.is_empty()),
-        )?;
+        if images.is_empty() {
+            let text = Some(content).filter(|_| !content.is_empty() || tool_calls.is_empty());
+            map.serialize_entry("content", &text)?;
+        } else {
+            let pictures = images
+                .iter()
+                .map(|image| ContentPart::ImageUrl { image_url: ImageUrl { url: DataUrl(image) } });
+            map.serialize_entry("content", &IterList(text_part(content).into_iter().chain(pictures)))?;
+        }
         serialize_some(&mut map, REASONING_FIELD, self.reasoning_text())?;
         let calls = tool_calls.iter().map(|RequestedCall { id, name, arguments }| ToolCallParam {
             id: short_id(id, MAX_ID),
@@ -219,6 +227,24 @@ impl Serialize for MessageParam<'_> {
         serialize_some(&mut map, "tool_calls", (!tool_calls.is_empty()).then_some(IterList(calls)))?;
         map.end()
     }
+}
+
+/// A part of a message with pictures.
+#[derive(Clone, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentPart<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl<'a> },
+}
+
+#[derive(Clone, Serialize)]
+struct ImageUrl<'a> {
+    url: DataUrl<'a>,
+}
+
+/// The text, unless it is blank, which the API refuses.
+fn text_part(text: &str) -> Option<ContentPart<'_>> {
+    (!text.trim().is_empty()).then_some(ContentPart::Text { text })
 }
 
 #[derive(Serialize)]
@@ -409,6 +435,7 @@ impl Assembler {
             model: self.model,
             request_id: None,
             fell_over: Vec::new(),
+            raw: None,
         })
     }
 }

@@ -3,16 +3,19 @@
 //! Owns the format of its requests, answers and streams. The provider stores nothing: every request holds the
 //! whole conversation.
 
+mod content;
+
 use crate::event_stream::StreamFormat;
-use crate::lenient::{parse_object, tool_name};
+use crate::lenient::{parse_object, parse_provider_error, tool_name};
 use crate::openai::{
     IterList, Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
-    parse_error, sent_arguments, serialize_some, serialize_tool, short_id, tool_choice_name, unknown_error,
-    valid_or_none,
+    sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id, tool_choice_name,
+    unknown_error, valid_or_none,
 };
 use crate::wire::{
     AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
 };
+use content::MessageContent;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -82,7 +85,7 @@ impl Wire for OpenaiResponses {
     }
 
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
-        parse_error(status, body)
+        parse_provider_error(status, body)
     }
 }
 
@@ -125,6 +128,7 @@ impl Serialize for Request<'_> {
             "include",
             chat.reasoning.is_kept().then_some(["reasoning.encrypted_content"]),
         )?;
+        serialize_cache(&mut map, chat.cache)?;
         serialize_some(&mut map, "store", Some(false))?;
         serialize_some(&mut map, "stream", chat.stream.then_some(true))?;
         map.end()
@@ -156,7 +160,7 @@ impl Serialize for ToolParam<'_> {
         map.serialize_entry("type", "function")?;
         serialize_tool(&mut map, self.0)?;
         // The default is true, which few schemas of tools satisfy.
-        map.serialize_entry("strict", &false)?;
+        map.serialize_entry("strict", &self.0.strict.unwrap_or(false))?;
         map.end()
     }
 }
@@ -176,7 +180,7 @@ enum InputItem<'a> {
     #[serde(untagged)]
     Message {
         role: ChatRole,
-        content: &'a str,
+        content: MessageContent<'a>,
     },
     #[serde(untagged)]
     Opaque(&'a Value),
@@ -184,7 +188,7 @@ enum InputItem<'a> {
 
 /// The items of a message: its reasoning, its text and its calls.
 fn input_items(message: &ChatMessage, reasoning: Reasoning) -> impl Iterator<Item = InputItem<'_>> + Clone {
-    let ChatMessage { role, content, tool_calls, tool_call_id, reasoning: opaque } = message;
+    let ChatMessage { role, content, tool_calls, tool_call_id, reasoning: opaque, images } = message;
     let ours = opaque.iter().filter(move |opaque| reasoning.is_kept() && opaque.wire == NAME);
     let text = match role {
         ChatRole::Tool => {
@@ -192,7 +196,7 @@ fn input_items(message: &ChatMessage, reasoning: Reasoning) -> impl Iterator<Ite
             Some(InputItem::FunctionCallOutput { call_id, output: content })
         }
         _ if content.is_empty() && !tool_calls.is_empty() => None,
-        _ => Some(InputItem::Message { role: *role, content }),
+        _ => Some(InputItem::Message { role: *role, content: MessageContent { text: content, images } }),
     };
     let calls = tool_calls.iter().map(|call| InputItem::FunctionCall {
         call_id: short_id(&call.id, MAX_ID),
@@ -271,6 +275,7 @@ impl Response<'_> {
             model: model_name(self.model),
             request_id: None,
             fell_over: Vec::new(),
+            raw: None,
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Conversations and tables for the tests of both OpenAI wires.
 
 use crate::samples::{
-    Sample, assistant, assistant_calls, call, conversation, system, tool, tool_result, user,
+    Sample, assistant, assistant_calls, call, conversation, system, tool, tool_result, user, with_strict,
 };
-use crate::wire::{AnswerAssembler, ProviderError, Reasoning, Wire, WireError};
+use crate::wire::{AnswerAssembler, CacheLifetime, ProviderError, Reasoning, Wire, WireError};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::transcript::ChatMessage;
@@ -85,6 +85,9 @@ pub(crate) fn check_goldens(wire: &dyn Wire) {
         ("recalled", conversation(recalled)),
         ("tools", with_tools([system_message(), user("What is 12 * 7?")])),
         ("tool-turn", with_tools(tool_turn())),
+        ("cache-5m", Sample { cache: Some(CacheLifetime::FiveMinutes), ..with_tools(tool_turn()) }),
+        ("cache-1h", Sample { cache: Some(CacheLifetime::OneHour), ..first() }),
+        ("strict-tools", with_strict(with_tools([system_message(), user("What is 12 * 7?")]))),
     ];
     for (name, sample) in cases {
         sample.check_golden(wire, &format!("{}-{name}", wire.name()));

@@ -1,9 +1,16 @@
-//! The four model nodes: builds the wire and the endpoint from the properties of each.
+//! The model nodes of providers: builds the wire and the endpoint from the properties of each.
+
+mod google;
+
+#[cfg(test)]
+pub(crate) use google::GOOGLE_MODEL;
+pub(crate) use google::google;
 
 use crate::address::{join, strip_path_suffix};
 use crate::anthropic::AnthropicMessages;
 use crate::build::{self, ModelBuilder, ModelContext};
 use crate::capability::{self, Capabilities};
+use crate::entra_application::{EntraApplication, sign_in};
 use crate::model_list::ListSource;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
@@ -12,8 +19,8 @@ use crate::transport::Endpoint;
 use crate::wire::Wire;
 use redflow_contract::azure::is_azure_host;
 use redflow_contract::node::{
-    AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiApi, OpenaiModelConfig, ReasoningEffort,
-    ResponseFormat,
+    AnthropicModelConfig, AzureAuthentication, AzureModelConfig, OllamaModelConfig, OpenaiApi,
+    OpenaiModelConfig, PromptCache, ReasoningEffort, ResponseFormat,
 };
 use redflow_ports::{AZURE_PROVIDER, BuildError, ChatModel, NodeConfig};
 use std::sync::Arc;
@@ -68,7 +75,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         Capabilities { whole_schema: known.whole_schema && api == OpenaiApi::Chat, ..known }
     };
     let capabilities = known.with_overrides(settings.capabilities.as_ref());
-    let key = build::key_for(&config, &base, at_openai, "OPENAI_API_KEY")?;
+    let key = build::key_for(&config, &base, at_openai, &["OPENAI_API_KEY"])?;
     let url = match api {
         OpenaiApi::Chat => join(&base, &["chat", "completions"]),
         OpenaiApi::Responses => join(&base, &["responses"]),
@@ -147,6 +154,8 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        prompt_cache: build::prompt_cache(settings.prompt_cache, at_openai),
+        sign_in: None,
         list_source: if at_openai { ListSource::Openai(base) } else { ListSource::Compatible(base) },
         is_named: is_named || at_openai,
     }
@@ -193,7 +202,7 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         }
     }
     let at_anthropic = build::is_at_provider(&base, &["api.anthropic.com"]);
-    let key = build::key_for(&config, &base, at_anthropic, "ANTHROPIC_API_KEY")?;
+    let key = build::key_for(&config, &base, at_anthropic, &["ANTHROPIC_API_KEY"])?;
     let invalid = |_| config.error("`anthropicVersion` must be a date such as 2026-10-21");
     let mut endpoint = Endpoint::new(join(&base, &["v1", "messages"]))
         .header("anthropic-version", &version)
@@ -228,6 +237,8 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        prompt_cache: build::prompt_cache(settings.prompt_cache, at_anthropic),
+        sign_in: None,
         list_source: ListSource::Anthropic(base),
         is_named: true,
     }
@@ -250,7 +261,17 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
     let known = Capabilities { json_schema: known.json_schema && supports("2024-08-01"), ..known };
     let capabilities = known.with_overrides(settings.capabilities.as_ref());
     let at_azure = base.scheme() == "https" && is_azure_host(base.host_str().unwrap_or_default());
-    let key = build::key_for(&config, &base, at_azure, "AZURE_OPENAI_API_KEY")?;
+    let application = EntraApplication {
+        tenant_id: settings.tenant_id,
+        client_id: settings.client_id,
+        authority: settings.authority,
+    };
+    let (key, sign_in) = match settings.authentication.unwrap_or_default() {
+        AzureAuthentication::Key => {
+            (build::key_for(&config, &base, at_azure, &["AZURE_OPENAI_API_KEY"])?, None)
+        }
+        AzureAuthentication::Entra => (None, Some(sign_in(&config, application, &base, at_azure)?)),
+    };
     // Users often paste the address with the path of the API.
     let base = strip_path_suffix(&base, &["/openai/v1", "/openai"]);
     let url = if is_v1 {
@@ -293,6 +314,8 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        prompt_cache: PromptCache::Off,
+        sign_in,
         list_source: ListSource::Azure,
         is_named: true,
     }
@@ -337,6 +360,8 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         max_retries: settings.max_retries,
         idle_timeout: settings.idle_timeout,
         max_concurrent: settings.max_concurrent,
+        prompt_cache: PromptCache::Off,
+        sign_in: None,
         list_source: ListSource::Ollama(base),
         is_named,
     }

@@ -70,6 +70,7 @@ fn defaults_of_openai() {
 #[test]
 fn every_property_of_openai() {
     let config = OpenaiModelConfig {
+        prompt_cache: None,
         model: some("gpt-4o"),
         base_url: some("https://eu.api.openai.com/v1/"),
         api: Some(OpenaiApi::Chat),
@@ -229,6 +230,7 @@ fn defaults_of_anthropic() {
 #[test]
 fn every_property_of_anthropic() {
     let config = AnthropicModelConfig {
+        prompt_cache: None,
         model: some("claude-3-5-haiku-latest"),
         base_url: some("https://gateway.example/anthropic/"),
         anthropic_version: some("2023-06-01"),
@@ -417,6 +419,11 @@ fn defaults_of_azure() {
 #[test]
 fn every_property_of_azure() {
     let config = AzureModelConfig {
+        authentication: None,
+        authority: None,
+        client_id: None,
+        client_secret: None,
+        tenant_id: None,
         endpoint: some("https://mine.openai.azure.com/"),
         deployment: some("gpt-4o"),
         api_version: some("2025-01-01"),

@@ -6,13 +6,13 @@ use crate::{ModelSettings, register};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::id::NodeSummary;
+use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_ports::{
-    ActionSchemas, Adapters, AnswerKind, BoxFuture, BuildError, ChatModel, DeltaObserver, Measurement, Meter,
-    ModelRequest, NodeConfig, SchemaText, ToolChoice,
+    ActionSchemas, Adapters, AnswerKind, BoxFuture, BuildError, CacheKey, ChatModel, DeltaObserver,
+    Measurement, Meter, ModelRequest, NodeConfig, SchemaText, ToolChoice,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -53,10 +53,15 @@ impl RecordedRequest {
         self.headers.get(name).map(String::as_str)
     }
 
+    /// Whether it asks for a stream, in its body or by its address.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.body["stream"] == json!(true) || self.url.contains(":streamGenerateContent?alt=sse")
+    }
+
     /// The body without the conversation.
     pub(crate) fn settings(&self) -> Value {
         let mut body = self.body.clone();
-        for name in ["messages", "input", "instructions", "system"] {
+        for name in ["messages", "input", "instructions", "system", "contents", "systemInstruction"] {
             body.as_object_mut().unwrap().remove(name);
         }
         body
@@ -109,6 +114,11 @@ fn good_answer(path: &str) -> Value {
     } else if path.ends_with("/v1/messages") {
         let usage = json!({"input_tokens": 600, "cache_read_input_tokens": 400, "output_tokens": 100});
         json!({"content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn", "usage": usage})
+    } else if path.ends_with("enerateContent") {
+        let candidate = json!({"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"});
+        let usage =
+            json!({"promptTokenCount": 1_000, "cachedContentTokenCount": 400, "candidatesTokenCount": 100});
+        json!({"candidates": [candidate], "usageMetadata": usage})
     } else {
         json!({"message": {"content": "hi"}, "done": true, "prompt_eval_count": 1_000, "eval_count": 100})
     }
@@ -125,7 +135,10 @@ impl Transport for Recording {
         let request = RecordedRequest {
             url: endpoint.url.to_string(),
             headers: headers.collect(),
-            body: serde_json::from_slice(&body).unwrap(),
+            body: match endpoint.headers["content-type"].to_str().unwrap() {
+                "application/json" => serde_json::from_slice(&body).unwrap(),
+                _ => String::from_utf8(body).unwrap().into(),
+            },
             endpoint: endpoint.clone(),
         };
         self.received.lock().unwrap().push((request, tokio::time::Instant::now()));
@@ -202,6 +215,9 @@ pub(crate) struct Node {
     pub(crate) tools: Vec<ToolSpec>,
     pub(crate) messages: Vec<ChatMessage>,
     pub(crate) retry: bool,
+    pub(crate) keeps_raw: bool,
+    /// The session of the agent; none outside a run.
+    pub(crate) session: Option<&'static str>,
 }
 
 impl Node {
@@ -211,14 +227,26 @@ impl Node {
             ("OPENAI_API_KEY", "sk-of-the-environment"),
             ("ANTHROPIC_API_KEY", "ak-of-the-environment"),
             ("AZURE_OPENAI_API_KEY", "az-of-the-environment"),
+            ("GEMINI_API_KEY", "gk-of-the-environment"),
+            ("AZURE_CLIENT_SECRET", "cs-of-the-environment"),
         ];
         let messages = vec![samples::system("Answer in JSON."), samples::user("What is 2+2?")];
-        Self { type_name, props, env, tools: Vec::new(), messages, retry: true }
+        let (tools, session) = (Vec::new(), None);
+        Self { type_name, props, env, tools, messages, retry: true, keeps_raw: false, session }
     }
 
     /// A node in an empty environment.
     pub(crate) fn without_env(type_name: &'static str, props: Value) -> Self {
         Self { env: Vec::new(), ..Self::new(type_name, props) }
+    }
+
+    /// A node in this environment.
+    pub(crate) fn with_env(
+        type_name: &'static str,
+        props: Value,
+        env: Vec<(&'static str, &'static str)>,
+    ) -> Self {
+        Self { env, ..Self::new(type_name, props) }
     }
 
     pub(crate) fn build(&self, settings: ModelSettings) -> Result<Arc<dyn ChatModel>, BuildError> {
@@ -272,10 +300,13 @@ impl Node {
         for message in &self.messages {
             transcript.push(Arc::new(message.clone()));
         }
+        let agent = NodeRef { instance: InstanceId::local(), node_id: "agent".into() };
         let request = ModelRequest {
             answer_kind,
             retry: self.retry,
             delta_observer: deltas,
+            cache_key: self.session.map(|session| CacheKey { agent: &agent, session: Some(session) }),
+            keeps_raw: self.keeps_raw,
             ..ModelRequest::for_text(&transcript)
         };
         block_on(model.call(request))

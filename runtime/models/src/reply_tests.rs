@@ -2,6 +2,7 @@
 
 use crate::ModelSettings;
 use crate::anthropic::AnthropicMessages;
+use crate::gemini::Gemini;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 const THOUGHT: &str = "Both at once.";
 
 /// Every wire, the name of its golden body, and reasoning of its provider.
-fn wires() -> [(Box<dyn Wire>, &'static str, Value); 4] {
+fn wires() -> [(Box<dyn Wire>, &'static str, Vec<Value>); 5] {
     let chat = OpenaiChat { model: Some("deepseek-reasoner".to_owned()), ..OpenaiChat::default() };
     let responses = OpenaiResponses { model: Some("gpt-5-mini".to_owned()), ..OpenaiResponses::default() };
     let anthropic = AnthropicMessages {
@@ -31,27 +32,36 @@ fn wires() -> [(Box<dyn Wire>, &'static str, Value); 4] {
         ..AnthropicMessages::default()
     };
     let ollama = OllamaChat { model: "qwen3".to_owned(), think: Some(true), ..OllamaChat::default() };
+    let gemini = Gemini { model: "gemini-3.5-flash".to_owned(), needs_signatures: true, ..Gemini::default() };
+    // Its reasoning is the whole answer.
+    let gemini_parts = vec![
+        json!({"text": THOUGHT, "thought": true}),
+        json!({"text": "I will look."}),
+        json!({"functionCall": {"name": "calculator", "args": {"expression": "1/0"}}, "thoughtSignature": "sig"}),
+        json!({"functionCall": {"name": "clock", "args": {}}}),
+    ];
     let summary = json!([{"type": "summary_text", "text": THOUGHT}]);
     [
-        (Box::new(chat), "openai-chat-reasoning-two-turns", json!({"reasoning_content": THOUGHT})),
+        (Box::new(chat), "openai-chat-reasoning-two-turns", vec![json!({"reasoning_content": THOUGHT})]),
         (
             Box::new(responses),
             "openai-responses-two-turns",
-            json!({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "gAAA"}),
+            vec![json!({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "gAAA"})],
         ),
         (
             Box::new(anthropic),
             "anthropic-two-turns",
-            json!({"type": "thinking", "thinking": THOUGHT, "signature": "sig"}),
+            vec![json!({"type": "thinking", "thinking": THOUGHT, "signature": "sig"})],
         ),
-        (Box::new(ollama), "ollama-two-turns", json!({"thinking": THOUGHT})),
+        (Box::new(ollama), "ollama-two-turns", vec![json!({"thinking": THOUGHT})]),
+        (Box::new(gemini), "gemini-two-turns", gemini_parts),
     ]
 }
 
 #[test]
 fn golden_bodies_of_two_turns_with_calls() {
-    for (wire, name, part) in wires() {
-        two_turns(opaque(wire.name(), &[part]).as_ref()).check_golden(&*wire, name);
+    for (wire, name, parts) in wires() {
+        two_turns(opaque(wire.name(), &parts).as_ref()).check_golden(&*wire, name);
     }
     let azure = OpenaiChat { max_tokens: Some(800), legacy_max_tokens: true, ..OpenaiChat::default() };
     two_turns(None).check_golden(&azure, "openai-chat-azure-dated-two-turns");
@@ -59,8 +69,8 @@ fn golden_bodies_of_two_turns_with_calls() {
 
 #[test]
 fn reasoning_goes_back_to_its_own_wire_and_to_no_other() {
-    for (from, _, part) in wires() {
-        let with_reasoning = two_turns(opaque(from.name(), &[part]).as_ref());
+    for (from, _, parts) in wires() {
+        let with_reasoning = two_turns(opaque(from.name(), &parts).as_ref());
         for (to, ..) in wires() {
             let (body, without) = (with_reasoning.body(&*to), two_turns(None).body(&*to));
             assert_eq!(body.to_string().contains(THOUGHT), from.name() == to.name(), "{body}");
@@ -68,8 +78,8 @@ fn reasoning_goes_back_to_its_own_wire_and_to_no_other() {
         }
     }
     // OpenAI's own server refuses the reasoning of other servers with its API.
-    let (chat, _, part) = &wires()[0];
-    let sample = two_turns(opaque(chat.name(), std::slice::from_ref(part)).as_ref());
+    let (chat, _, parts) = &wires()[0];
+    let sample = two_turns(opaque(chat.name(), parts).as_ref());
     let openai = OpenaiChat { refuses_reasoning: true, ..OpenaiChat::default() };
     assert!(!sample.body(&openai).to_string().contains(THOUGHT));
 }
@@ -122,6 +132,7 @@ fn streams() -> Vec<(Node, Vec<String>)> {
     let tool_use = |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
     let line = |message: Value| format!("{}\n", json!({"message": message, "done": false}));
     let azure = json!({"endpoint": "http://localhost", "deployment": "gpt-4o", "stream": true});
+    let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts}}]});
     vec![
         (Node::new("openai-model", json!({"stream": true})), chat_events()),
         (Node::new("model.azure.openai", azure), chat_events()),
@@ -171,6 +182,18 @@ fn streams() -> Vec<(Node, Vec<String>)> {
                 ),
                 format!("{}\n", json!({"done": true, "done_reason": "stop"})),
             ],
+        ),
+        (
+            Node::new("google-model", json!({"stream": true})),
+            sse(&[
+                parts(json!([{"text": "I "}])),
+                parts(json!([{"text": "look."}])),
+                parts(
+                    json!([{"functionCall": {"id": "a", "name": "calculator", "args": {"expression": "2+2"}}, "thoughtSignature": "s"}]),
+                ),
+                parts(json!([{"functionCall": {"id": "b", "name": "clock", "args": {"zone": "UTC"}}}])),
+                json!({"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}),
+            ]),
         ),
     ]
 }
@@ -241,6 +264,7 @@ fn an_answer_with_calls_waits_for_their_results_whatever_its_reason() {
         json!({"choices": [{"message": {"tool_calls": [{"function": function}]}, "finish_reason": "stop"}]});
     let item = json!({"type": "function_call", "name": "clock", "arguments": {"zone": "UTC"}});
     let block = json!({"type": "tool_use", "name": "clock", "input": {"zone": "UTC"}});
+    let part = json!({"functionCall": {"name": "clock", "args": {"zone": "UTC"}}});
     for (type_name, props, body) in [
         ("openai-model", json!({}), chat),
         ("openai-model", json!({"api": "responses"}), json!({"status": "completed", "output": [item]})),
@@ -249,6 +273,11 @@ fn an_answer_with_calls_waits_for_their_results_whatever_its_reason() {
             "ollama-model",
             json!({}),
             json!({"message": {"content": "", "tool_calls": [{"function": function}]}, "done": true, "done_reason": "stop"}),
+        ),
+        (
+            "google-model",
+            json!({}),
+            json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}),
         ),
     ] {
         let recording = Recording::new([Reply::new(200, &[], &body.to_string())]);
@@ -265,16 +294,22 @@ fn calls_in(body: &Value) -> (Vec<(String, String, Value)>, Vec<String>) {
         let found = names.iter().find_map(|name| value.pointer(name)?.as_str());
         found.unwrap_or_default().to_owned()
     };
-    let messages = body.get("messages").or(body.get("input")).unwrap().as_array().unwrap();
+    let messages = ["messages", "input", "contents"]
+        .iter()
+        .find_map(|name| body.get(*name))
+        .unwrap()
+        .as_array()
+        .unwrap();
     let parts = messages.iter().flat_map(|message| {
-        let inner = message.get("tool_calls").or(message.get("content")).and_then(Value::as_array);
+        let names = ["tool_calls", "content", "parts"];
+        let inner = names.iter().find_map(|name| message.get(*name)).and_then(Value::as_array);
         inner.cloned().unwrap_or_default().into_iter().chain([message.clone()])
     });
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     for part in parts {
-        let places = ["/function/arguments", "/arguments", "/input"];
+        let places = ["/function/arguments", "/arguments", "/input", "/functionCall/args"];
         let Some(arguments) = places.iter().find_map(|place| part.pointer(place)) else {
-            let id = text(&part, &["/tool_call_id", "/call_id", "/tool_use_id"]);
+            let id = text(&part, &["/tool_call_id", "/call_id", "/tool_use_id", "/functionResponse/id"]);
             results.extend((!id.is_empty()).then_some(id));
             continue;
         };
@@ -282,7 +317,8 @@ fn calls_in(body: &Value) -> (Vec<(String, String, Value)>, Vec<String>) {
             Value::String(json) => serde_json::from_str(json).unwrap(),
             object => object.clone(),
         };
-        calls.push((text(&part, &["/call_id", "/id"]), text(&part, &["/function/name", "/name"]), arguments));
+        let id = text(&part, &["/call_id", "/id", "/functionCall/id"]);
+        calls.push((id, text(&part, &["/function/name", "/name", "/functionCall/name"]), arguments));
     }
     (calls, results)
 }

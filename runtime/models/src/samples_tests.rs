@@ -2,16 +2,17 @@
 //!
 //! `UPDATE_GOLDEN=1` writes the files again.
 
-use crate::wire::{AnswerFormat, ChatRequest, Reasoning, SchemaKind, Wire};
+use crate::wire::{AnswerFormat, CacheLifetime, CacheRequest, ChatRequest, Reasoning, SchemaKind, Wire};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{Strategy, prop};
+use redflow_contract::id::{InstanceId, NodeRef};
 use redflow_contract::node::OnUnknown;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
-use redflow_ports::ToolChoice;
+use redflow_ports::{CacheKey, ToolChoice};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A [`ChatRequest`] that owns its parts.
 #[derive(Clone, Default)]
@@ -23,6 +24,14 @@ pub(crate) struct Sample {
     pub(crate) schema: Option<Box<RawValue>>,
     pub(crate) stream: bool,
     pub(crate) reasoning: Reasoning,
+    pub(crate) cache: Option<CacheLifetime>,
+}
+
+/// The key of every sample with a cache.
+fn cache_key() -> CacheKey<'static> {
+    static AGENT: LazyLock<NodeRef> =
+        LazyLock::new(|| NodeRef { instance: InstanceId::local(), node_id: "agent".into() });
+    CacheKey { agent: &AGENT, session: Some("flow:ada") }
 }
 
 impl Sample {
@@ -38,6 +47,7 @@ impl Sample {
             },
             stream: self.stream,
             reasoning: self.reasoning,
+            cache: self.cache.map(|lifetime| CacheRequest { key: Some(cache_key()), lifetime }),
         }
     }
 
@@ -116,6 +126,7 @@ pub(crate) fn tool(name: &str, description: &str, input_schema: Option<Value>) -
         digest: None,
         output_schema: None,
         retry: None,
+        strict: None,
     }
 }
 
@@ -171,6 +182,13 @@ pub(crate) fn request_with_memory() -> Sample {
 pub(crate) fn request_with_tools() -> Sample {
     let messages = conversation([system("Use the tools."), user("What is 2+2?")]);
     Sample { tools: two_tools(), tool_choice: ToolChoice::Required, ..messages }
+}
+
+/// The first tool is strict, and the others are not.
+pub(crate) fn with_strict(sample: Sample) -> Sample {
+    let tools = sample.tools.iter().enumerate();
+    let tools = tools.map(|(index, tool)| ToolSpec { strict: Some(index == 0), ..tool.clone() }).collect();
+    Sample { tools, ..sample }
 }
 
 /// Two calls at once, of which one fails.

@@ -5,9 +5,13 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use hyper::body::{Frame, SizeHint};
 use redflow_ports::BoxFuture;
-use reqwest::{Certificate, Client, ClientBuilder, Proxy, RequestBuilder, Response, redirect, retry};
+use reqwest::{Body, Certificate, Client, ClientBuilder, Proxy, RequestBuilder, Response, redirect, retry};
+use std::convert::Infallible;
 use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 use url::{Host, Url};
@@ -85,6 +89,28 @@ pub struct TransportResponse {
 pub trait ResponseBody: Send {
     /// The next part, or none at the end.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>>;
+}
+
+/// Reads a body up to a limit, and whether that was all of it.
+pub(crate) async fn read_body(
+    mut body: Box<dyn ResponseBody>,
+    max_bytes: usize,
+) -> Result<(Bytes, bool), TransportError> {
+    // Most answers arrive in one part, which is not copied.
+    let Some(first) = body.next().await? else { return Ok((Bytes::new(), true)) };
+    let Some(second) = body.next().await? else {
+        let is_complete = first.len() <= max_bytes;
+        return Ok((first.slice(..first.len().min(max_bytes)), is_complete));
+    };
+    let mut all = Vec::with_capacity(first.len() + second.len());
+    all.extend_from_slice(&first);
+    all.extend_from_slice(&second);
+    while all.len() <= max_bytes {
+        let Some(part) = body.next().await? else { return Ok((all.into(), true)) };
+        all.extend_from_slice(&part);
+    }
+    all.truncate(max_bytes);
+    Ok((all.into(), false))
 }
 
 /// Why there is no connection, or no complete response.
@@ -236,6 +262,7 @@ impl Transport for ReqwestTransport {
         endpoint: &'a Endpoint,
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
+        let body = Body::wrap(SingleUse(body.into()));
         let request = self.client(&endpoint.url).post(endpoint.url.clone()).body(body);
         send(request.headers(endpoint.headers.clone()))
     }
@@ -253,6 +280,43 @@ fn send<'a>(request: RequestBuilder) -> BoxFuture<'a, Result<TransportResponse, 
         let headers = std::mem::take(response.headers_mut());
         Ok(TransportResponse { status, headers, body: Box::new(ReqwestBody(response)) })
     })
+}
+
+/// How much of a body is handed over at once. A connection keeps a buffer of what it has got.
+const BODY_PART_BYTES: usize = 64 * 1024;
+
+/// A body that is sent once. The client would keep a copy of any other body until the response comes, for a redirect that
+/// is never followed. So a run that waits for its answer would hold its request.
+struct SingleUse(Bytes);
+
+impl hyper::body::Body for SingleUse {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.0.is_empty() {
+            return Poll::Ready(None);
+        }
+        let count = self.0.len().min(BODY_PART_BYTES);
+        let part = self.0.split_to(count);
+        if self.0.is_empty() {
+            // An empty rest would keep the whole memory.
+            self.0 = Bytes::new();
+        }
+        Poll::Ready(Some(Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Exact, so that the request has a content length.
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(u64::try_from(self.0.len()).unwrap_or(u64::MAX))
+    }
 }
 
 struct ReqwestBody(Response);
@@ -298,5 +362,43 @@ fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'st
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inner) => Some(inner),
         None => error.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BODY_PART_BYTES, SingleUse};
+    use bytes::Bytes;
+    use hyper::body::Body as _;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    /// Memory that knows whether it is still held.
+    struct Watched(Vec<u8>, #[expect(dead_code, reason = "its drop is what counts")] Arc<()>);
+
+    impl AsRef<[u8]> for Watched {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn a_body_that_was_sent_holds_no_memory() {
+        let held = Arc::new(());
+        let content = vec![7; 2 * BODY_PART_BYTES + 1];
+        let mut body = SingleUse(Bytes::from_owner(Watched(content.clone(), Arc::clone(&held))));
+        assert_eq!(body.size_hint().exact(), Some(content.len() as u64));
+        let mut sent = Vec::new();
+        while !body.is_end_stream() {
+            let frame = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()));
+            let Poll::Ready(Some(Ok(frame))) = frame else { panic!("the body ended too early") };
+            let part = frame.into_data().unwrap();
+            assert!(part.len() <= BODY_PART_BYTES);
+            sent.extend_from_slice(&part);
+        }
+        assert_eq!((sent, Arc::strong_count(&held)), (content, 1));
+        let end = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(end, Poll::Ready(None)));
     }
 }

@@ -6,9 +6,12 @@ use crate::event_stream::StreamFormat;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::ChatMessage;
-use redflow_ports::ToolChoice;
+use redflow_ports::{CacheKey, ToolChoice};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
 
 /// The most tool calls of an answer that are kept: one more than agents accept, so that they refuse the answer.
 pub(crate) const MAX_CALLS: usize = 129;
@@ -29,6 +32,26 @@ pub struct ChatRequest<'a> {
     pub stream: bool,
     /// Whether to send reasoning back, and to keep it from the answer.
     pub reasoning: Reasoning,
+    /// How the provider caches the beginning of the conversation. None if the request does not say it.
+    pub cache: Option<CacheRequest<'a>>,
+}
+
+/// What a request says about the provider's cache.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheRequest<'a> {
+    /// Equal for requests that begin alike. None outside a run.
+    pub key: Option<CacheKey<'a>>,
+    /// How long the provider keeps what it has read.
+    pub lifetime: CacheLifetime,
+}
+
+/// How long a provider keeps what it has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheLifetime {
+    /// Five minutes.
+    FiveMinutes,
+    /// One hour.
+    OneHour,
 }
 
 /// The format of an answer's text.
@@ -82,6 +105,11 @@ pub trait Wire: Send + Sync {
     /// The same wire with the name of another model.
     fn with_model(&self, model: &str) -> Box<dyn Wire>;
 
+    /// The address of a request, made of the address of the target. Most wires have one for all requests.
+    fn address<'a>(&self, base: &'a Url, _stream: bool) -> Cow<'a, Url> {
+        Cow::Borrowed(base)
+    }
+
     /// Writes the body of a request.
     ///
     /// # Errors
@@ -102,6 +130,11 @@ pub trait Wire: Send + Sync {
 
     /// Reads the body of a response with an error status. Never fails: unreadable parts are empty.
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError;
+
+    /// How long the body of an error asks to wait. Most providers say it in a header.
+    fn requested_wait(&self, _body: &[u8]) -> Option<Duration> {
+        None
+    }
 }
 
 /// Assembles the answer of a stream, event by event.
@@ -129,6 +162,8 @@ pub enum WireError {
     Provider(ProviderError),
     /// The response does not follow this wire format. The text is ours and quotes nothing.
     Malformed(&'static str),
+    /// The provider could not read the call that the model wrote, for this reason. Another attempt may succeed.
+    InvalidCall(&'static str),
     /// The stream ended before the answer did.
     Interrupted,
 }

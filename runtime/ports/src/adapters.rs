@@ -2,6 +2,7 @@
 
 use crate::build_error::{BuildError, MAX_LABEL_CHARS};
 use crate::flow_node::FlowNode;
+use crate::image::ImageFetcher;
 use crate::memory::Memory;
 use crate::model::ChatModel;
 use crate::named_services::{NamedServices, NoServices};
@@ -172,6 +173,8 @@ pub struct Adapters {
     pub models: BTreeMap<&'static str, ModelBuilder>,
     /// Joins a model and its fallback models; none if this build has no models of providers.
     pub model_chain: Option<ModelChainBuilder>,
+    /// Downloads the pictures of messages; none if this build downloads none.
+    pub images: Option<Arc<dyn ImageFetcher>>,
     /// Builders of tools.
     pub tools: BTreeMap<&'static str, ToolBuilder>,
     /// Builders of tool nodes that provide several tools.

@@ -11,6 +11,7 @@
 //! | `event_log`, `flow_store`, `manifest_store`, `chat_store`, `ui_storage` | what else a sidecar stores |
 //! | `event_sink`, `flow_step`, `meter` | what observers and metrics receive |
 //! | `text_redactor` | what texts lose before they leave the sidecar |
+//! | `image` | pictures that a message names by their addresses |
 //! | `host` | the Node-RED that owns the flow around the agents |
 //! | `clock`, `failpoint` | time, ids, and places where a test stops the process |
 //!
@@ -33,6 +34,7 @@ mod flow_step;
 mod flow_store;
 mod future;
 mod host;
+mod image;
 mod knowledge;
 mod manifest_store;
 mod mcp;
@@ -67,6 +69,7 @@ pub use flow_step::{FlowStep, ServiceCall, StartId, StepOutcome};
 pub use flow_store::{Credentials, FileStoreError, FlowStore, StoredFlow};
 pub use future::BoxFuture;
 pub use host::{AgentMessage, Host};
+pub use image::ImageFetcher;
 pub use knowledge::{KnowledgeAnswer, KnowledgeBases, NewDocument, OnProgress, Progress};
 pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredServer, RegisteredTool};
 pub use mcp::{ContextSource, ContextSpan, McpAnswer, McpServers, McpStore};
@@ -79,8 +82,9 @@ pub use meter::{Measurement, MemoryAction, MemoryStore, Meter, NoMeter};
 pub use model::{AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ModelWait, WaitObserver};
 pub use named_services::{NamedServices, NoServices};
 pub use redflow_contract::answer_kind::{
-    ActionSchemas, AnswerKind, Reply, ReplyFormat, SchemaText, ToolChoice,
+    ActionSchemas, AnswerKind, Reply, ReplyFormat, ReplyPurpose, SchemaText, ToolChoice,
 };
+pub use redflow_contract::cache_key::CacheKey;
 pub use run_reader::{RunFilter, RunReader, RunRecord, StatsQuery, TreeQuery};
 pub use run_store::{
     Batch, Durability, ForgottenRuns, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError,

@@ -2,6 +2,7 @@
 
 use crate::future::BoxFuture;
 use redflow_contract::answer_kind::{AnswerKind, Reply};
+use redflow_contract::cache_key::CacheKey;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::deployed_model::ModelPrice;
 use redflow_contract::fact::ModelAnswer;
@@ -81,6 +82,10 @@ pub struct ModelRequest<'a> {
     pub delta_observer: Option<&'a dyn DeltaObserver>,
     /// Learns why the model does not work on the call yet.
     pub wait_observer: Option<&'a dyn WaitObserver>,
+    /// Equal for calls that begin alike: those of one agent in one session. A provider with a cache gets it.
+    pub cache_key: Option<CacheKey<'a>>,
+    /// Whether the answer keeps the start of the provider's response as it was sent.
+    pub keeps_raw: bool,
 }
 
 impl<'a> ModelRequest<'a> {
@@ -98,6 +103,8 @@ impl<'a> ModelRequest<'a> {
             time_left: None,
             delta_observer,
             wait_observer,
+            cache_key: None,
+            keeps_raw: false,
         }
     }
 }

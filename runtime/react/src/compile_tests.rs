@@ -24,6 +24,7 @@ pub(crate) fn spec(tools: &[(&str, &str, Option<Value>)]) -> Arc<AgentSpec> {
         digest: None,
         output_schema: None,
         retry: None,
+        strict: None,
     });
     Arc::new(AgentSpec {
         agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },

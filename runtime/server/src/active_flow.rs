@@ -5,6 +5,7 @@
 use crate::deployed_models::deployed_models;
 use crate::keyed_models::{KeyedModels, keyed_models};
 use crate::mcp::exposed_nodes::ExposedNodes;
+use crate::mcp_uses::McpUses;
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::service_notices::{NoticingServices, add_service_notices};
 use crate::settings::Settings;
@@ -61,17 +62,24 @@ pub(crate) struct FlowTools {
     pub(crate) scrubber: Arc<Scrubber>,
     /// What MCP clients see of the flow.
     pub(crate) exposed: ExposedNodes,
+    /// The MCP servers that its agents use.
+    pub(crate) mcp_uses: McpUses,
 }
 
 impl FlowTools {
     /// `bound` holds the agents of the flow, each with the memory that it binds.
-    fn new(built: &BuiltFlow, bound: Vec<(NodeSummary, NodeSummary)>, exposed: ExposedNodes) -> Self {
+    fn new(
+        built: &BuiltFlow,
+        bound: Vec<(NodeSummary, NodeSummary)>,
+        exposed: ExposedNodes,
+        mcp_uses: McpUses,
+    ) -> Self {
         let agents = built.agents().map(|(id, agent)| (id.clone(), Arc::clone(agent))).collect();
         let memories = built.memories().to_vec();
         let is_built = |memory: &NodeSummary| memories.iter().any(|(known, _)| known.id == memory.id);
         let unbuilt_memories = bound.into_iter().filter(|(_, memory)| !is_built(memory)).collect();
         let scrubber = Arc::clone(built.scrubber());
-        Self { own: built.tools(), agents, memories, unbuilt_memories, scrubber, exposed }
+        Self { own: built.tools(), agents, memories, unbuilt_memories, scrubber, exposed, mcp_uses }
     }
 }
 
@@ -200,6 +208,7 @@ impl FlowBuilder {
         let models = Arc::new(deployed_models(&checked, &self.instance, &self.adapters, &self.env));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
         let (memories, exposed) = (bound_memories(&checked), ExposedNodes::new(&checked));
+        let mcp_uses = McpUses::new(&checked);
         let built = self.build(checked);
         let build_errors: HashMap<&NodeId, &BuildError> =
             built.build_errors().iter().map(|(agent, error)| (&agent.id, error)).collect();
@@ -225,7 +234,7 @@ impl FlowBuilder {
             chats: Arc::new(built.chat_nodes().map(|(chat, agent)| (chat.clone(), agent)).collect()),
             injects,
             is_empty,
-            tools: Arc::new(FlowTools::new(&built, memories, exposed)),
+            tools: Arc::new(FlowTools::new(&built, memories, exposed, mcp_uses)),
             keyed_models,
             models,
         };

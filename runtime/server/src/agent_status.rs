@@ -64,6 +64,9 @@ impl AgentStatus {
             RunEventKind::MemoryRecalled { .. }
             | RunEventKind::MemoryCleared {}
             | RunEventKind::MemoryFailed { .. }
+            | RunEventKind::ImagesFetched { .. }
+            | RunEventKind::Summarised { .. }
+            | RunEventKind::Concluding { .. }
             | RunEventKind::ModelAnswered { .. }
             | RunEventKind::ModelFellOver { .. }
             | RunEventKind::BudgetLow { .. }

@@ -63,10 +63,15 @@ async fn agent_detail(app: &App, id: String, instance: Option<String>) -> ApiRes
         (owner.state().agents.iter().find(is_named).cloned(), owner.tools())
     };
     let registry = &app.tool_definitions.registry;
-    let entries =
-        |agent: &Arc<BuiltAgent>| agent.tool_entries(registry, redflow_strategies::strategies()).ok();
-    let tools = flow.agents.get(&node_id).and_then(entries);
+    let entries = |agent: &Arc<BuiltAgent>| agent.tool_entries(registry, redflow_strategies::strategies());
+    let (tools, tools_error) = match flow.agents.get(&node_id).map(entries) {
+        Some(Ok(tools)) => (tools, None),
+        Some(Err(error)) => (Vec::new(), Some(error)),
+        None => (Vec::new(), None),
+    };
     let agent = agent.ok_or_else(unknown)?;
+    let servers = registry.mcp().map(|mcp| mcp.list().servers).unwrap_or_default();
+    let mcp_servers = flow.mcp_uses.select(&node_id, &tools, servers);
     let stats = stats_of(flow.agents.get(&node_id)).await;
     let count = app.agent_counts.of(&NodeRef { instance: instance.clone(), node_id });
     let (recalls, hits) = (count.recalls, count.hits);
@@ -74,7 +79,9 @@ async fn agent_detail(app: &App, id: String, instance: Option<String>) -> ApiRes
         memory: agent.memory.clone().map(|node| AgentMemory { node, recalls, hits, stats }),
         agent,
         instance: Some(instance).filter(|instance| *instance != InstanceId::local()),
-        tools: tools.unwrap_or_default(),
+        tools,
+        tools_error,
+        mcp_servers,
         runs: count.runs,
         calls: count.calls(),
     };

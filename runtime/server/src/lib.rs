@@ -29,6 +29,7 @@ mod log_stream;
 mod loop_delay;
 mod mcp;
 mod mcp_servers;
+mod mcp_uses;
 mod memory;
 mod model_test;
 mod models;

@@ -139,6 +139,7 @@ impl ModelTester {
             server: list.server,
             context_window: context_window.or(info.context_window),
             default_model: list.default_model.clone(),
+            price: info.price,
         };
         match answer {
             Err(failure) => {

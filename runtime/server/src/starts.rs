@@ -14,6 +14,7 @@ use redflow_contract::code::ApiCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_contract::transcript::MAX_IMAGES;
 use redflow_engine::{RunEnd, RunReport, StartError, StartKey, StartOrder};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -28,12 +29,16 @@ pub(crate) async fn start(
     body: RequestBody,
 ) -> ApiResult {
     let key = idempotency_key(&headers)?;
-    let StartRequest { node, payload, wait } = body::read_message(&headers, body, &app).await?;
+    let StartRequest { node, payload, images, wait } = body::read_message(&headers, body, &app).await?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
     let (key, by) = (key.map(StartKey::Caller), Some(principal(&caller)));
-    let order = StartOrder { node, payload, key, by, ..StartOrder::default() };
+    if images.len() > MAX_IMAGES {
+        let text = format!("`images` must be a list of at most {MAX_IMAGES} data URLs or https addresses.");
+        return Err(Problem::new(ApiCode::BodyInvalid, text));
+    }
+    let order = StartOrder { node, payload, images, key, by, ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
     let rest = async { if wait { started.reports.await.ok() } else { None } };
     // When the sidecar stops, a waiting client still learns the id of its run.

@@ -32,6 +32,11 @@ impl Directory {
         self.0.join("lock")
     }
 
+    /// The address at which the driver listens. Only the holder of the lock writes it.
+    pub(crate) fn address(&self) -> PathBuf {
+        self.0.join("address")
+    }
+
     /// SQLite's write-ahead log: changes that are not in the database file yet.
     pub(crate) fn wal(&self) -> PathBuf {
         self.0.join("redflow.db-wal")

@@ -44,7 +44,7 @@ pub use files::node_red_file::{
     ExistingFile, MAX_NODE_RED_BYTES, NodeRedCredentials, decode_node_red, encode_node_red, place_node_red,
 };
 pub use files::ui_storage::{MemoryUiStorage, UiStorageFile};
-pub use lock::DriverLock;
+pub use lock::{Driver, DriverLock};
 pub use prune::{PruneReport, PruneRequest, prune};
 pub use reader::{IntactPart, Reader};
 pub use recount::{CountRun, Progress, RecountReport, recount};

@@ -3,6 +3,9 @@
 //! Owns the file `lock`, locked by the system for as long as the driver's process lives. Never removes it:
 //! two processes could then hold two locks of the same name. If another program removes it, the number of the
 //! driver in the database decides; see `runs::run_tables`.
+//!
+//! Also owns the file `address`: where a driver that is a sidecar listens, so that commands of this machine find it.
+//! It counts only while the lock is held, because the next driver removes what a killed one has left.
 
 use crate::directory::Directory;
 use crate::error;
@@ -11,7 +14,8 @@ use redflow_contract::code::StoreCode;
 use redflow_ports::StoreError;
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a driver retries while other processes briefly hold the lock to check for a driver.
@@ -22,7 +26,12 @@ const RETRY_PAUSE: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
+    /// The file with the address of the driver.
+    address: PathBuf,
 }
+
+/// The most bytes of the file with the address.
+const MAX_ADDRESS_BYTES: u64 = 100;
 
 impl Lock {
     pub(crate) fn take(directory: &Directory) -> Result<Self, StoreError> {
@@ -37,7 +46,10 @@ impl Lock {
                     // The process id only helps the next process to name us: without room for it the lock
                     // holds.
                     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-                    return Ok(Self { file });
+                    let address = directory.address();
+                    // A driver that was killed may have left it. Without it there is nothing to remove.
+                    let _ = std::fs::remove_file(&address);
+                    return Ok(Self { file, address });
                 }
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error::unusable(&path, &error)),
@@ -55,6 +67,14 @@ impl Lock {
         }
     }
 
+    /// Writes where this driver listens.
+    pub(crate) fn set_address(&self, address: SocketAddr) -> Result<(), StoreError> {
+        let mut options = private_file();
+        options.write(true).create(true).truncate(true);
+        let written = options.open(&self.address).and_then(|mut file| writeln!(file, "{address}"));
+        written.map_err(|error| error::write_failed(&self.address, &error))
+    }
+
     /// Whether a process drives the runs of the directory now.
     pub(crate) fn is_held(directory: &Directory) -> bool {
         let Ok(file) = File::open(directory.lock()) else { return false };
@@ -68,6 +88,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.address);
         // Otherwise an error could name this process while the next driver has not written its id yet.
         let _ = self.file.set_len(0);
     }
@@ -89,6 +110,33 @@ impl DriverLock {
         let directory = Directory::at(dir)?;
         directory.create()?;
         Ok(Self { _lock: Lock::take(&directory)? })
+    }
+}
+
+/// The process that drives the runs of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driver {
+    /// No process does.
+    None,
+    /// A process that does not listen, or does not listen yet.
+    Unreachable,
+    /// A sidecar that listens at this address.
+    Sidecar(SocketAddr),
+}
+
+impl Driver {
+    /// The driver of a data directory.
+    #[must_use]
+    pub fn find(dir: &Path) -> Self {
+        let Ok(directory) = Directory::at(dir) else { return Self::None };
+        if !Lock::is_held(&directory) {
+            return Self::None;
+        }
+        let mut text = String::new();
+        let read = File::open(directory.address())
+            .and_then(|file| file.take(MAX_ADDRESS_BYTES).read_to_string(&mut text));
+        let address = read.ok().and_then(|_| text.trim().parse().ok());
+        address.map_or(Self::Unreachable, Self::Sidecar)
     }
 }
 

@@ -33,6 +33,7 @@ use redflow_ports::{
 };
 use rusqlite::Connection;
 use std::future::{pending, ready};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub struct Store {
     log: Option<EventLogHandle>,
     chats: Arc<ChatQueue>,
     writer: Writer,
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// The connection for reading, one query at a time. A caller that waits for it blocks no thread.
@@ -111,8 +112,16 @@ impl Store {
             last_request: Mutex::new(0),
             log,
             chats: ChatQueue::starting_after(last_number),
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Writes where this process listens, so that commands of this machine find it. See [`crate::Driver::find`].
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn set_address(&self, address: SocketAddr) -> Result<(), StoreError> {
+        self.lock.set_address(address)
     }
 
     /// Counts of flushes, batches and bytes since the store was opened.

@@ -5,8 +5,10 @@ pub mod hostile;
 mod http;
 mod process;
 mod sink;
+mod token_server;
 
 pub use binary::redflow_binary;
 pub use http::{HttpRequest, HttpServer, json_response};
 pub use process::{Exit, LoggedProcess, remove_settings};
 pub use sink::NoEvents;
+pub use token_server::TokenServer;

@@ -1,11 +1,15 @@
-//! Tools that agents can call, one file or folder each.
+//! Tools that agents can call, one file or folder each; and the download of the pictures of messages.
 
 pub mod calculator;
 pub mod http;
+mod image_fetcher;
 pub mod knowledge;
 pub mod memory;
 
+pub use image_fetcher::{IMAGE_TIMEOUT, MAX_IMAGE_REDIRECTS};
+
 use http::{HttpRequestTool, ManifestHttpTool};
+use image_fetcher::GuardedImages;
 use knowledge::{KnowledgeBaseTool, KnowledgeSettings};
 use memory::MemoryTools;
 use redflow_egress::{Egress, EgressPolicy};
@@ -29,8 +33,9 @@ impl Default for ToolSettings {
     }
 }
 
-/// Registers the builders of all tools of this crate by their node type.
+/// Registers the builders of all tools of this crate by their node type, and what downloads pictures.
 pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
+    adapters.images = Some(Arc::new(GuardedImages::new(settings.clone())));
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));
     let (own, manifest) = (settings.clone(), settings);
     let http_request = move |config: NodeConfig<'_>| HttpRequestTool::build(config, &own);

@@ -1,5 +1,7 @@
 //! `cargo xtask codegen`: writes the files that are generated from the contract's types.
 
+mod models_page;
+
 use crate::{Failure, switches};
 use redflow_contract::{codegen, openapi};
 use serde_json::Value;
@@ -95,7 +97,16 @@ fn expected(root: &Path) -> Result<Files, String> {
     ];
     let schemas = schemas.into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
     let others = others.map(|(path, text)| (path.to_owned(), text));
-    Ok(schemas.chain(others).chain(manifest(root)?).collect())
+    Ok(schemas.chain(others).chain(manifest(root)?).chain(models_page(root)?).collect())
+}
+
+/// The page about models with current tables.
+fn models_page(root: &Path) -> Result<Option<(String, String)>, String> {
+    if !root.join(models_page::PAGE).exists() {
+        return Ok(None);
+    }
+    let text = models_page::with_tables(&crate::files::read(root, models_page::PAGE)?)?;
+    Ok(Some((models_page::PAGE.to_owned(), text)))
 }
 
 /// The manifest of the palette with all node types. Those that it has keep their order, which the palette shows.
@@ -122,7 +133,18 @@ fn on_disk(root: &Path) -> Result<Files, String> {
         BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
     let schemas = crate::files::list(root, "schemas");
     let ours = schemas.into_iter().filter(|path| path.ends_with(SCHEMA_END) && !by_hand.contains(path));
-    let others = [TYPES, OPENAPI, NODES, SCHEMA_LIST, SIDECAR_TYPES, PHRASES, HTTP_STATUSES, DOCS, MANIFEST];
+    let others = [
+        TYPES,
+        OPENAPI,
+        NODES,
+        SCHEMA_LIST,
+        SIDECAR_TYPES,
+        PHRASES,
+        HTTP_STATUSES,
+        DOCS,
+        MANIFEST,
+        models_page::PAGE,
+    ];
     let others = others.map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
     ours.chain(others).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
 }

@@ -90,7 +90,7 @@ export async function approvals(t, browser, console) {
   // An approval of a definition that the page has not shown is refused.
   const before = (await console.show("files")).tools.map(({ pinned }) => pinned);
   const refused = await console.request("POST", "/api/mcp/files/pin", { tools: { read_file: "0".repeat(64) } });
-  assert.deepEqual([refused.json.code, (await console.show("files")).tools.map(({ pinned }) => pinned)], ["MCP_FAILED", before]);
+  assert.deepEqual([refused.json.code, (await console.show("files")).tools.map(({ pinned }) => pinned)], ["MCP_PIN_STALE", before]);
   check();
 }
 

@@ -160,3 +160,27 @@ export async function severalQuestions(fixture, t) {
   // The run goes on, so its notice closes.
   await notice.waitFor({ state: "detached" });
 }
+
+/** Agents for one thing: only one of them has tools, and each result has its form. */
+export async function oneThing(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, withRuntime(fixture, "14-agents-for-one-thing"));
+  const results = {
+    extract: /customer: "Mira Olsen"/,
+    classify: /"order"[\s\S]*"complaint"/,
+    summarise: /A worn seal stopped the pump/,
+    objective: /total: 102\.6/,
+  };
+  await editor.page.evaluate(() => RED.sidebar.show("debug"));
+  for (const [name, result] of Object.entries(results)) {
+    const tray = await editor.openById(`rf14-agent-${name}`);
+    const tabs = (await tray.getByRole("tab").allInnerTexts()).map((text) => text.trim());
+    assert.deepEqual(tabs.filter((tab) => tab === "Tools"), name === "objective" ? ["Tools"] : [], name);
+    await tray.getByRole("tab", { name: "General" }).click();
+    assert.equal(await tray.locator("#node-input-model").evaluate((field) => field.selectedOptions[0]?.text), "by wire: Scripted model");
+    await editor.screenshot(`one-thing-${name}`);
+    await editor.done();
+    await editor.press(`rf14-ask-${name}`);
+    await editor.page.locator(".red-ui-debug-msg", { hasText: result }).first().waitFor();
+  }
+  assert.equal(await editor.page.evaluate(() => RED.nodes.dirty()), false, "opening the dialogs changes nothing");
+}

@@ -13,14 +13,20 @@ const LOOKS = { 4.1: ["es-ES", "light"], 5: ["de-DE", "dark"] };
 /** The declared node types of the palette. */
 const DECLARED = JSON.parse(readFileSync(new URL("../../../schemas/nodes.json", import.meta.url), "utf8"));
 
-/** Agents have scenarios of their own. */
-const TYPES = DECLARED.filter(({ role }) => role !== "agent").map(({ type }) => type);
+/** These agents have scenarios of their own. */
+const OWN_SCENARIOS = ["agent-core", "ai-agent"];
+const TYPES = DECLARED.map(({ type }) => type).filter((type) => !OWN_SCENARIOS.includes(type));
 
 /** A field and an invalid value, for the types that have one. */
 const INVALID_VALUES = {
   "redflow-runtime": ["queueSeconds", "0"],
   "openai-model": ["temperature", "9"],
   "anthropic-model": ["anthropicVersion", "today"],
+  "google-model": ["topK", "-1"],
+  "ai-simple-agent": ["maxTokenLimit", "999"],
+  "ai-extractor": ["redflow-outputSchema", "[]"],
+  "ai-classifier": ["redflow-categories", "[1]"],
+  "ai-summarizer": ["maxIterations", "101"],
   "model.azure.openai": ["endpoint", "nowhere"],
   "ollama-model": ["keepAlive", "y".repeat(41)],
   "scripted-model": ["redflow-replies", "{"],
@@ -94,7 +100,7 @@ export async function everyDialog(fixture, t) {
     assert.doesNotMatch(await form.innerText(), UNTRANSLATED, where);
     // Except the fields that Node-RED adds against autofill.
     const fields = form.locator("input, select, textarea").and(editor.page.locator(":visible:not([id^=red-ui-trap])"));
-    const unlabelled = await fields.evaluateAll((all) => all.filter((one) => one.labels.length === 0).map((one) => one.id));
+    const unlabelled = await fields.evaluateAll((all) => all.filter((one) => one.labels.length === 0 && !one.ariaLabel).map((one) => one.id));
     assert.deepEqual(unlabelled, [], `${where}: fields without a label`);
     const help = await editor.page.evaluate((type) => document.querySelector(`script[data-help-name="${type}"]`).textContent, type);
     const translated = readFileSync(new URL(`../../../node-red-bridge/src/nodes/locales/${language.slice(0, 2)}/${type}.html`, import.meta.url), "utf8");
@@ -126,6 +132,31 @@ export async function partsByChoice(fixture, t) {
     }
   }
   await close(editor);
+}
+
+/** The dialog of an Azure model has the fields of its sign-in. An older flow has none, and signs in with a key. */
+export async function azureSignIn(fixture, t) {
+  const nodes = withRuntime(fixture, "05-live-models").map(({ authentication: _, ...node }) => node);
+  const editor = await fixture.deployAndOpen(t, nodes);
+  await editor.openById("rf05-azure");
+  const row = (name) => editor.tray.locator(`#node-input-${name}`);
+  await editor.page.evaluate(() => document.querySelectorAll(".red-ui-tray details").forEach((more) => (more.open = true)));
+  const rows = { key: ["apiKey", "keyNode"], entra: ["tenantId", "clientId", "clientSecret", "authority"] };
+  const check = async (chosen) => {
+    for (const [owner, names] of Object.entries(rows)) {
+      for (const name of names) {
+        assert.equal(await row(name).isVisible(), owner === chosen, `${chosen}: ${name}`);
+      }
+    }
+  };
+  await check("key");
+  await row("authentication").selectOption("entra");
+  await check("entra");
+  await editor.screenshot("azure-sign-in");
+  await row("authentication").selectOption("key");
+  await check("key");
+  await editor.cancel();
+  assert.equal(await editor.page.evaluate(() => RED.nodes.dirty()), false);
 }
 
 /** The table writes the schema, and a schema beyond the table is never lost. */
@@ -238,6 +269,8 @@ export async function modelTest(fixture, t) {
   await tray.getByLabel("Models").selectOption("small <b>");
   assert.equal(await tray.locator("#node-input-model").inputValue(), "small <b>");
   assert.deepEqual(new Set(fixture.model.keys), new Set(["Bearer sk-shared-of-the-test"]));
+  const suggested = await tray.locator("#node-input-model-names option").evaluateAll((all) => all.map(({ value }) => value));
+  assert.ok(suggested.includes("small <b>"), "the names are suggestions of the field");
   await editor.screenshot("model-list");
   // A changed address does not carry the key away.
   await editor.type(tray.locator("#node-input-baseURL"), "http://127.0.0.1:9/v1");

@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::schema;
+use super::{pictures, schema};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
@@ -16,6 +16,7 @@ const TOP: &[Field] = &[
     optional("stop_sequences", List),
     optional("thinking", Object),
     optional("output_config", Object),
+    optional("cache_control", Object),
     optional("stream", Bool),
     optional("temperature", Number(0.0, 1.0)),
     optional("top_p", Number(0.0, 1.0)),
@@ -32,6 +33,10 @@ pub(super) fn check(finder: &mut Finder, body: &Value, version: &str) {
     }
     for (at, stop) in finder.items("/stop_sequences", body.get("stop_sequences")) {
         finder.add_if(stop.as_str().is_none_or(|text| text.trim().is_empty()), &at, "no text");
+    }
+    if let Some(cache) = body.get("cache_control") {
+        let fields = [required("type", Is("ephemeral")), optional("ttl", OneOf(&["5m", "1h"]))];
+        finder.fields("/cache_control", cache, &fields);
     }
     thinking(finder, body);
     if let Some(config) = body.get("output_config") {
@@ -124,6 +129,16 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
                     ];
                     finder.fields(at, block, &fields);
                     results.push(block["tool_use_id"].as_str().unwrap_or_default().to_owned());
+                } else if block["type"] == "image" {
+                    spoke = true;
+                    finder.fields(at, block, &[required("type", Any), required("source", Object)]);
+                    let fields = [
+                        required("type", Is("base64")),
+                        required("media_type", OneOf(pictures::TYPES)),
+                        required("data", Text),
+                    ];
+                    finder.fields(&format!("{at}/source"), &block["source"], &fields);
+                    pictures::check_base64(finder, at, &block["source"]["data"]);
                 } else {
                     spoke = true;
                     finder.fields(at, block, &[required("type", Is("text")), required("text", Text)]);

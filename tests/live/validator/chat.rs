@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, TextOrNull, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::schema;
+use super::{pictures, schema};
 use serde_json::{Map, Value};
 
 pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -23,6 +23,8 @@ const TOP: &[Field] = &[
     optional("stop", Any),
     optional("seed", Whole(i64::MIN)),
     optional("response_format", Object),
+    optional("prompt_cache_key", Text),
+    optional("prompt_cache_retention", OneOf(&["in_memory", "24h"])),
     optional("stream", Bool),
     optional("stream_options", Object),
     optional("reasoning_effort", OneOf(EFFORTS)),
@@ -150,6 +152,21 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
         Some("system" | "developer") => {
             finder.fields(at, message, &[role, content]);
             Some(MessageKind::System)
+        }
+        Some("user") if message["content"].is_array() => {
+            finder.fields(at, message, &[role, required("content", List)]);
+            for (at, part) in finder.items(&format!("{at}/content"), message.get("content")) {
+                let kind = required("type", Any);
+                if part["type"] == "image_url" {
+                    finder.fields(&at, part, &[kind, required("image_url", Object)]);
+                    let url = [required("url", Text), optional("detail", Text)];
+                    finder.fields(&format!("{at}/image_url"), &part["image_url"], &url);
+                    pictures::check_data_url(finder, &at, &part["image_url"]["url"]);
+                } else {
+                    finder.fields(&at, part, &[required("type", Is("text")), required("text", Text)]);
+                }
+            }
+            Some(MessageKind::User)
         }
         Some("user") => {
             finder.fields(at, message, &[role, content]);

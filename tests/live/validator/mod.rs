@@ -9,7 +9,9 @@ mod chat;
 mod conversation;
 mod embeddings;
 mod fields;
+mod gemini;
 mod ollama;
+mod pictures;
 mod refusals;
 mod responses;
 mod schema;
@@ -30,6 +32,7 @@ pub(crate) enum Rules {
     /// With the version of its API.
     Anthropic(String),
     Ollama,
+    Gemini,
     /// OpenAI's embeddings.
     Embeddings,
 }
@@ -56,18 +59,28 @@ pub(crate) fn problems_of(request: &HttpRequest) -> Vec<String> {
             (Rules::Anthropic(version), &["authorization", "x-api-key"])
         }
         ["api", "chat"] => (Rules::Ollama, &["authorization"]),
+        ["v1beta", "models", method] if method.ends_with(":generateContent") && query.is_empty() => {
+            (Rules::Gemini, &["x-goog-api-key"])
+        }
+        ["v1beta", "models", method] if method.ends_with(":streamGenerateContent") => {
+            // Without it, the answer is one list.
+            if query != "alt=sse" {
+                problems.push("a stream without alt=sse".to_owned());
+            }
+            (Rules::Gemini, &["x-goog-api-key"])
+        }
         _ => return vec![format!("{path} is no address of a provider")],
     };
     match (&rules, query) {
         (Rules::ChatAtDeployment, query) if query.starts_with("api-version=") => {}
         (Rules::ChatAtDeployment, _) => problems.push("no api-version".to_owned()),
-        (_, "") => {}
+        (_, "") | (Rules::Gemini, _) => {}
         (_, query) => problems.push(format!("the query {query}")),
     }
     if request.header("content-type") != Some("application/json") {
         problems.push(format!("content-type {:?}", request.header("content-type")));
     }
-    let sent = ["authorization", "x-api-key", "api-key"];
+    let sent = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
     let sent: Vec<&str> = sent.into_iter().filter(|name| request.headers.contains_key(*name)).collect();
     if sent.len() > 1 || sent.iter().any(|name| !keys.contains(name)) {
         problems.push(format!("keys in {sent:?}"));
@@ -91,6 +104,7 @@ pub(crate) fn problems_in(rules: &Rules, body: &Value) -> Vec<String> {
         }
         Rules::Anthropic(version) => finder.add("", format!("there is no anthropic-version {version:?}")),
         Rules::Ollama => ollama::check(&mut finder, body),
+        Rules::Gemini => gemini::check(&mut finder, body),
         Rules::Embeddings => embeddings::check(&mut finder, body),
     }
     finder.problems

@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, Text, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::{chat, schema};
+use super::{chat, pictures, schema};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
@@ -63,7 +63,12 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
             Some(MessageKind::System)
         }
         Some("user") => {
-            finder.fields(at, message, &[role, content]);
+            let content =
+                if message.get("images").is_some() { required("content", AnyText) } else { content };
+            finder.fields(at, message, &[role, content, optional("images", List)]);
+            for (at, data) in finder.items(&format!("{at}/images"), message.get("images")) {
+                pictures::check_base64(finder, &at, data);
+            }
             Some(MessageKind::User)
         }
         Some("assistant") => {

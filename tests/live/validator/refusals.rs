@@ -74,6 +74,7 @@ fn chat() {
     let mut rows = vec![
         ("/model", None, "model is missing"),
         ("/max_tokens", Some(json!(5)), "two limits of tokens"),
+        ("/prompt_cache_retention", Some(json!("1h")), "may not be"),
         ("/max_completion_tokens", Some(json!(0)), "may not be 0"),
         ("/top_k", Some(json!(5)), "top_k does not exist"),
         ("/temperature", Some(json!(2.5)), "may not be 2.5"),
@@ -85,7 +86,17 @@ fn chat() {
         ("/messages/1/role", Some(json!("system")), "not the first"),
         ("/messages/1/role", Some(json!("robot")), "the role"),
         ("/messages/1/content", Some(json!("")), "may not be"),
-        ("/messages/1/content", Some(json!(["hi"])), "may not be"),
+        ("/messages/1/content", Some(json!(["hi"])), "no object"),
+        (
+            "/messages/1/content",
+            Some(json!([{"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}])),
+            "no data URL",
+        ),
+        (
+            "/messages/1/content",
+            Some(json!([{"type": "image_url", "image_url": {"url": "data:image/bmp;base64,AAAA"}}])),
+            "the media type",
+        ),
         ("/messages/1/name", Some(json!("Ada")), "name does not exist"),
         ("/messages/2/tool_calls", None, "may not be null"),
         ("/messages/2/tool_calls/1/id", Some(json!("1")), "the call 1 twice"),
@@ -171,6 +182,12 @@ fn responses() {
         ("/reasoning/effort", Some(json!("hard")), "may not be"),
         ("/input/0/role", Some(json!("tool")), "the role"),
         ("/input/0/content", Some(json!("")), "may not be"),
+        (
+            "/input/0/content",
+            Some(json!([{"type": "input_image", "image_url": "data:image/png;base64,A"}])),
+            "no Base64",
+        ),
+        ("/input/0/content", Some(json!([{"type": "text", "text": "hi"}])), "may not be"),
         ("/input/0/type", Some(json!("text")), "the item"),
         ("/input/1/encrypted_content", None, "does not keep"),
         ("/input/2", Some(json!({"role": "user", "content": "hi"})), "without what it led to"),
@@ -213,6 +230,9 @@ fn anthropic() {
         vec![
             ("/model", None, "model is missing"),
             ("/max_tokens", None, "max_tokens is missing"),
+            ("/cache_control", Some(json!({"type": "ephemeral", "ttl": "2h"})), "may not be"),
+            ("/messages/0/content", Some(json!([{"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "AAAA"}}])), "may not be"),
+            ("/messages/0/content", Some(json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A"}}])), "no Base64"),
             ("/max_completion_tokens", Some(json!(5)), "max_completion_tokens does not exist"),
             ("/seed", Some(json!(5)), "seed does not exist"),
             ("/stop", Some(json!(["a"])), "stop does not exist"),
@@ -288,6 +308,7 @@ fn ollama() {
         ("/options/top_k", Some(json!(0)), "may not be 0"),
         ("/messages/1/role", Some(json!("system")), "not the first"),
         ("/messages/1/content", Some(json!(null)), "may not be null"),
+        ("/messages/1/images", Some(json!(["data:image/png;base64,AAAA"])), "no Base64"),
         ("/messages/2/tool_calls/0/function/arguments", Some(json!("{}")), "may not be"),
         ("/messages/2/tool_calls/0/id", Some(json!("1")), "id does not exist"),
         ("/messages/2/tool_calls/0", None, "which no call waits for"),
@@ -299,6 +320,72 @@ fn ollama() {
     ];
     rows.extend(schema_rows("/format"));
     refuses(Rules::Ollama, good, rows);
+}
+
+#[test]
+fn gemini() {
+    let call = |id: Option<&str>| match id {
+        Some(id) => json!({"functionCall": {"id": id, "name": "t", "args": {}}, "thoughtSignature": "s"}),
+        None => json!({"functionCall": {"name": "t", "args": {}}}),
+    };
+    let result = |id: Option<&str>| match id {
+        Some(id) => json!({"functionResponse": {"id": id, "name": "t", "response": {"output": 4}}}),
+        None => json!({"functionResponse": {"name": "t", "response": {}}}),
+    };
+    let user = json!({"role": "user", "parts": [{"text": "and?"}]});
+    let model = json!({"role": "model", "parts": [{"text": "so"}]});
+    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}});
+    let good = json!({
+        "systemInstruction": {"parts": [{"text": "rules"}]},
+        "contents": [
+            {"role": "user", "parts": [picture, {"text": "hi"}]},
+            {"role": "model", "parts": [{"text": "hm", "thought": true}, call(Some("1")), call(None), {"text": "", "thoughtSignature": "s"}]},
+            {"role": "user", "parts": [result(Some("1")), result(None), {"text": "go on"}]},
+        ],
+        "tools": [{"functionDeclarations": [{"name": "t", "parametersJsonSchema": {"type": "object"}}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+        "generationConfig": {
+            "temperature": 0.5, "maxOutputTokens": 5, "seed": 7, "stopSequences": ["a"],
+            "responseMimeType": "application/json", "responseJsonSchema": schema(),
+            "thinkingConfig": {"thinkingLevel": "LOW"},
+        },
+    });
+    let mut rows = vec![
+        ("/contents", None, "contents is missing"),
+        ("/stream", Some(json!(true)), "stream does not exist"),
+        ("/model", Some(json!("m")), "model does not exist"),
+        ("/systemInstruction/parts/0/text", Some(json!("")), "may not be"),
+        ("/contents/0/role", Some(json!("assistant")), "the role"),
+        ("/contents/0/parts", Some(json!([])), "may not be []"),
+        ("/contents/0/parts/1/text", Some(json!("")), "may not be"),
+        ("/contents/0/parts/0/inlineData/mimeType", Some(json!("image/bmp")), "may not be"),
+        ("/contents/0/parts/0/inlineData/data", None, "data is missing"),
+        ("/contents/0/parts/0/inlineData/data", Some(json!("A")), "no Base64"),
+        ("/contents/0", Some(model.clone()), "the first is not the user"),
+        ("/contents/1/parts/1/functionCall/args", Some(json!("{}")), "may not be"),
+        ("/contents/1/parts/1/functionCall/name", None, "name is missing"),
+        ("/contents/1/parts/1/id", Some(json!("1")), "id does not exist"),
+        ("/contents/1/parts/3/thoughtSignature", None, "may not be"),
+        ("/contents/1/parts/1", None, "which no call waits for"),
+        ("/contents/2/parts/0", None, "have no result"),
+        ("/contents/2/parts/0/functionResponse/id", None, "which no call waits for"),
+        ("/contents/2/parts/0/functionResponse/name", Some(json!("u")), "which no call waits for"),
+        ("/contents/2/parts/0/functionResponse/response", Some(json!("4")), "may not be"),
+        ("/contents/2/parts/-", Some(result(None)), "a result behind a text"),
+        ("/contents/-", Some(user), "two of the user in a row"),
+        ("/contents/-", Some(model), "the last is neither"),
+        ("/tools", None, "a choice without tools"),
+        ("/tools/0/functionDeclarations/0/parameters", Some(json!({})), "parameters does not exist"),
+        ("/tools/0/functionDeclarations/0/name", Some(json!("a b")), "the name"),
+        ("/toolConfig/functionCallingConfig/mode", Some(json!("REQUIRED")), "may not be"),
+        ("/generationConfig/max_tokens", Some(json!(1)), "max_tokens does not exist"),
+        ("/generationConfig/seed", Some(json!(4_294_967_296_i64)), "beyond 32 bits"),
+        ("/generationConfig/stopSequences", Some(json!(["a", "b", "c", "d", "e", "f"])), "more than five"),
+        ("/generationConfig/responseMimeType", None, "without its media type"),
+        ("/generationConfig/thinkingConfig/thinkingLevel", Some(json!("low")), "may not be"),
+    ];
+    rows.extend(schema_rows("/generationConfig/responseJsonSchema"));
+    refuses(Rules::Gemini, good, rows);
 }
 
 #[test]
@@ -325,6 +412,10 @@ fn refuses_wrong_methods_paths_and_headers() {
         (at("/v1/messages?beta=true"), "the query"),
         (at("/openai/deployments/d/chat/completions"), "no api-version"),
         (at("/v1/chat/completions"), "keys in"),
+        (at("/v1beta/models/m:generateContent"), "keys in"),
+        (at("/v1beta/models/m:streamGenerateContent"), "a stream without alt=sse"),
+        (at("/v1beta/models/m:generateContent?alt=sse"), "no address"),
+        (headed("x-goog-api-key", "k"), "keys in"),
         (headed("authorization", "Bearer k"), "keys in"),
         (headed("api-key", "k"), "keys in"),
         (headed("content-type", "text/plain"), "content-type"),

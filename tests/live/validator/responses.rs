@@ -1,12 +1,14 @@
 //! The rules of OpenAI's Responses API.
 
-use super::chat;
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
 use super::fields::{Field, Finder, optional, required};
+use super::{chat, pictures};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
+    optional("prompt_cache_key", Text),
+    optional("prompt_cache_retention", OneOf(&["in_memory", "24h"])),
     required("model", Text),
     required("input", List),
     optional("instructions", Text),
@@ -128,7 +130,18 @@ fn input(finder: &mut Finder, body: &Value) {
 }
 
 fn message(finder: &mut Finder, at: &str, item: &Value) -> Option<MessageKind> {
-    finder.fields(at, item, &[optional("type", Any), required("role", Text), required("content", Text)]);
+    let has_parts = item["role"] == "user" && item["content"].is_array();
+    let content = required("content", if has_parts { List } else { Text });
+    finder.fields(at, item, &[optional("type", Any), required("role", Text), content]);
+    for (at, part) in finder.items(&format!("{at}/content"), item.get("content")) {
+        if part["type"] == "input_image" {
+            let fields = [required("type", Any), required("image_url", Text), optional("detail", Text)];
+            finder.fields(&at, part, &fields);
+            pictures::check_data_url(finder, &at, &part["image_url"]);
+        } else {
+            finder.fields(&at, part, &[required("type", Is("input_text")), required("text", Text)]);
+        }
+    }
     match item["role"].as_str() {
         Some("system" | "developer") => Some(MessageKind::System),
         Some("user") => Some(MessageKind::User),

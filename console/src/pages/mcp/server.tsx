@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { McpServerDetail, McpServerSummary, McpToolInfo } from "@redflow/bindings";
-import { api, say, sayFailure } from "../../app.js";
+import { api, say, sayFailure, shade } from "../../app.js";
 import { Act, Age, Confirm, Fact } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Coded, Loaded } from "../../parts/problem.js";
@@ -145,7 +145,7 @@ function Approvals({ tools, approve }: ApprovalsProps) {
       <h2 id="mcp-changed">{t("mcp.changed")}</h2>
       <p>{t("mcp.changed.what")}</p>
       {tools.length === 1 ? null : (
-        <Act scope="admin" onClick={() => setAsked(true)}>
+        <Act scope="admin" isOff={shade.value} onClick={() => setAsked(true)}>
           {t("mcp.approve.all", { n: tools.length })}
         </Act>
       )}
@@ -156,7 +156,8 @@ function Approvals({ tools, approve }: ApprovalsProps) {
               <Name text={tool.name} />
             </h3>
             {tool.diff === undefined ? <Definition tool={tool} /> : <Difference text={tool.diff} />}
-            <Act scope="admin" kind="primary" label={`${t("mcp.approve")}: ${tool.name}`} onClick={() => void approve([tool]).catch(sayFailure)}>
+            {/* Under the shade nobody can read what would be approved. */}
+            <Act scope="admin" kind="primary" isOff={shade.value} label={`${t("mcp.approve")}: ${tool.name}`} onClick={() => void approve([tool]).catch(sayFailure)}>
               {t("mcp.approve")}
             </Act>
           </li>

@@ -53,7 +53,7 @@ interface DetailProps {
 }
 
 function Detail({ value, tools, isOpen, onFull, onUnfold }: DetailProps) {
-  const { model, durationMs, confidence, usage, requestId, fellOver = [], calls, prompt, answer, output } = value;
+  const { model, durationMs, confidence, usage, requestId, fellOver = [], calls, prompt, answer, output, raw } = value;
   return (
     <>
       <dl class="facts">
@@ -94,6 +94,12 @@ function Detail({ value, tools, isOpen, onFull, onUnfold }: DetailProps) {
         <Call key={call.callId} call={call} shown={tools.get(call.callId)} isOpen={isOpen} onFull={onFull} />
       ))}
       {output === undefined || !isOpen ? null : <Quote text={output} label={t("step.output")} onFull={onFull} />}
+      {raw === undefined || !isOpen ? null : (
+        <details>
+          <summary>{t("step.raw")}</summary>
+          <Quote text={raw} label={t("step.raw")} onFull={onFull} />
+        </details>
+      )}
     </>
   );
 }

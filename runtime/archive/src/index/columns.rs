@@ -19,6 +19,7 @@ pub(crate) struct Row<'a> {
     pub(crate) created_at: i64,
     pub(crate) expires_at: Option<i64>,
     pub(crate) importance: f32,
+    pub(crate) text_bytes: u32,
 }
 
 /// The columns of a collection. Rows are in the order of their ids.
@@ -29,6 +30,9 @@ pub(crate) struct Columns {
     valid_from: Vec<i64>,
     created_at: Vec<i64>,
     importance: Vec<f32>,
+    text_bytes: Vec<u32>,
+    /// The sum of `text_bytes` without removed rows.
+    all_text_bytes: u64,
     /// The times at which rows end, of the few rows that do.
     ends: HashMap<i64, Ends>,
     /// Each list of tags once.
@@ -67,7 +71,7 @@ impl Columns {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        const ROW: usize = 8 + size_of::<Marks>() + 8 + 8 + 4;
+        const ROW: usize = 8 + size_of::<Marks>() + 8 + 8 + 4 + 4;
         const NAME: usize = 160;
         self.ids.capacity() * ROW
             + self.ends.capacity() * 32
@@ -80,6 +84,16 @@ impl Columns {
         self.valid_from.reserve_exact(rows);
         self.created_at.reserve_exact(rows);
         self.importance.reserve_exact(rows);
+        self.text_bytes.reserve_exact(rows);
+    }
+
+    pub(crate) fn text_bytes(&self, at: usize) -> u32 {
+        self.text_bytes[at]
+    }
+
+    /// The bytes of all texts.
+    pub(crate) fn all_text_bytes(&self) -> u64 {
+        self.all_text_bytes
     }
 
     pub(crate) fn id(&self, at: usize) -> i64 {
@@ -93,6 +107,7 @@ impl Columns {
     pub(crate) fn remove(&mut self, id: i64) -> Option<usize> {
         let at = self.find(id)?;
         self.marks[at].is_removed = true;
+        self.all_text_bytes -= u64::from(self.text_bytes[at]);
         self.removed += 1;
         Some(at)
     }
@@ -110,11 +125,15 @@ impl Columns {
         };
         let at = match self.ids.binary_search(&id) {
             Ok(at) => {
-                self.removed -= usize::from(self.marks[at].is_removed);
+                match self.marks[at].is_removed {
+                    true => self.removed -= 1,
+                    false => self.all_text_bytes -= u64::from(self.text_bytes[at]),
+                }
                 self.marks[at] = marks;
                 self.valid_from[at] = row.valid_from;
                 self.created_at[at] = row.created_at;
                 self.importance[at] = row.importance;
+                self.text_bytes[at] = row.text_bytes;
                 at
             }
             Err(at) if at == self.ids.len() => {
@@ -123,10 +142,12 @@ impl Columns {
                 self.valid_from.push(row.valid_from);
                 self.created_at.push(row.created_at);
                 self.importance.push(row.importance);
+                self.text_bytes.push(row.text_bytes);
                 at
             }
             Err(_) => return None,
         };
+        self.all_text_bytes += u64::from(row.text_bytes);
         if row.valid_to.is_some() || row.expires_at.is_some() {
             let (valid_to, expires_at) =
                 (row.valid_to.unwrap_or(i64::MAX), row.expires_at.unwrap_or(i64::MAX));

@@ -3,6 +3,7 @@
 mod codes;
 mod columns;
 mod ranks;
+mod word_fit;
 
 pub(crate) use codes::{Code, Query, cosine, normalise};
 pub(crate) use columns::{Columns, Row};
@@ -89,9 +90,21 @@ impl CollectionIndex {
         self.columns.allowed(filter, now)
     }
 
-    /// Whether the row of this id is allowed.
-    pub(crate) fn is_allowed(&self, allowed: &Bitmap, id: i64) -> bool {
-        self.columns.find(id).is_some_and(|at| allowed.has(at))
+    /// How well an allowed row fits a word that its text has so many times; none if the row is not allowed.
+    pub(crate) fn fit(&self, allowed: &Bitmap, id: i64, times: u32) -> Option<f32> {
+        let at = self.columns.find(id).filter(|&at| allowed.has(at))?;
+        let mean = self.columns.all_text_bytes() as f32 / self.texts() as f32;
+        Some(word_fit::fit(times, self.columns.text_bytes(at) as f32 / mean.max(1.0)))
+    }
+
+    /// How much a word counts that so many texts have.
+    pub(crate) fn word_weight(&self, texts_with_it: usize) -> f32 {
+        word_fit::weight(self.texts(), texts_with_it)
+    }
+
+    /// The rows that are not removed.
+    fn texts(&self) -> usize {
+        self.len() - self.columns.removed()
     }
 
     /// The ids of the rows that are closest to a query by their codes, the closest first.

@@ -2,6 +2,7 @@
 
 use super::database_error::DbError;
 use super::seal::{self, Seal};
+use super::text_index;
 use crate::{Key, KeySource};
 use redflow_contract::code::ArchiveCode;
 use redflow_ports::{ArchiveError, failpoint};
@@ -116,7 +117,12 @@ const MIGRATIONS: &[&str] = &[
     // How often something was forgotten, and up to which of these times no byte of it is left in the file.
     "CREATE TABLE cleaning(forgets INTEGER NOT NULL, cleaned INTEGER NOT NULL) STRICT;
      INSERT INTO cleaning VALUES (0, 0);",
+    // Each collection gets a table of the occurrences of words, see `text_index::add_occurrences`.
+    "",
 ];
+
+/// From this version on, each collection has a table of the occurrences of words.
+const VERSION_WITH_OCCURRENCES: usize = 5;
 
 /// A step for an encrypted file.
 fn sealed_step(step: &str) -> String {
@@ -276,6 +282,10 @@ impl File {
                     None => transaction.execute_batch(step)?,
                     Some(_) => transaction.execute_batch(&sealed_step(step))?,
                 }
+            }
+            // An encrypted file has no text index.
+            if (1..VERSION_WITH_OCCURRENCES).contains(&from) && self.keys.is_none() {
+                text_index::add_occurrences(&transaction)?;
             }
             if let Some(key) = &new_key {
                 seal::create_check(&transaction, &Seal::new(key))?;

@@ -1,8 +1,9 @@
 //! The indexes of collections in memory. Each follows the changes of the file, also those of other processes.
 
 use super::entries::{self, COLUMNS, CollectionRow};
+use super::query_words::QueryWords;
 use super::seal::Db;
-use super::text_index::{self, KnownWords, TextHit};
+use super::text_index::{self, AllowedEntries, TextHit};
 use super::word_counts::WordCounts;
 use super::words::Words;
 use super::{lock, sealed_entries};
@@ -20,13 +21,19 @@ pub(super) struct SearchIndex {
     /// The text index of an encrypted collection, from its first search by words on.
     words: Mutex<Option<Words>>,
     counts: Mutex<WordCounts>,
+    query_words: Arc<QueryWords>,
 }
 
 pub(super) type SharedIndex = Arc<SearchIndex>;
 
 impl SearchIndex {
-    fn new(vectors: CollectionIndex) -> SharedIndex {
-        Arc::new(Self { vectors: RwLock::new(vectors), words: Mutex::default(), counts: Mutex::default() })
+    fn new(vectors: CollectionIndex, query_words: &Arc<QueryWords>) -> SharedIndex {
+        Arc::new(Self {
+            vectors: RwLock::new(vectors),
+            words: Mutex::default(),
+            counts: Mutex::default(),
+            query_words: Arc::clone(query_words),
+        })
     }
 
     /// The bytes that it holds, about.
@@ -35,57 +42,62 @@ impl SearchIndex {
         vectors + lock(&self.words).as_ref().map_or(0, Words::bytes) + lock(&self.counts).bytes()
     }
 
-    /// Finds the entries with the words of a query, the best first. `seq` is the last change that the index knows.
+    /// Finds the allowed entries with the words of a query, the best first.
     pub(super) fn find_words(
         &self,
         db: &Db<'_>,
         collection: &CollectionRow,
-        seq: i64,
         text: &str,
         limit: usize,
-        is_allowed: impl Fn(i64) -> bool,
+        entries: AllowedEntries<'_>,
     ) -> rusqlite::Result<Vec<TextHit>> {
-        let known = KnownWords { counts: &mut lock(&self.counts), seq };
+        let words = self.query_words.split(text)?;
+        let counts = &mut lock(&self.counts);
         if !db.is_sealed() {
-            return text_index::search(db, collection.id, text, limit, known, is_allowed);
+            return text_index::search(db, collection.id, words, limit, counts, entries);
         }
-        let mut words = lock(&self.words);
-        let kept = words.take().map(|words| words.update(db, collection)).transpose()?.flatten();
+        let mut index = lock(&self.words);
+        let kept = index.take().map(|index| index.update(db, collection)).transpose()?.flatten();
         let current = kept.map_or_else(|| Words::build(db, collection), Ok)?;
-        words.insert(current).search(collection, text, limit, known, is_allowed)
+        let index = index.insert(current).connection();
+        text_index::search(index, collection.id, words, limit, counts, entries)
     }
 }
 
-/// The indexes of this process, the least recently used first.
+/// The indexes of this process.
 #[derive(Default)]
-pub(super) struct Indexes(Mutex<Vec<(i64, SharedIndex)>>);
+pub(super) struct Indexes {
+    /// The least recently used first.
+    all: Mutex<Vec<(i64, SharedIndex)>>,
+    query_words: Arc<QueryWords>,
+}
 
 impl Indexes {
     /// The index of a collection, with all changes that the connection sees.
     pub(super) fn get(&self, db: &Db<'_>, collection: &CollectionRow) -> rusqlite::Result<SharedIndex> {
-        let known = self.take(collection.id);
-        let index = match known {
+        let new = || build(db, collection).map(|vectors| SearchIndex::new(vectors, &self.query_words));
+        let index = match self.take(collection.id) {
             Some(index) => {
                 let is_current = {
                     let mut vectors = index.vectors.write().unwrap_or_else(PoisonError::into_inner);
                     update(db, collection, &mut vectors)?
                 };
-                if is_current { index } else { SearchIndex::new(build(db, collection)?) }
+                if is_current { index } else { new()? }
             }
-            None => SearchIndex::new(build(db, collection)?),
+            None => new()?,
         };
         self.keep(collection.id, &index);
         Ok(index)
     }
 
     fn take(&self, collection: i64) -> Option<SharedIndex> {
-        let mut all = lock(&self.0);
+        let mut all = lock(&self.all);
         let at = all.iter().position(|(id, _)| *id == collection)?;
         Some(all.remove(at).1)
     }
 
     fn keep(&self, collection: i64, index: &SharedIndex) {
-        let mut all = lock(&self.0);
+        let mut all = lock(&self.all);
         all.retain(|(id, _)| *id != collection);
         all.push((collection, Arc::clone(index)));
         let mut sum: usize = all.iter().map(|(_, index)| index.bytes()).sum();
@@ -122,7 +134,7 @@ pub(super) fn changed_since(
 }
 
 const ROW_COLUMNS: &str = "entry.id, kind, state, trust, user, session, tags, valid_from, valid_to, created_at, \
-     expires_at, importance, code.scale, code.data";
+     expires_at, importance, code.scale, code.data, octet_length(entry.text)";
 
 const JOIN: &str = "entry LEFT JOIN code ON code.collection = entry.collection AND code.entry = entry.id";
 
@@ -188,6 +200,7 @@ fn set_sealed(db: &Db<'_>, index: &mut CollectionIndex, row: &rusqlite::Row<'_>)
         created_at: entries::stored(entry.created_at),
         expires_at: entry.expires_at.map(entries::stored),
         importance: entry.importance,
+        text_bytes: u32::try_from(entry.text.len()).unwrap_or(u32::MAX),
     };
     Ok(index.set(at.id, &values, code.as_ref()))
 }
@@ -215,6 +228,7 @@ fn set(db: &Db<'_>, index: &mut CollectionIndex, row: &rusqlite::Row<'_>) -> rus
         created_at: row.get(9)?,
         expires_at: row.get(10)?,
         importance: row.get(11)?,
+        text_bytes: row.get(14)?,
     };
     let scale: Option<f32> = row.get(12)?;
     let code = match scale {

@@ -4,6 +4,7 @@ use super::database_error::DbError;
 use super::entries::{self, CollectionRow, stored_vector};
 use super::indexes::Indexes;
 use super::seal::Db;
+use super::text_index::AllowedEntries;
 use crate::index::{Query, Ranked, combine, cosine};
 use redflow_contract::archive::{HitReason, MAX_HITS, MAX_QUERY, SearchHit, SearchMode};
 use redflow_contract::code::ArchiveCode;
@@ -58,8 +59,8 @@ pub(super) fn search(
     let mut by_text = Vec::new();
     if query.mode != SearchMode::Semantic {
         let text = cut(&query.text, MAX_QUERY);
-        let is_allowed = |id| index.is_allowed(&allowed, id);
-        let hits = indexes.find_words(db, collection, index.seq, text, MORE_RANKS * count, is_allowed)?;
+        let entries = AllowedEntries { index: &index, allowed: &allowed };
+        let hits = indexes.find_words(db, collection, text, MORE_RANKS * count, entries)?;
         by_text = hits.iter().map(|(id, _)| *id).collect();
         fits.extend(hits);
     }

@@ -1,16 +1,14 @@
 //! The text index of a collection: a table of FTS5 that keeps words, not texts.
 
 use super::word_counts::WordCounts;
+use crate::index::{Bitmap, CollectionIndex};
 use rusqlite::{Connection, OptionalExtension as _, params};
-
-/// Words of a query that count.
-const MAX_WORDS: usize = 32;
-
-/// The most bytes of a word.
-const MAX_WORD: usize = 64;
 
 /// Entries that a search compares. Words that more entries have than that are left out, unless all words are such.
 const MAX_COMPARED: i64 = 8_000;
+
+/// Occurrences of words that a search counts. In the entries after these, a word counts once.
+const MAX_OCCURRENCES: usize = 40_000;
 
 /// Makes the index of a new collection.
 pub(super) fn create(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
@@ -31,12 +29,28 @@ fn create_with(connection: &Connection, collection: i64, options: &str) -> rusql
         "CREATE VIRTUAL TABLE text_{collection} USING fts5(
              text, {options}, tokenize=\"unicode61 remove_diacritics 2\");
          CREATE VIRTUAL TABLE words_{collection} USING fts5vocab(text_{collection}, row);"
+    ))?;
+    create_occurrences(connection, collection)
+}
+
+/// Makes the table of each place in a text where a word is.
+fn create_occurrences(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "CREATE VIRTUAL TABLE occurrences_{collection} USING fts5vocab(text_{collection}, instance);"
     ))
+}
+
+/// Makes it for all collections of a file of an earlier version.
+pub(super) fn add_occurrences(connection: &Connection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("SELECT id FROM collection")?;
+    let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    ids.into_iter().try_for_each(|id| create_occurrences(connection, id))
 }
 
 pub(super) fn drop_index(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
-        "DROP TABLE IF EXISTS words_{collection}; DROP TABLE IF EXISTS text_{collection};"
+        "DROP TABLE IF EXISTS occurrences_{collection}; DROP TABLE IF EXISTS words_{collection};
+         DROP TABLE IF EXISTS text_{collection};"
     ))
 }
 
@@ -74,62 +88,99 @@ pub(super) fn remove_by_id(connection: &Connection, collection: i64, id: i64) ->
 /// An entry that was found, and how well its words fit; more is better.
 pub(super) type TextHit = (i64, f32);
 
-/// What is known of the words of a collection.
-pub(super) struct KnownWords<'a> {
-    pub(super) counts: &'a mut WordCounts,
-    /// The last change of the archive that the connection sees.
-    pub(super) seq: i64,
+/// The entries of a collection, and which of them a search may find.
+#[derive(Clone, Copy)]
+pub(super) struct AllowedEntries<'a> {
+    pub(super) index: &'a CollectionIndex,
+    pub(super) allowed: &'a Bitmap,
 }
 
-/// Finds the entries with the words of a query, the best first.
+/// Finds the entries with some of these words, the best first; of equal ones, the older.
+///
+/// FTS5 could give each entry its rank, but it would look up the length of each text in the file.
 pub(super) fn search(
     connection: &Connection,
     collection: i64,
-    text: &str,
+    words: Vec<String>,
     limit: usize,
-    mut known: KnownWords<'_>,
-    is_allowed: impl Fn(i64) -> bool,
+    counts: &mut WordCounts,
+    AllowedEntries { index, allowed }: AllowedEntries<'_>,
 ) -> rusqlite::Result<Vec<TextHit>> {
-    let words = rarest(connection, collection, words_of(text), &mut known)?;
-    if words.is_empty() {
-        return Ok(Vec::new());
+    let mut hits: Vec<TextHit> = Vec::new();
+    let mut left = MAX_OCCURRENCES;
+    for word in rarest(connection, collection, words, counts, index.seq)? {
+        let entries = entries_with(connection, collection, &word, &mut left)?;
+        let weight = index.word_weight(entries.len());
+        let hit = |(id, times)| index.fit(allowed, id, times).map(|fit| (id, weight * fit));
+        hits.extend(entries.into_iter().filter_map(hit));
     }
-    // The words are quoted, so no word is an operator.
-    let query = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ");
-    let sql =
-        format!("SELECT rowid, rank FROM text_{collection} WHERE text_{collection} MATCH ?1 ORDER BY rank");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([query])?;
-    let mut hits = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (id, rank): (i64, f64) = (row.get(0)?, row.get(1)?);
-        if is_allowed(id) {
-            hits.push((id, -rank as f32));
-            if hits.len() == limit {
-                break;
-            }
-        }
+    hits.sort_by_key(|(id, _)| *id);
+    hits.dedup_by(|next, first| {
+        let is_same = next.0 == first.0;
+        first.1 += if is_same { next.1 } else { 0.0 };
+        is_same
+    });
+    let order = |left: &TextHit, right: &TextHit| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0));
+    if limit < hits.len() {
+        hits.select_nth_unstable_by(limit, order);
+        hits.truncate(limit);
     }
+    hits.sort_unstable_by(order);
     Ok(hits)
 }
 
-/// The words that say the most: those of the fewest entries.
+/// The entries with a word, in the order of their ids, and how often each has it. `left` is how many occurrences are
+/// still counted.
+fn entries_with(
+    connection: &Connection,
+    collection: i64,
+    word: &str,
+    left: &mut usize,
+) -> rusqlite::Result<Vec<(i64, u32)>> {
+    let mut entries: Vec<(i64, u32)> = Vec::new();
+    let sql = format!("SELECT doc FROM occurrences_{collection} WHERE term = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([word])?;
+    while *left > 0 {
+        let Some(row) = rows.next()? else { return Ok(entries) };
+        let id = row.get(0)?;
+        match entries.last_mut() {
+            Some((last, times)) if *last == id => *times += 1,
+            _ => entries.push((id, 1)),
+        }
+        *left -= 1;
+    }
+    let last = entries.last().map_or(i64::MIN, |(id, _)| *id);
+    let sql = format!(
+        "SELECT rowid FROM text_{collection} WHERE text_{collection} MATCH ?1 AND rowid > ?2 ORDER BY rowid"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    // The word is quoted, so it is no operator.
+    let mut rows = statement.query(params![format!("\"{word}\""), last])?;
+    while let Some(row) = rows.next()? {
+        entries.push((row.get(0)?, 1));
+    }
+    Ok(entries)
+}
+
+/// The words that say the most: those of the fewest entries. `seq` is the last change of the archive that the
+/// connection sees.
 fn rarest(
     connection: &Connection,
     collection: i64,
     words: Vec<String>,
-    known: &mut KnownWords<'_>,
+    counts: &mut WordCounts,
+    seq: i64,
 ) -> rusqlite::Result<Vec<String>> {
     let sql = format!("SELECT doc FROM words_{collection} WHERE term = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut counted = Vec::with_capacity(words.len());
     for word in words {
-        let entries = known.counts.get(&word, known.seq, || {
-            let entries: Option<i64> = statement.query_row([&word], |row| row.get(0)).optional()?;
-            // A word with accents is stored without them, and not found here. It counts as a rare one.
-            Ok(entries.unwrap_or(i64::from(!word.is_ascii())))
-        })?;
-        counted.push((entries, word));
+        let count = || Ok(statement.query_row([&word], |row| row.get(0)).optional()?.unwrap_or(0));
+        let entries = counts.get(&word, seq, count)?;
+        if entries > 0 {
+            counted.push((entries, word));
+        }
     }
     counted.sort();
     let mut compared = 0;
@@ -141,54 +192,6 @@ fn rarest(
     Ok(counted.into_iter().take_while(is_chosen).map(|(_, word)| word).collect())
 }
 
-/// The words of a query, each once, in small letters.
-fn words_of(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(|letter: char| !letter.is_alphanumeric()) {
-        let word = word.to_lowercase();
-        if !word.is_empty() && word.len() <= MAX_WORD && !words.contains(&word) {
-            words.push(word);
-        }
-        if words.len() == MAX_WORDS {
-            break;
-        }
-    }
-    words
-}
-
 #[cfg(test)]
-mod tests {
-    use super::{KnownWords, WordCounts, add, create, search, words_of};
-    use pretty_assertions::assert_eq;
-    use rusqlite::Connection;
-
-    #[test]
-    fn words_are_bounded() {
-        assert_eq!(words_of("the Refund-policy, THE"), ["the", "refund", "policy"]);
-        assert_eq!(words_of(r#"a" OR NEAR(x) * ^"#), ["a", "or", "near", "x"]);
-        assert_eq!(words_of("¿…? \u{0}"), [] as [&str; 0]);
-        let many: Vec<String> = (0..1_000).map(|number| format!("w{number}")).collect();
-        assert_eq!(words_of(&many.join(" ")).len(), 32);
-        assert_eq!(words_of(&"x".repeat(65)), [] as [&str; 0]);
-    }
-
-    #[test]
-    fn frequent_words_are_left_out() {
-        let connection = Connection::open_in_memory().unwrap();
-        create(&connection, 1).unwrap();
-        for id in 1..=9_000 {
-            let text = if id % 3_000 == 0 { "The Café is open" } else { "The rest" };
-            add(&connection, 1, id, text).unwrap();
-        }
-        let ids = |text: &str| -> Vec<i64> {
-            let known = KnownWords { counts: &mut WordCounts::default(), seq: 0 };
-            let hits = search(&connection, 1, text, 20_000, known, |_| true).unwrap();
-            hits.into_iter().map(|(id, _)| id).collect()
-        };
-        assert_eq!(ids("the café"), [3_000, 6_000, 9_000], "with accents");
-        assert_eq!(ids("the CAFE"), [3_000, 6_000, 9_000]);
-        assert_eq!(ids("open the nothing"), [3_000, 6_000, 9_000]);
-        assert_eq!(ids("the").len(), 9_000, "there is no other word");
-        assert_eq!(ids("nothing"), [] as [i64; 0]);
-    }
-}
+#[path = "../text_index_tests.rs"]
+mod tests;

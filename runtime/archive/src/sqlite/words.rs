@@ -3,7 +3,7 @@
 use super::entries::{self, COLUMNS, CollectionRow};
 use super::indexes::{changed_since, last_change};
 use super::seal::Db;
-use super::text_index::{self, KnownWords, TextHit};
+use super::text_index;
 use rusqlite::Connection;
 
 pub(super) struct Words {
@@ -48,20 +48,13 @@ impl Words {
         Ok(Some(Self { seq: last, ..self }))
     }
 
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// The bytes that it holds.
     pub(super) fn bytes(&self) -> usize {
         let pragma = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap_or(0);
         usize::try_from(pragma("PRAGMA page_count") * pragma("PRAGMA page_size")).unwrap_or(0)
-    }
-
-    pub(super) fn search(
-        &self,
-        collection: &CollectionRow,
-        text: &str,
-        limit: usize,
-        known: KnownWords<'_>,
-        is_allowed: impl Fn(i64) -> bool,
-    ) -> rusqlite::Result<Vec<TextHit>> {
-        text_index::search(&self.connection, collection.id, text, limit, known, is_allowed)
     }
 }

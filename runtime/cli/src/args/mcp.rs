@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
 Examples:
-  redflow mcp add files --read ~/notes -- npx -y @modelcontextprotocol/server-filesystem@2026.7.10 ~/notes
+  redflow mcp add files --read ~/notes -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 ~/notes
   redflow mcp add tracker --address https://mcp.example.com/mcp --oauth
   redflow mcp login tracker                  sign in once, in a browser
   redflow mcp list                           the servers and their states
@@ -109,16 +109,17 @@ Examples:
 
 const AFTER_SERVE_HELP: &str = "\
 Examples:
-  redflow mcp serve                              the agents of the last flow
-  redflow mcp serve --flows flows.json           those of that file
-  redflow mcp serve --url http://127.0.0.1:1881  those of a sidecar that runs, also of its Node-REDs
+  redflow mcp serve                              those of the sidecar that runs with this data directory, also of its
+                                                 Node-REDs; without one, the agents of the last flow
+  redflow mcp serve --flows flows.json           those of that file, in a sidecar of its own
+  redflow mcp serve --url http://127.0.0.1:1881  those of another sidecar
 
-It ends when the client closes standard input. Notes and the log go to standard error. No other sidecar may use the data
-directory at the same time, unless --url names it.";
+It ends when the client closes standard input. Notes and the log go to standard error. Only one process without a
+listener can use a data directory: for several clients at once, start `redflow serve` first.";
 
 const AFTER_ADD_HELP: &str = "\
 Examples:
-  redflow mcp add files --read ~/notes -- npx -y @modelcontextprotocol/server-filesystem@2026.7.10 ~/notes
+  redflow mcp add files --read ~/notes -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 ~/notes
   redflow mcp add github --secret GITHUB_TOKEN --effect 'get_*=read' -- npx -y @example/github-server@1.4.0
   redflow mcp add tracker --address https://mcp.example.com/mcp --bearer-env TRACKER_TOKEN
   redflow mcp add tracker --address https://mcp.example.com/mcp --oauth --scope issues.read

@@ -26,7 +26,7 @@ pub(crate) struct RunOptions {
     #[arg(value_name = "FLOW", conflicts_with = "url")]
     pub(crate) flow: Option<PathBuf>,
     /// Resume a run that was interrupted or has been answered; `all` for all such runs, or for those of FLOW
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["node", "input", "ephemeral", "url"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["node", "input", "image", "ephemeral", "url"])]
     pub(crate) resume: Option<String>,
     /// The agent to run or the inject node to fire. Optional if the flow has one agent, or one agent with an
     /// inject node
@@ -35,6 +35,9 @@ pub(crate) struct RunOptions {
     /// The payload as JSON: a value, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) input: Option<String>,
+    /// A picture for the agent, as `msg.images`: a PNG, JPEG, GIF or WebP file, or an https address. At most four
+    #[arg(long, value_name = "FILE", requires = "input")]
+    pub(crate) image: Vec<String>,
     #[arg(long, value_enum, conflicts_with = "url", help = PROFILE_HELP)]
     pub(crate) profile: Option<ProfileName>,
     /// Print the message of the result port as one JSON object, or the id and the status of a run that has not ended.

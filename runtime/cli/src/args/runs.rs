@@ -16,6 +16,7 @@ Examples:
   redflow runs --status waiting                    the runs that wait for a person
   redflow runs --code TIMEOUT --since 24h          the runs of a day that took too long
   redflow runs show RUN                            the steps of a run
+  redflow runs show RUN --iteration 2              what the model was asked and answered in one step
   redflow runs resolve RUN --done --result '{\"id\": 17}'
   redflow runs prune --older-than 30d --keep 1000
   redflow runs events RUN --follow --url http://127.0.0.1:1881
@@ -68,7 +69,7 @@ pub(crate) enum RunsCommand {
     /// List runs, the newest first; the same as `redflow runs`
     List(ListOptions),
     /// Show a run: its status, its steps and its result
-    Show(ShowRunOptions),
+    Show(ShowOptions),
     /// Print the events of a run, one per line
     Events(EventsOptions),
     /// Print the journal of a run, for `redflow replay`
@@ -172,6 +173,15 @@ pub(crate) struct ShowRunOptions {
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowOptions {
+    #[command(flatten)]
+    pub(crate) show: ShowRunOptions,
+    /// Show only this iteration, with the texts of the model and of its tools
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iteration: Option<u32>,
 }
 
 #[derive(Debug, Args)]

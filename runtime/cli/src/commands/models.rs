@@ -7,9 +7,11 @@ use crate::files::{display_path, read_flow};
 use crate::session::new_runtime;
 use crate::terminal::{fail, print_json, print_text};
 use crate::text::printable_line;
+use crate::timeline::format_tokens;
 use redflow_contract::Message;
 use redflow_contract::catalogue::{CATALOGUE, lookup};
 use redflow_contract::code::DiagnosticCode;
+use redflow_contract::deployed_model::ModelPrice;
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
@@ -19,6 +21,7 @@ use redflow_contract::secret::{is_reference, is_secret_name};
 use redflow_flow::{ProcessSecrets, resolve_process_env};
 use redflow_server::ModelTester;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -86,13 +89,25 @@ fn format_result(report: &ModelTest) -> String {
     row("schema", schema.into_iter().map(str::to_owned).collect());
     let mut parts: Vec<String> = Vec::new();
     if let Some(usage) = &report.usage {
-        parts.push(format!("{} tokens read", usage.input_tokens));
-        parts.push(format!("{} written", usage.output_tokens));
+        parts.push(format_tokens(usage));
     }
     parts.extend(report.tokens_per_second.map(|rate| format!("{rate} a second")));
     row("used", parts);
+    row("price", report.price.iter().map(format_price).collect());
     row("answer", report.answer.iter().map(|answer| printable_line(answer, MAX_ANSWER_CHARS)).collect());
     out
+}
+
+/// The prices of a million tokens. Those of the cache are named only if they differ.
+fn format_price(price: &ModelPrice) -> String {
+    let ModelPrice { input, output, cached, cache_write } = *price;
+    let mut text = format!("{input} for a million tokens read, {output} written");
+    for (price, what) in [(cached, "from the cache"), (cache_write, "stored in it")] {
+        if let Some(price) = price {
+            let _ = write!(text, ", {price} {what}");
+        }
+    }
+    text
 }
 
 /// A node of a flow, with its properties resolved as for a run.

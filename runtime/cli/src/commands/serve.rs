@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often expired entries of the archive are removed.
-const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
+pub(crate) const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(crate) fn serve(options: &ServeOptions, context: &AppContext) -> CommandResult {
     run_sidecar(options, context)?;
@@ -58,6 +58,7 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
         session.wait(async { listen::bind(settings.server.listen.value) }).map_err(print_api_error)?;
     let attached = find_node_red(settings)?;
     let address = listener.local_addr().map_err(|error| cannot_start(&error))?;
+    stores.set_address(address)?;
     let mut server = server_settings(settings, address);
     // Two ephemeral sidecars may use one data directory.
     server.access.sessions_file = (!options.ephemeral).then(|| data.join("sessions.json"));
@@ -112,6 +113,8 @@ pub(crate) struct Stores {
     chats: Arc<dyn ChatStore>,
     ui: Arc<dyn UiStorage>,
     manifests: Arc<dyn ManifestStore>,
+    /// The store on the disk; none for an ephemeral sidecar.
+    on_disk: Option<Arc<Store>>,
 }
 
 impl Stores {
@@ -129,11 +132,20 @@ impl Stores {
             let runs = MemoryStore::with_event_log(MemoryStore::DEFAULT_MAX_FINISHED, log);
             let runs = Arc::new(runs.with_chats(Arc::clone(&chats)));
             let flow = Arc::new(EphemeralFlowStore { file, latest: Mutex::default() });
-            return Ok(Self { reader: runs.clone(), log: runs.clone(), runs, flow, chats, ui, manifests });
+            let (reader, log, on_disk) = (runs.clone(), runs.clone(), None);
+            return Ok(Self { reader, log, runs, flow, chats, ui, manifests, on_disk });
         }
         let runs = Arc::new(Store::open_with_log(data, log).map_err(print_store_error)?);
         let (flow, ui) = (Arc::new(file), Arc::new(UiStorageFile::new(data)));
-        Ok(Self { reader: runs.clone(), log: runs.clone(), chats: runs.clone(), runs, flow, ui, manifests })
+        let (reader, log, chats, on_disk) = (runs.clone(), runs.clone(), runs.clone(), Some(runs.clone()));
+        Ok(Self { reader, log, chats, runs, flow, ui, manifests, on_disk })
+    }
+
+    /// Writes where the sidecar listens, so that commands of this machine find it. Two ephemeral sidecars may use one
+    /// data directory, so they do not.
+    fn set_address(&self, address: SocketAddr) -> Result<(), Exit> {
+        let written = self.on_disk.as_ref().map(|store| store.set_address(address));
+        written.unwrap_or(Ok(())).map_err(print_store_error)
     }
 }
 
@@ -156,7 +168,7 @@ impl FlowStore for EphemeralFlowStore {
 }
 
 fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> Result<Parts, Exit> {
-    let Stores { runs, reader, log, flow, chats, ui, manifests } = stores;
+    let Stores { runs, reader, log, flow, chats, ui, manifests, on_disk: _ } = stores;
     let metrics = Arc::clone(&context.metrics);
     // Reports of runs are for others, so they lose everything, whatever the log may show.
     let known: Vec<_> = context.settings.token.iter().cloned().collect();

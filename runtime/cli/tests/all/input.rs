@@ -92,3 +92,33 @@ fn too_large_inputs_are_refused() {
     folder.write("in.json", text(limit - 100));
     assert_eq!(folder.redflow(["run", "flow.json", "--quiet", "--input", "@in.json"]).run().code, 0);
 }
+
+#[test]
+fn pictures_are_files_or_addresses() {
+    let folder = folder();
+    let flow = json!([
+        {"id": "a", "type": "ai-agent", "model": "m", "wires": [["d"], []]},
+        {"id": "m", "type": "scripted-model", "replies": ["A pixel."], "wires": [[]]},
+        {"id": "d", "type": "debug", "complete": "payload", "wires": []},
+    ]);
+    folder.write("pictures.json", flow.to_string());
+    folder.write("a.gif", "GIF89a\u{1}\0\u{1}\0\u{7f}\0\0");
+    folder.write("no-picture.png", "hello");
+    let run = |more: &[&str]| {
+        let start = ["run", "pictures.json", "--json", "--input", "\"What is it?\""];
+        folder.redflow(start.iter().chain(more).copied()).run()
+    };
+    let output = run(&["--image", "a.gif", "--image", "a.gif"]);
+    assert_eq!(output.code, 0, "{output:#?}");
+    let gif = "data:image/gif;base64,R0lGODlhAQABAH8AAA==";
+    let message = port3(&output);
+    assert_eq!((&message["payload"], &message["images"]), (&json!("A pixel."), &json!([gif, gif])));
+    // The address is private, so it is not reached.
+    let output = run(&["--image", "https://127.0.0.1/a.png?key=secret"]);
+    assert_eq!(port3(&output)["error"]["code"], "IMAGE_INVALID");
+    run(&["--image", "no-picture.png"])
+        .assert_refused("the picture `no-picture.png` is no PNG, JPEG, GIF or WebP file");
+    run(&["--image", "missing.png"]).assert_refused("the picture `missing.png` cannot be read");
+    let five: Vec<&str> = ["--image", "a.gif"].repeat(5);
+    run(&five).assert_refused("at most 4 pictures are allowed; leave out an --image");
+}

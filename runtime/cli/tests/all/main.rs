@@ -38,6 +38,9 @@ mod kit;
 mod live_command;
 #[cfg(unix)]
 mod mcp;
+mod mcp_login;
+#[cfg(unix)]
+mod mcp_serve;
 #[cfg(unix)]
 mod memory;
 #[cfg(unix)]

@@ -231,7 +231,7 @@ fn an_address_keeps_its_secrets_in_the_environment() {
     // A person cannot sign in at a program.
     folder.write("server.js", SERVER);
     add(&folder, "small", &[]);
-    folder.redflow(["mcp", "login", "small"]).run().assert_refused("error[MCP_FAILED]");
+    folder.redflow(["mcp", "login", "small"]).run().assert_refused("error[MCP_LOGIN_REFUSED]");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn the_servers_of_a_sidecar_are_listed_called_and_approved() {
     for command in [["mcp", "show", "no"], ["mcp", "show", ".."], ["mcp", "logout", "no"]] {
         sidecar.run_remote(&command).assert_refused("error[NOT_FOUND]");
     }
-    sidecar.run_remote(&["mcp", "login", "small"]).assert_refused("error[MCP_FAILED]");
+    sidecar.run_remote(&["mcp", "login", "small"]).assert_refused("error[MCP_LOGIN_REFUSED]");
     // A server that is added while the sidecar runs is there soon.
     add(&sidecar.folder, "more", &[]);
     let names = || {
@@ -275,6 +275,41 @@ fn the_servers_of_a_sidecar_are_listed_called_and_approved() {
     wait_for(|| (names() == ["more", "small"]).then_some(()));
     sidecar.folder.run_ok(["mcp", "remove", "more"]);
     wait_for(|| (names() == ["small"]).then_some(()));
+}
+
+/// The sidecar reads its pins once. So the command gives the approval to the sidecar that runs.
+#[test]
+fn an_approval_reaches_the_sidecar_that_runs() {
+    let end = json!({"action": "final", "message": "done", "confidence": 1});
+    let folder = Folder::with_flow(&flow(json!([end]), vec![]));
+    folder.write("server.js", SERVER);
+    add(&folder, "small", &["--trust", "pinned"]);
+    let sidecar = SidecarProcess::start_in(folder);
+    let call = ["mcp", "call", "small", "add", r#"{"a": 1, "b": 2}"#];
+    assert_eq!(sidecar.run_remote(&call).code, 1);
+    let pinned = sidecar.folder.redflow(["mcp", "pin", "small"]).run();
+    assert!(pinned.code == 0 && pinned.stderr.ends_with("approved: 2 definitions\n"), "{pinned:#?}");
+    let called = sidecar.run_remote(&call);
+    assert!(called.code == 0 && called.stdout.contains('3'), "{called:#?}");
+}
+
+#[test]
+fn tools_of_servers_are_shown_by_id_and_by_name() {
+    let folder = folder();
+    add(&folder, "small", &["--effect", "add=read"]);
+    for name in ["mcp.small.add", "mcp__small__add"] {
+        let shown = folder.redflow(["tools", "show", name, "--json"]).run();
+        assert_eq!((shown.code, &shown.json()["id"]), (0, &json!("mcp.small.add")), "{shown:#?}");
+        let called = folder.redflow(["tools", "call", name, "--input", r#"{"a": 4, "b": 3}"#]).run();
+        assert!(called.code == 0 && called.stdout.contains('7'), "{called:#?}");
+    }
+    // A list starts no program, and says so.
+    let listed = folder.redflow(["tools", "list"]).run();
+    assert_eq!(listed.code, 0, "{listed:#?}");
+    assert!(listed.stderr.contains("redflow mcp tools small"), "{listed:#?}");
+    for unknown in ["mcp.small.no", "mcp.other.add", "mcp__other__add"] {
+        folder.redflow(["tools", "show", unknown]).run().assert_refused("error[NOT_FOUND]");
+    }
 }
 
 /// Ctrl-C ends the command, and the program with it.

@@ -283,3 +283,56 @@ fn a_failed_memory_is_logged_in_quiet_mode() {
     assert_eq!(output.code, 0, "{output:#?}");
     assert!(output.stderr.contains("the memory failed; the run goes on without it"), "{output:#?}");
 }
+
+#[test]
+fn one_iteration_is_shown_with_the_response_as_it_was_sent() {
+    let mut answer = ok();
+    answer["usage"]["prompt_tokens_details"] = json!({"cached_tokens": 900});
+    answer["echo"] = json!(KEY);
+    let (address, _requests) = provider("200 OK", &answer);
+    for debug in [true, false] {
+        let mut nodes = flow(&address, json!({}));
+        let agent = nodes.as_array_mut().unwrap().iter_mut().find(|node| node["type"] == "agent-core");
+        agent.unwrap()["debug"] = json!(debug);
+        let folder = Folder::with_flow(&nodes);
+        let run = folder.redflow(["run", "flow.json"]).run();
+        assert!(run.stderr.contains("1000 tokens read (900 from the cache), 10 written"), "{run:#?}");
+        let id = folder.only_run();
+        let text = folder.run_ok(["runs", "show", &id, "--iteration", "1"]);
+        assert!(text.starts_with("iteration 1\nmodel     gpt-real\n"), "{text}");
+        assert!(text.contains("\nused      1000 tokens read (900 from the cache), 10 written\n"), "{text}");
+        assert!(text.contains("\nanswer\n{\"action\":\"final\",\"message\":\"ok\""), "{text}");
+        assert!(text.contains("\noutput\nok\n"), "{text}");
+        // The key of the flow is not shown, although the provider sent it back.
+        let raw = answer.to_string().replace(KEY, "[redacted]");
+        assert_eq!(text.ends_with(&format!("\nresponse as it was sent\n{raw}\n")), debug, "{text}");
+        let detail = folder.run_ok(["runs", "show", &id, "--iteration", "1", "--json"]);
+        let detail: Value = serde_json::from_str(&detail).unwrap();
+        assert_eq!(detail["raw"]["text"], if debug { json!(raw) } else { Value::Null });
+        assert_eq!(detail["usage"]["cachedTokens"], json!(900));
+        assert!(!folder.run_ok(["runs", "export", &id]).contains(KEY));
+        let missing = folder.redflow(["runs", "show", &id, "--iteration", "2"]).run();
+        missing.assert_refused("the run has no iteration 2");
+    }
+}
+
+#[test]
+fn the_test_of_a_model_says_what_it_costs() {
+    let (address, _requests) = provider("200 OK", &ok());
+    let folder = Folder::with_flow(&json!([]));
+    folder.write(
+        "redflow.toml",
+        "[prices.\"gpt-*\"]\ninput = 2.0\noutput = 10.0\ncached = 0.2\ncache_write = 2.5\n",
+    );
+    let base = format!("baseURL={address}");
+    let args = ["models", "test", "--type", "openai-model", "--set", &base, "--set", "model=gpt-x"];
+    let config = ["--config", "redflow.toml"];
+    let text = folder.run_ok(args.into_iter().chain(config));
+    let price = "  price    2 for a million tokens read, 10 written, 0.2 from the cache, 2.5 stored in it\n";
+    assert!(text.contains(price), "{text}");
+    let report = folder.run_ok(args.into_iter().chain(config).chain(["--json"]));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["price"], json!({"input": 2.0, "output": 10.0, "cached": 0.2, "cacheWrite": 2.5}));
+    // Without a price there is no row.
+    assert!(!folder.run_ok(args).contains("price"));
+}

@@ -181,7 +181,9 @@ fn value_of(property: &Property) -> String {
         Kind::Decimal { min, max } => format!("number from {min} to {max}"),
         Kind::Flag | Kind::OptionalFlag { .. } => "`true` or `false`".into(),
         Kind::Choice { choices } => one_of(choices),
-        Kind::Json { shape: JsonShape::List | JsonShape::ContextSpans, .. } => "JSON list".into(),
+        Kind::Json { shape: JsonShape::List | JsonShape::ContextSpans | JsonShape::Categories, .. } => {
+            "JSON list".into()
+        }
         Kind::Json { shape: JsonShape::ToolIds, .. } => "list of ids and patterns of tools".into(),
         Kind::Json { .. } => "JSON object".into(),
         Kind::Texts { most } => format!("at most {most} texts, with commas or as a list"),

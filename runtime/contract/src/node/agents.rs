@@ -21,6 +21,9 @@ pub const CONVERSE_STRATEGY: &str = "converse";
 /// The system prompt of an AI Agent that gives none.
 pub const DEFAULT_SYSTEM_PROMPT: &str = "You are a helpful AI assistant.";
 
+/// The pictures of an AI Agent that names none.
+pub const DEFAULT_IMAGES: &str = "{{msg.images}}";
+
 /// The tool that a model gives its answer with, if the answer has a schema and there are other tools too.
 pub const FINAL_ANSWER: &str = "final_answer";
 
@@ -30,28 +33,28 @@ pub const DEFAULT_MAX_ITERATIONS: u32 = 10;
 /// The most tool calls at the same time of an AI Agent that gives none.
 pub const DEFAULT_PARALLEL_TOOLS: u32 = 8;
 
-const MODEL: Property = Property::new(
+pub(super) const MODEL: Property = Property::new(
     "model",
     Kind::Service { role: Role::Model },
     "Model",
     "The id of the model, if no wire binds one.",
 )
 .icon("cube");
-const MEMORY: Property = Property::new(
+pub(super) const MEMORY: Property = Property::new(
     "memory",
     Kind::Service { role: Role::Memory },
     "Memory",
     "The id of the memory, if no wire binds one.",
 )
 .icon("database");
-const TOOLS: Property = Property::new(
+pub(super) const TOOLS: Property = Property::new(
     "tools",
     Kind::Services { role: Role::Tool },
     "Tools",
     "The ids of tools, in addition to those that wires bind.",
 )
 .default(Initial::Json("[]"));
-const SESSION: Property = Property::new(
+pub(super) const SESSION: Property = Property::new(
     "sessionId",
     LINE,
     "Session",
@@ -59,7 +62,7 @@ const SESSION: Property = Property::new(
 )
 .hint("byMessage", "by the message")
 .icon("user");
-const USER: Property = Property::new(
+pub(super) const USER: Property = Property::new(
     "userId",
     LINE,
     "User",
@@ -68,7 +71,7 @@ const USER: Property = Property::new(
 .hint("byMessage", "by the message")
 .icon("user")
 .more();
-const INPUT_TIME: Property = Property::new(
+pub(super) const INPUT_TIME: Property = Property::new(
     "inputTime",
     LINE,
     "Time of the message",
@@ -78,7 +81,7 @@ const INPUT_TIME: Property = Property::new(
 .label("inputTime", "Message time")
 .example("{{msg.timestamp}}")
 .more();
-const INPUT_TAGS: Property = Property::new(
+pub(super) const INPUT_TAGS: Property = Property::new(
     "inputTags",
     Kind::Texts { most: 16 },
     "Tags",
@@ -87,7 +90,7 @@ const INPUT_TAGS: Property = Property::new(
 .label("inputTags", "Message tags")
 .example("support, {{msg.topic}}")
 .more();
-const TIMEOUT: Property = Property::new(
+pub(super) const TIMEOUT: Property = Property::new(
     "timeout",
     from(1),
     "Timeout (ms)",
@@ -97,7 +100,7 @@ const TIMEOUT: Property = Property::new(
 .presence(Presence::NotBlank)
 .icon("clock-o");
 
-const FALLBACK_MODELS: Property = Property::new(
+pub(super) const FALLBACK_MODELS: Property = Property::new(
     "fallbackModels",
     Kind::Services { role: Role::Model },
     "Fallback models",
@@ -105,7 +108,7 @@ const FALLBACK_MODELS: Property = Property::new(
 )
 .default(Initial::Json("[]"))
 .more();
-const BUDGET: Property = Property::new(
+pub(super) const BUDGET: Property = Property::new(
     "budget",
     Kind::Json { shape: JsonShape::Object, height: Some(80) },
     "Budget (JSON)",
@@ -164,7 +167,7 @@ const STOP_CONDITIONS: Property = Property::new(
      the tool of an iteration. The payload is then the result of the last tool.",
 )
 .default(Initial::Json("[]"));
-const DEBUG: Property = Property::new(
+pub(super) const DEBUG: Property = Property::new(
     "debug",
     Kind::Flag,
     "Debug",
@@ -181,7 +184,7 @@ const AGENT_CORE_SET: PropertySet = PropertySet {
     source: None,
 };
 
-const RUNTIME: Property = Property::new(
+pub(super) const RUNTIME: Property = Property::new(
     "runtime",
     Kind::ConfigNode { of: "redflow-runtime" },
     "Runtime",
@@ -233,7 +236,7 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
         ],
     });
 
-const SYSTEM_PROMPT: Property = Property::new(
+pub(super) const SYSTEM_PROMPT: Property = Property::new(
     "systemPrompt",
     Kind::Block,
     "System prompt",
@@ -275,7 +278,7 @@ const TOOL_CHOICE: Property = Property::new(
 .default(Initial::Text("auto"))
 .presence(Presence::NotBlank)
 .icon("wrench");
-const OUTPUT_FORMAT: Property = Property::new(
+pub(super) const OUTPUT_FORMAT: Property = Property::new(
     "outputFormat",
     Kind::Choice {
         choices: &[
@@ -291,7 +294,7 @@ const OUTPUT_FORMAT: Property = Property::new(
 .default(Initial::Text("text"))
 .presence(Presence::NotBlank)
 .icon("file-text-o");
-const OUTPUT_SCHEMA: Property = Property::new(
+pub(super) const OUTPUT_SCHEMA: Property = Property::new(
     "outputSchema",
     Kind::Json { shape: JsonShape::Object, height: Some(120) },
     "Output (JSON Schema)",
@@ -299,7 +302,7 @@ const OUTPUT_SCHEMA: Property = Property::new(
      `OUTPUT_INVALID`.",
 )
 .more();
-const PARALLEL_TOOLS: Property = Property::new(
+pub(super) const PARALLEL_TOOLS: Property = Property::new(
     "parallelTools",
     between(1, 64),
     "Parallel tools",
@@ -307,6 +310,17 @@ const PARALLEL_TOOLS: Property = Property::new(
 )
 .default(Initial::Number(DEFAULT_PARALLEL_TOOLS))
 .presence(Presence::NotBlank)
+.more();
+
+pub(super) const IMAGES: Property = Property::new(
+    "images",
+    LINE,
+    "Pictures",
+    "The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to \
+     four. `{{msg.x}}` is a property of the message. Empty for none.",
+)
+.default(Initial::Text(DEFAULT_IMAGES))
+.icon("picture-o")
 .more();
 
 config! {
@@ -323,6 +337,7 @@ config! {
         #[cfg_attr(feature = "codegen", schemars(with = "Option<super::tools::ObjectOrText>"), ts(type = "string | { [key: string]: JsonValue }", optional))]
         output_schema: Value = OUTPUT_SCHEMA,
         parallel_tools: u32 = PARALLEL_TOOLS,
+        images: String = IMAGES,
         debug: bool = DEBUG,
         #[cfg_attr(feature = "codegen", schemars(with = "AiAgentConfig"))]
         options: Box<AiAgentConfig> = OPTIONS,
@@ -355,6 +370,7 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
             USER,
             INPUT_TIME,
             INPUT_TAGS,
+            IMAGES,
             PARALLEL_TOOLS,
             FALLBACK_MODELS,
             BUDGET,

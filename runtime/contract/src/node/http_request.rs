@@ -5,7 +5,7 @@ use super::declaration::{
     FixedTool, Initial, JsonShape, Kind, NodeDeclaration, Property, SecretRule, between, choice, line, sets,
 };
 use super::services::{CREDENTIALS, OPTIONS};
-use super::tools::{EFFECT, FIXED_TOOL, MCP, ON_UNKNOWN, TIMEOUT, ToolConfig, palette};
+use super::tools::{EFFECT, FIXED_TOOL, MCP, ON_UNKNOWN, STRICT, TIMEOUT, ToolConfig, palette};
 use super::values::{ApiKeyPlace, HttpAuthentication, TextList};
 use crate::edge::Role;
 use serde::{Deserialize, Serialize};
@@ -166,6 +166,7 @@ pub(super) const HTTP_REQUEST: NodeDeclaration = NodeDeclaration::service("http-
                     )
                     .more(),
                 ON_UNKNOWN.default(Initial::Text("wait")).more(),
+                STRICT.kept(),
                 MCP.kept(),
             ],
         ],

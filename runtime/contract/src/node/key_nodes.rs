@@ -59,6 +59,12 @@ pub(super) const ANTHROPIC: NodeDeclaration = declare(
     &[&[KEY.example("sk-ant-…"), CREDENTIALS]],
 );
 
+pub(super) const GOOGLE: NodeDeclaration = declare(
+    "google-key",
+    ("Google key", "A key that several Google models use."),
+    &[&[KEY.example("AIza…"), CREDENTIALS]],
+);
+
 pub(super) const AZURE: NodeDeclaration = declare(
     "azure-openai-key",
     ("Azure OpenAI key", "The key of an Azure resource that several of its models use."),

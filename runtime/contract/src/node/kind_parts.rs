@@ -51,6 +51,8 @@ pub enum JsonShape {
     ToolIds,
     /// A list of resources of MCP servers.
     ContextSpans,
+    /// A list of categories, with at least one entry.
+    Categories,
     /// The capabilities of a model.
     Capabilities,
 }

@@ -7,7 +7,7 @@ use super::declaration::{
 use super::key_nodes::key_node;
 use super::model_properties::{address, api_key};
 use super::services::{CREDENTIALS, OPTIONS};
-use super::tools::{EFFECT, FIXED_TOOL, MCP, ON_UNKNOWN, TIMEOUT, ToolConfig, palette};
+use super::tools::{EFFECT, FIXED_TOOL, MCP, ON_UNKNOWN, STRICT, TIMEOUT, ToolConfig, palette};
 use super::values::{EffectClass, TextList};
 use crate::archive::{MAX_COLLECTION_NAME, MAX_DIMENSIONS, SearchMode};
 use crate::edge::Role;
@@ -180,5 +180,9 @@ pub(super) const KNOWLEDGE_BASE: NodeDeclaration = NodeDeclaration::service("kno
         "knowledge base",
         "Lets an agent search documents: manuals, notes, tables. `redflow kb add` puts them in.",
         "redflow-knowledge.svg",
-        &[FIXED_TOOL, KnowledgeBaseConfig::SET.properties, &[EFFECT.kept(), ON_UNKNOWN.kept(), MCP.kept()]],
+        &[
+            FIXED_TOOL,
+            KnowledgeBaseConfig::SET.properties,
+            &[EFFECT.kept(), ON_UNKNOWN.kept(), STRICT.kept(), MCP.kept()],
+        ],
     ));

@@ -69,6 +69,9 @@ pub(super) const fn stop(most: u32, help: &'static str) -> Property {
 pub(super) const STOP_4: Property =
     stop(4, r"Texts at which the model stops, separated by commas, 4 at most. `\n` is a line feed.");
 
+pub(super) const STOP_5: Property =
+    stop(5, r"Texts at which the model stops, separated by commas, 5 at most. `\n` is a line feed.");
+
 pub(super) const STOP_64: Property =
     stop(64, r"Texts at which the model stops, separated by commas. `\n` is a line feed.");
 
@@ -89,6 +92,22 @@ pub(super) const REASONING_EFFORT: Property = Property::new(
     "Reasoning",
     "How much a reasoning model thinks.",
 )
+.more();
+
+pub(super) const PROMPT_CACHE: Property = Property::new(
+    "promptCache",
+    Kind::Choice {
+        choices: &[
+            choice("auto", "5 minutes if the agent has tools"),
+            choice("off", "Off"),
+            choice("5m", "5 minutes"),
+            choice("1h", "1 hour"),
+        ],
+    },
+    "Prompt cache",
+    "How long the provider keeps the beginning of a conversation. The next call then reads it faster and for less.",
+)
+.default(Initial::Text("auto"))
 .more();
 
 pub(super) const STRUCTURED_OUTPUT: Property = Property::new(

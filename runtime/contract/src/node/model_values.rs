@@ -121,6 +121,65 @@ impl ReasoningEffort {
     }
 }
 
+/// How long a provider keeps the beginning of a conversation in its cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+pub enum PromptCache {
+    /// Five minutes if the request has tools, else not at all.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// Not at all.
+    #[serde(rename = "off")]
+    Off,
+    /// Five minutes.
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// One hour.
+    #[serde(rename = "1h")]
+    OneHour,
+}
+
+/// How much a Gemini model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingLevel {
+    /// As little as the model can.
+    Minimal,
+    /// Less than usual.
+    Low,
+    /// The usual amount.
+    Medium,
+    /// More than usual.
+    High,
+}
+
+impl ThinkingLevel {
+    /// The level as the provider writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimal => "MINIMAL",
+            Self::Low => "LOW",
+            Self::Medium => "MEDIUM",
+            Self::High => "HIGH",
+        }
+    }
+}
+
+/// How the sidecar identifies itself to Azure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AzureAuthentication {
+    /// With the key of the resource.
+    #[default]
+    Key,
+    /// With a token of Microsoft Entra ID for an application.
+    Entra,
+}
+
 config! {
     /// What a model can do, where the built-in table is wrong or does not know it.
     CapabilityConfig {

@@ -4,16 +4,18 @@
 use super::config::config;
 use super::declaration::{
     Initial, JsonShape, Kind, LINE, MAX_COUNT, NodeDeclaration, Palette, Presence, Property, PropertySet,
-    WHOLE, Whole, between, choice, count, line, sets, text,
+    SecretVariable, WHOLE, Whole, between, choice, count, line, sets, text,
 };
 use super::key_nodes::key_node;
 use super::model_properties::{
     API_KEY, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, MAX_CONCURRENT, MAX_RETRIES, MAX_TOKENS, MODEL,
-    REASONING_EFFORT, RESPONSE_FORMAT, SEED, STOP_4, STOP_64, STREAM, STRUCTURED_OUTPUT, TEMPERATURE,
-    TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, stream, temperature,
+    PROMPT_CACHE, REASONING_EFFORT, RESPONSE_FORMAT, SEED, STOP_4, STOP_5, STOP_64, STREAM,
+    STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, secret, stream,
+    temperature,
 };
 use super::model_values::{
-    CapabilityConfig, OpenaiApi, ReasoningEffort, ResponseFormat, StopSequences, StructuredOutput,
+    AzureAuthentication, CapabilityConfig, OpenaiApi, PromptCache, ReasoningEffort, ResponseFormat,
+    StopSequences, StructuredOutput, ThinkingLevel,
 };
 use super::services::{CREDENTIALS, FROM_AGENT, NO_WIRE, OPTIONS};
 use crate::edge::Role;
@@ -71,6 +73,8 @@ config! {
         seed: i64 = SEED,
         stop: StopSequences = STOP_4,
         reasoning_effort: ReasoningEffort = REASONING_EFFORT,
+        #[cfg_attr(feature = "codegen", schemars(with = "PromptCache"))]
+        prompt_cache: PromptCache = PROMPT_CACHE,
         response_format: ResponseFormat = RESPONSE_FORMAT,
         structured_output: StructuredOutput = STRUCTURED_OUTPUT
             .help("The older name of `responseFormat`. It counts while that one is missing or `auto`.")
@@ -138,6 +142,8 @@ config! {
         )
         .hint("off", "off")
         .more(),
+        #[cfg_attr(feature = "codegen", schemars(with = "PromptCache"))]
+        prompt_cache: PromptCache = PROMPT_CACHE,
         structured_output: StructuredOutput = STRUCTURED_OUTPUT,
         stream: bool = stream(text("forLong", "For long answers, and while somebody reads along")),
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
@@ -181,6 +187,52 @@ config! {
             .presence(Presence::Required),
         api_key: String = api_key!("AZURE_OPENAI_API_KEY", unless None).hint("resourceKey", "the resource's key"),
         key_node: String = key_node("azure-openai-key"),
+        #[cfg_attr(feature = "codegen", schemars(with = "AzureAuthentication"))]
+        authentication: AzureAuthentication = Property::new(
+            "authentication",
+            Kind::Choice {
+                choices: &[choice("key", "The resource's key"), choice("entra", "An application of Entra ID")],
+            },
+            "Sign in with",
+            "How the sidecar identifies itself. With `entra` it asks Microsoft Entra ID for a token as an \
+             application.",
+        )
+        .label("azureAuthentication", "Sign in with")
+        .default(Initial::Text("key"))
+        .more(),
+        tenant_id: String = Property::new(
+            "tenantId",
+            line(100),
+            "Tenant",
+            "The id or the domain of the tenant, for `entra`.",
+        )
+        .label("tenantId", "Tenant")
+        .more(),
+        client_id: String = Property::new(
+            "clientId",
+            line(100),
+            "Application",
+            "The application (client) id, for `entra`.",
+        )
+        .label("azureClientId", "Application")
+        .more(),
+        client_secret: String = Property::new(
+            "clientSecret",
+            secret(Some(SecretVariable { name: "AZURE_CLIENT_SECRET", unless: None })),
+            "Application secret",
+            "The secret of the application, for `entra`. Kept in Node-RED's credentials, never in the flow. If it is \
+             empty, the sidecar uses its environment variable `AZURE_CLIENT_SECRET`.",
+        )
+        .label("azureClientSecret", "Application secret")
+        .more(),
+        authority: String = Property::new(
+            "authority",
+            Kind::Address { example: "https://login.microsoftonline.com" },
+            "Sign-in address",
+            "The address that gives tokens, for national clouds. Empty for the public cloud.",
+        )
+        .example("https://login.microsoftonline.com")
+        .more(),
         api_version: String = Property::new(
             "apiVersion",
             line(40),
@@ -227,6 +279,64 @@ pub(super) const AZURE: NodeDeclaration =
             &[AzureModelConfig::SET.properties],
         )
         .named_by("deployment"),
+    );
+
+config! {
+    /// The properties of `google-model`.
+    GoogleModelConfig = "node.google-model" {
+        model: String = MODEL.default(Initial::Text("gemini-3.5-flash")),
+        api_key: String = api_key!("GEMINI_API_KEY", unless Some("baseURL")).example("AIza…"),
+        key_node: String = key_node("google-key"),
+        temperature: f64 = TEMPERATURE,
+        max_tokens: u32 = MAX_TOKENS,
+        #[serde(rename = "baseURL", alias = "baseUrl")]
+        base_url: String = address(
+            "https://generativelanguage.googleapis.com/v1beta",
+            "For gateways. Empty for Google.",
+        )
+        .more(),
+        top_p: f64 = TOP_P,
+        top_k: u32 = TOP_K,
+        seed: i64 = SEED,
+        stop: StopSequences = STOP_5,
+        thinking_level: ThinkingLevel = Property::new(
+            "thinkingLevel",
+            Kind::Choice {
+                choices: &[
+                    choice("", "As usual for the model"),
+                    choice("minimal", "Minimal"),
+                    choice("low", "Low"),
+                    choice("medium", "Medium"),
+                    choice("high", "High"),
+                ],
+            },
+            "Thinking",
+            "How much the model thinks. Models before Gemini 3 accept no level.",
+        )
+        .more(),
+        structured_output: StructuredOutput = STRUCTURED_OUTPUT,
+        stream: bool = STREAM,
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
+        capabilities: CapabilityConfig = CAPABILITIES,
+        timeout: u64 = TIMEOUT,
+        max_retries: u32 = MAX_RETRIES,
+        idle_timeout: u64 = IDLE_TIMEOUT,
+        max_concurrent: u32 = MAX_CONCURRENT,
+        #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+        credentials: Map<String, Value> = CREDENTIALS,
+        #[cfg_attr(feature = "codegen", schemars(with = "GoogleModelConfig"))]
+        options: Box<GoogleModelConfig> = OPTIONS,
+    }
+}
+
+pub(super) const GOOGLE: NodeDeclaration =
+    model("google-model").reads(sets![GoogleModelConfig::SET]).palette(
+        palette(
+            "Google model",
+            "A Gemini model of Google for an agent.",
+            &[GoogleModelConfig::SET.properties],
+        )
+        .named_by("model"),
     );
 
 config! {

@@ -81,6 +81,15 @@ pub(super) const ON_UNKNOWN: Property = Property::new(
 )
 .icon("question");
 
+pub(super) const STRICT: Property = Property::new(
+    "strict",
+    Kind::OptionalFlag { unset: text("byProvider", "As the provider does") },
+    "Strict input",
+    "Whether the provider forces the model to keep to the input's schema. It fits only schemas without optional \
+     properties. The sidecar checks every input in any case.",
+)
+.more();
+
 /// Whether clients of the sidecar's own MCP server may call an agent or a flow tool.
 pub(super) const MCP: Property = Property::new(
     "mcp",
@@ -101,6 +110,7 @@ config! {
         effect: EffectClass = EFFECT,
         timeout: u64 = TIMEOUT,
         on_unknown: OnUnknown = ON_UNKNOWN,
+        strict: bool = STRICT,
         mcp: bool = MCP,
     }
 }
@@ -134,7 +144,7 @@ pub(super) const FIXED_TOOL: &[Property] = &[
 ];
 
 /// What a tool has without a field of its own.
-const KEPT: &[Property] = &[EFFECT.kept(), TIMEOUT.kept(), ON_UNKNOWN.kept(), MCP.kept()];
+const KEPT: &[Property] = &[EFFECT.kept(), TIMEOUT.kept(), ON_UNKNOWN.kept(), STRICT.kept(), MCP.kept()];
 
 pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
     .native()
@@ -166,6 +176,7 @@ pub(super) const FLOW_TOOL: NodeDeclaration =
                 EFFECT.default(Initial::Text("at_most_once")),
                 TIMEOUT.default(Initial::Number(30_000)).example("30000").presence(Presence::NotBlank),
                 ON_UNKNOWN.default(Initial::Text("wait")),
+                STRICT,
                 MCP.more(),
             ]],
         )

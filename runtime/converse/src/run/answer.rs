@@ -1,9 +1,10 @@
 //! What an answer of the model leads to: tool calls, the end of the loop, or a correction.
 
+use super::calls::ONLY_FINISH;
 use super::{MAX_CORRECTIONS, Run};
 use crate::final_answer::{FinalAnswer, answer_error, check_answer, correction};
 use crate::group::CallGroup;
-use crate::requested_call::ValueProblem;
+use crate::task_result::{check_result, finishing_call};
 use crate::text_call::find_text_call;
 use redflow_contract::Millis;
 use redflow_contract::action::ActionKind;
@@ -12,7 +13,7 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::envelope::{EnvelopeAction, EnvelopeEvent};
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, ToolResult};
-use redflow_contract::node::FINAL_ANSWER;
+use redflow_contract::node::{FINAL_ANSWER, FINISH_STEP};
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use redflow_machine::output::render_calls;
@@ -27,6 +28,7 @@ impl Run {
     pub(super) fn on_model_answered(&mut self, at: Millis, mut answer: ModelAnswer) {
         let iteration = self.record.iteration();
         let mut event = self.record.model_answered(at, &answer);
+        self.count_tokens(answer.usage);
         if !answer.tool_calls.is_empty() {
             event.preview = event.preview.map(|_| preview(&render_calls(&answer.text, &answer.tool_calls)));
         }
@@ -79,7 +81,7 @@ impl Run {
     }
 
     fn asked_choice(&self) -> ToolChoice {
-        match self.agent.answer_kind(self.has_result) {
+        match self.answer_kind() {
             AnswerKind::Reply(reply) if !reply.tools.is_empty() => reply.choice,
             _ => ToolChoice::None,
         }
@@ -99,12 +101,12 @@ impl Run {
         if text.trim().is_empty() {
             let error =
                 self.record.error(RunErrorCode::ModelError, "The model gave an empty answer.".to_owned());
-            return self.correct(
-                at,
-                None,
-                "Your answer was empty. Answer, or call a tool.".to_owned(),
-                &error,
-            );
+            let tell = if self.agent.task().is_some() {
+                "Your answer was empty. Call the tool `finish_step` with your result."
+            } else {
+                "Your answer was empty. Answer, or call a tool."
+            };
+            return self.correct(at, None, tell.to_owned(), &error);
         }
         let agent = Arc::clone(&self.agent);
         if choice != ToolChoice::None
@@ -114,8 +116,14 @@ impl Run {
                 "You wrote a call of the tool {} as text, so it was not made. Call the tool natively, not in text.",
                 quote(tool)
             );
-            let error = invalid(self, "The model wrote a tool call as text instead of calling the tool.");
+            let mut error = invalid(self, "The model wrote a tool call as text instead of calling the tool.");
+            if agent.task().is_some() && tool == FINISH_STEP {
+                error.code = RunErrorCode::OutputInvalid;
+            }
             return self.correct(at, Some((text, reasoning)), tell, &error);
+        }
+        if agent.task().is_some() {
+            return self.on_task_text(at, text, reasoning);
         }
         if !self.may_finish() {
             let error = invalid(self, "The model had to call a tool first, and did not.");
@@ -140,6 +148,17 @@ impl Run {
         }
     }
 
+    /// Text of an agent that must give its result with the finishing tool. Without a schema any text is a result.
+    fn on_task_text(&mut self, at: Millis, text: String, reasoning: Option<OpaqueParts>) {
+        if self.agent.output_schema().is_none() {
+            return self.accept(at, FinalAnswer { text, value: None });
+        }
+        let message = "The model wrote text instead of calling the tool `finish_step`.".to_owned();
+        let error = self.record.error(RunErrorCode::OutputInvalid, message);
+        let tell = "Call the tool `finish_step` with your result.".to_owned();
+        self.correct(at, Some((text, reasoning)), tell, &error);
+    }
+
     fn accept(&mut self, at: Millis, answer: FinalAnswer) {
         self.record.envelope.state.last_action = Some(ActionKind::Final);
         self.record.envelope.state.completed = true;
@@ -149,7 +168,10 @@ impl Run {
     /// Whether the model may correct its answer once more.
     fn may_correct(&mut self) -> bool {
         self.corrections += 1;
-        self.corrections <= MAX_CORRECTIONS
+        // An agent with a task ends with what is wrong with its result, not with its iterations.
+        let is_last =
+            self.agent.task().is_some() && self.record.iteration() >= self.agent.spec().max_iterations;
+        self.corrections <= MAX_CORRECTIONS && !is_last
     }
 
     /// Tells the model what is wrong with its answer; ends the run after the last correction.
@@ -198,7 +220,22 @@ impl Run {
         {
             match check_answer(&agent, &call.arguments) {
                 Ok(answer) => return self.accept(at, answer),
-                Err(problem) => return self.refuse_final_answer(at, text, reasoning, calls, &problem),
+                Err(problem) => {
+                    let error = answer_error(&problem, self.record.iteration());
+                    let tell = correction(&problem, true);
+                    return self.refuse_answer(at, (text, reasoning, calls), &tell, &error);
+                }
+            }
+        }
+        if let Some(task) = agent.task()
+            && let Some(call) = finishing_call(&calls, self.task.concludes)
+        {
+            match check_result(&agent, task, &call.arguments, self.task_text()) {
+                Ok(answer) => return self.accept(at, answer),
+                Err(problem) => {
+                    let error = problem.error(self.record.iteration());
+                    return self.refuse_answer(at, (text, reasoning, calls), &problem.correction, &error);
+                }
             }
         }
         let message = ChatMessage {
@@ -228,27 +265,32 @@ impl Run {
         unique
     }
 
-    /// Tells the model what is wrong with the arguments of the finishing tool. They are no part of the turn.
-    fn refuse_final_answer(
+    /// Tells the model what is wrong with the arguments of the finishing tool. They are no part of the turn. Other
+    /// calls beside it are not made.
+    fn refuse_answer(
         &mut self,
         at: Millis,
-        text: String,
-        reasoning: Option<OpaqueParts>,
-        calls: Vec<RequestedCall>,
-        problem: &ValueProblem,
+        (text, reasoning, calls): (String, Option<OpaqueParts>, Vec<RequestedCall>),
+        tell: &str,
+        error: &RunError,
     ) {
         if !self.may_correct() {
-            let error = answer_error(problem, self.record.iteration());
-            return self.fail(at, EnvelopeAction::Error, &error);
+            return self.fail(at, EnvelopeAction::Error, error);
         }
-        let id = calls.first().map(|call| call.id.clone());
+        let results: Vec<ChatMessage> = calls
+            .iter()
+            .map(|call| {
+                let is_answer = matches!(call.name.as_str(), FINAL_ANSWER | FINISH_STEP);
+                let result = ToolResult::failed(if is_answer { tell } else { ONLY_FINISH });
+                let message = ChatMessage::new(ChatRole::Tool, result.observation());
+                ChatMessage { tool_call_id: Some(call.id.clone()), ..message }
+            })
+            .collect();
         let message =
             ChatMessage { tool_calls: calls, reasoning, ..ChatMessage::new(ChatRole::Assistant, text) };
-        self.record.transcript.push(Arc::new(message));
-        let result = ToolResult::failed(correction(problem, true));
-        let message =
-            ChatMessage { tool_call_id: id, ..ChatMessage::new(ChatRole::Tool, result.observation()) };
-        self.record.transcript.push(Arc::new(message));
+        for message in std::iter::once(message).chain(results) {
+            self.record.transcript.push(Arc::new(message));
+        }
         self.call_model(at);
     }
 }

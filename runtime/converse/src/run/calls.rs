@@ -11,7 +11,7 @@ use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::full_output::{ToolCallRecord, ToolCallResult};
 use redflow_contract::id::{CallId, EffectId};
-use redflow_contract::node::{FINAL_ANSWER, OnUnknown, OutputFormat};
+use redflow_contract::node::{FINAL_ANSWER, FINISH_STEP, OnUnknown, OutputFormat};
 use redflow_contract::tally::Spent;
 use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
 use redflow_machine::text::{preview, quote, truncate_reason};
@@ -21,6 +21,10 @@ use std::sync::Arc;
 
 /// How often the same call may be made in a row.
 const MAX_REPEATS: u32 = 2;
+
+/// What the agent tells the model about a call that it makes instead of finishing.
+pub(super) const ONLY_FINISH: &str =
+    "Only the tool `finish_step` can be called now, so this call was not made. Call `finish_step`.";
 
 const BUDGET_USED_UP: &str = "The call was not made, because the budget of the run is used up.";
 
@@ -36,6 +40,10 @@ impl Run {
         let agent = Arc::clone(&self.agent);
         let input = if choice == ToolChoice::None {
             Err("This agent must not call tools. Answer without them.".to_owned())
+        } else if agent.task().is_some() && call.name == FINISH_STEP {
+            Err("Call `finish_step` alone and once, when all other calls have returned.".to_owned())
+        } else if self.task.concludes {
+            Err(ONLY_FINISH.to_owned())
         } else if agent.has_final_tool() && call.name == FINAL_ANSWER {
             Err(if self.may_finish() {
                 "Call `final_answer` alone, when all other calls have returned.".to_owned()

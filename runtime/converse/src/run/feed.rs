@@ -24,6 +24,13 @@ impl Machine for Run {
             return Err(FeedError::NotOpen(found));
         }
         match (std::mem::take(&mut self.phase), fact) {
+            (Phase::FetchingImages(pending), Fact::ImagesFetched { at, images, .. }) => {
+                self.on_images_fetched(at, pending, images);
+            }
+            (Phase::FetchingImages(_), Fact::ImagesFailed { at, error, .. }) => {
+                let error = self.record.error(error.code, error.message);
+                self.fail(at, EnvelopeAction::Error, &error);
+            }
             (Phase::Recalling, Fact::MemoryRecalled { at, turns, sources, .. }) => {
                 self.on_memory_recalled(at, turns, sources)
             }
@@ -42,7 +49,15 @@ impl Machine for Run {
                 let error = self.record.error(error.code, error.message);
                 self.fail(at, EnvelopeAction::Error, &error);
             }
-            (Phase::CallingModel, Fact::BudgetReached { at, budget, limit, spent, .. }) => {
+            (Phase::Summarising(open), Fact::ModelAnswered { at, answer, .. }) => {
+                self.on_summary(at, &open, &answer);
+            }
+            // The run can go on without a summary.
+            (Phase::Summarising(_), Fact::ModelFailed { at, .. }) => self.call_for_step(at),
+            (
+                Phase::CallingModel | Phase::Summarising(_),
+                Fact::BudgetReached { at, budget, limit, spent, .. },
+            ) => {
                 self.record.remove_refused_call(RefusedCall::Model);
                 let error = self.record.budget_reached(at, Spent { budget, limit, spent });
                 self.fail(at, EnvelopeAction::Error, &error);

@@ -18,15 +18,17 @@ impl Run {
     }
 
     /// Ends the loop with an answer. With a memory, the turn is stored first: the user's message, the calls and
-    /// their results, and the answer. Reasoning is not stored.
+    /// their results, and the answer. Reasoning and pictures are not stored.
     pub(super) fn append_memory(&mut self, at: Millis, answer: FinalAnswer) {
         let Some(session) = self.record.session().map(str::to_owned) else {
             return self.complete(at, answer);
         };
-        let without_reasoning =
-            |message: Arc<ChatMessage>| ChatMessage { reasoning: None, ..(*message).clone() };
-        let mut turn: Vec<ChatMessage> =
-            std::mem::take(&mut self.turn).into_iter().map(without_reasoning).collect();
+        let text_only = |message: Arc<ChatMessage>| ChatMessage {
+            reasoning: None,
+            images: Vec::new(),
+            ..(*message).clone()
+        };
+        let mut turn: Vec<ChatMessage> = std::mem::take(&mut self.turn).into_iter().map(text_only).collect();
         turn.push(ChatMessage::new(ChatRole::Assistant, answer.text.clone()));
         self.phase = Phase::Appending(answer);
         self.record.append_memory(at, session, turn);

@@ -3,12 +3,13 @@
 //! `UPDATE_GOLDEN=1 cargo test -p redflow-converse golden` rewrites those of the current version. That is allowed only
 //! before its release.
 
-use crate::kit::{TestRun, calls, strategies, text, with};
+use crate::kit::{TestRun, calls, finish_step, strategies, task, text, with};
 use crate::sources::with_sources;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, ToolResult};
+use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, ToolResult, Usage};
 use redflow_contract::node::{Budget, BudgetKind, OutputFormat};
+use redflow_contract::plan::TaskKind;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts};
 use serde_json::json;
 use std::path::Path;
@@ -66,7 +67,60 @@ fn runs() -> Vec<(&'static str, TestRun)> {
     let mut sources = with_sources();
     sources.answer(text("Done."));
 
-    vec![("parallel", parallel), ("schema", schema), ("budget", budgeted), ("sources", sources)]
+    let mut runs =
+        vec![("parallel", parallel), ("schema", schema), ("budget", budgeted), ("sources", sources)];
+    runs.extend(task_runs());
+    runs
+}
+
+/// Agents for one thing: a summary, the conclusion, and what they are told about wrong results.
+fn task_runs() -> Vec<(&'static str, TestRun)> {
+    let go = || json!({"payload": "I live in Oslo, where the light is on."});
+    let mut objective = TestRun::start(
+        task(TaskKind::Objective, |spec, own| {
+            spec.debug = true;
+            spec.max_iterations = 6;
+            own.user_message = "Reach: {{json}}".to_owned();
+        }),
+        go(),
+    );
+    for (number, input_tokens) in [(1, 100), (2, 300), (3, 690)] {
+        let usage = Some(Usage { input_tokens, output_tokens: 9, ..Usage::default() });
+        let arguments = json!({ "n": number }).to_string();
+        objective.answer(ModelAnswer { usage, ..calls(&[("light", &arguments), ("finish_step", "{}")]) });
+        objective.ok("light", json!("a long result ".repeat(12)));
+    }
+    objective.answer(text("The light is on.")).answer(text("{\"name\": \"finish_step\", \"arguments\": {}}"));
+    objective.answer(calls(&[("mail", "{}")])).ok("mail", json!(1));
+    objective.answer(calls(&[("light", "{}"), ("finish_step", r#"{"result": "on"}"#)]));
+
+    let names = objective.event_names();
+    assert!(
+        ["summarised", "concluding"].iter().all(|name| names.iter().any(|found| found == name)),
+        "{names:?}"
+    );
+
+    let mut extract = TestRun::start(task(TaskKind::Extract, |_, _| ()), go());
+    extract.answer(text("Oslo.")).answer(finish_step(&json!({"city": 4})));
+    extract.answer(finish_step(&json!({"city": "Oslo"})));
+
+    let mut classify = TestRun::start(task(TaskKind::Classify, |_, _| ()), go());
+    for _ in 0..3 {
+        classify.answer(finish_step(&json!("other")));
+    }
+
+    let mut summarize = TestRun::start(task(TaskKind::Summarize, |_, _| ()), go());
+    summarize.answer(finish_step(&json!("long ".repeat(20)))).answer(finish_step(&json!("Light in Oslo.")));
+
+    let too_long =
+        TestRun::start(task(TaskKind::Summarize, |_, _| ()), json!({"payload": "long ".repeat(700)}));
+    vec![
+        ("task-objective", objective),
+        ("task-extract", extract),
+        ("task-classify", classify),
+        ("task-summarize", summarize),
+        ("task-too-long", too_long),
+    ]
 }
 
 #[test]

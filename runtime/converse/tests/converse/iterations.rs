@@ -42,6 +42,7 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
         fell_over: Vec::new(),
         calls: Vec::new(),
         output: None,
+        raw: None,
     };
     assert_eq!(read(&run, 1), Some(open.clone()));
     let failed = FailedModel { model: "large".to_owned(), code: RunErrorCode::Timeout, skipped: false };
@@ -49,6 +50,7 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
         model: Some("small-2".to_owned()),
         request_id: Some("req-1".to_owned()),
         fell_over: vec![failed],
+        raw: Some(r#"{"id":"req-1"}"#.to_owned()),
         ..calls(&[("weather", r#"{"place": "Oslo"}"#), ("light", "{}")])
     };
     run.answer(answer.clone());
@@ -96,6 +98,7 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
         usage: answer.usage,
         fell_over: answer.fell_over,
         calls: vec![weather, dark],
+        raw: answer.raw.as_deref().map(whole),
         ..open
     };
     assert_eq!(read(&run, 1), Some(first));

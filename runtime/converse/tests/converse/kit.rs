@@ -7,8 +7,10 @@ use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::{EffectId, InstanceId, NodeRef, NodeSummary};
 use redflow_contract::limits::RunLimits;
-use redflow_contract::node::{EffectClass, OnUnknown};
-use redflow_contract::plan::{AgentPlan, AgentSpec, ConverseSpec, EncodedPlan, PlanNode, ToolSpec};
+use redflow_contract::node::{EffectClass, OnUnknown, OutputFormat};
+use redflow_contract::plan::{
+    AgentPlan, AgentSpec, ConverseSpec, EncodedPlan, PlanNode, TaskKind, TaskSpec, ToolSpec,
+};
 use redflow_contract::transcript::{ChatRole, RequestedCall, Transcript};
 use redflow_contract::{Message, Millis};
 use redflow_converse::Converse;
@@ -38,6 +40,7 @@ pub(crate) fn spec() -> AgentSpec {
         digest: None,
         output_schema: None,
         retry: None,
+        strict: None,
     };
     let place = json!({"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]});
     AgentSpec {
@@ -75,21 +78,64 @@ pub(crate) fn with(change: impl FnOnce(&mut AgentSpec, &mut ConverseSpec)) -> Ag
     spec
 }
 
+/// The agent as one for one thing, with room for a thousand tokens. Only one with an objective has tools.
+pub(crate) fn task(kind: TaskKind, change: impl FnOnce(&mut AgentSpec, &mut ConverseSpec)) -> AgentSpec {
+    with(|spec, own| {
+        let category = json!({"type": "string", "enum": ["bug", "praise"]});
+        let place =
+            json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        (spec.type_name, own.output_schema) = match kind {
+            TaskKind::Objective => ("ai-simple-agent".to_owned(), None),
+            TaskKind::Extract => ("ai-extractor".to_owned(), Some(place)),
+            TaskKind::Classify => ("ai-classifier".to_owned(), Some(category)),
+            TaskKind::Summarize => {
+                ("ai-summarizer".to_owned(), Some(json!({"type": "string", "minLength": 1})))
+            }
+        };
+        let is_text = matches!(kind, TaskKind::Objective | TaskKind::Summarize);
+        own.output_format = if is_text { OutputFormat::Text } else { OutputFormat::Json };
+        own.task = Some(TaskSpec { kind, max_token_limit: 1_000 });
+        spec.max_iterations = 5;
+        if kind != TaskKind::Objective {
+            spec.tools.clear();
+        }
+        change(spec, own);
+    })
+}
+
+/// An answer that gives a result.
+pub(crate) fn finish_step(result: &Value) -> ModelAnswer {
+    calls(&[("finish_step", &json!({ "result": result }).to_string())])
+}
+
 pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
     let node = |id: &str, kind: &str, name: &str, config: Value| PlanNode {
         node: NodeSummary { id: id.into(), type_name: kind.to_owned(), name: name.to_owned() },
         config: config.as_object().cloned().unwrap_or_default(),
     };
     let settings = spec.converse.clone().unwrap();
-    let config = json!({
+    let mut config = if let Some(task) = &settings.task {
+        let input = if task.kind == TaskKind::Objective { "objective" } else { "text" };
+        json!({
+            "systemPrompt": settings.system_prompt, input: settings.user_message,
+            "maxIterations": spec.max_iterations, "options": {"maxTokenLimit": task.max_token_limit},
+            "debug": spec.debug, "timeout": spec.timeout_ms, "parallelTools": settings.parallel_tools,
+            "multiple": settings.output_schema.as_ref().is_some_and(|schema| schema.get("items").is_some()),
+        })
+    } else {
+        json!({
         "systemPrompt": settings.system_prompt, "userMessage": settings.user_message,
         "maxIterations": spec.max_iterations,
         "options": {"toolChoice": settings.tool_choice, "outputFormat": settings.output_format,
                     "timeout": spec.timeout_ms},
         "parallelTools": settings.parallel_tools, "debug": spec.debug,
-    });
+        })
+    };
+    if let Some(images) = settings.images {
+        config["images"] = json!(images);
+    }
     AgentPlan {
-        agent: node("agent", "ai-agent", &spec.name, config),
+        agent: node("agent", &spec.type_name, &spec.name, config),
         model: node("model", "scripted-model", "", json!({})),
         fallback_models: Vec::new(),
         services: Vec::new(),

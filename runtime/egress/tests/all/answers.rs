@@ -152,16 +152,17 @@ async fn an_endless_body_is_bounded() {
     let mut empty_member = format!("{:x}\r\n", empty.len()).into_bytes();
     empty_member.extend_from_slice(&empty);
     empty_member.extend_from_slice(b"\r\n");
-    for (first, again) in [
-        (format!("{chunked}\r\n"), b"4\r\nabcd\r\n".repeat(1000)),
-        ("HTTP/1.1 200 X\r\n\r\n".to_owned(), vec![b'x'; 4096]),
+    for (limit, first, again) in [
+        // Each part is small, and takes as long as a large one.
+        (1 << 16, format!("{chunked}\r\n"), b"4\r\nabcd\r\n".repeat(1000)),
+        (1 << 20, "HTTP/1.1 200 X\r\n\r\n".to_owned(), vec![b'x'; 4096]),
         // Encoded bytes without an end that decode to nothing.
-        (format!("{chunked}content-encoding: gzip\r\n\r\n"), empty_member.repeat(100)),
+        (1 << 16, format!("{chunked}content-encoding: gzip\r\n\r\n"), empty_member.repeat(100)),
     ] {
         let server = Server::start(move |_| Reply::Endless(first.clone().into_bytes(), again.clone())).await;
         let (egress, _) = client(policy(|_| ()), net(&server));
-        let error = error_of(&egress, get("http://api.example.org/")).await;
-        assert_eq!(error, EgressError::TooLarge { limit: 1 << 20 });
+        let request = EgressRequest { max_body_bytes: limit, ..get("http://api.example.org/") };
+        assert_eq!(error_of(&egress, request).await, EgressError::TooLarge { limit });
     }
     // An announced size is not read first.
     let server =

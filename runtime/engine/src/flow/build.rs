@@ -144,6 +144,7 @@ impl FlowBuilder<'_> {
         let (flow, env, adapters) = (self.flow, self.env, self.adapters);
         let models = std::iter::once(&ready.model).chain(&ready.fallback_models);
         let models = models.map(|ix| self.services.model(*ix)).collect::<Result<Vec<_>, _>>()?;
+        check_takes_tools(&models, ready).map_err(error)?;
         let fallback_models = fallback_infos(&models);
         let model = join_models(models, adapters, &ready.spec).map_err(error)?;
         let memory = ready.memory.map(|memory| self.services.memory(memory)).transpose()?;
@@ -229,6 +230,26 @@ pub(crate) fn flow_tool(
 ) -> Result<ToolTarget, BuildError> {
     let Some(build) = &adapters.flow_tools else { return Ok(ToolTarget::Flow) };
     build(NodeConfig::new(node, &Message::new(), env, &|_| ())).map(ToolTarget::Service)
+}
+
+/// Checks that every model takes tools, if the agent gives it some. Agent Core describes its tools in the prompt.
+fn check_takes_tools(models: &[Arc<dyn ChatModel>], ready: &ReadyAgent) -> Result<(), String> {
+    let Some(converse) = &ready.spec.converse else { return Ok(()) };
+    let need = if converse.task.is_some() {
+        "the agent gives its result with a tool"
+    } else if !ready.tools.is_empty() || !ready.providers.is_empty() {
+        "the agent has tools"
+    } else {
+        return Ok(());
+    };
+    match models.iter().find(|model| !model.info().tools) {
+        None => Ok(()),
+        Some(model) => Err(format!(
+            "{need}, but the model `{}` takes none; choose another model, or set `capabilities` of its node to \
+             {{\"tools\": true}} if it does",
+            model.info().model
+        )),
+    }
 }
 
 /// What the fallback models are, given an agent's own model and these.

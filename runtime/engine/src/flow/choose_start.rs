@@ -10,6 +10,10 @@ use redflow_flow::NodeIx;
 /// Nodes that an error text lists.
 const MAX_LISTED_NODES: usize = 50;
 
+/// Why a start with pictures is refused.
+const PICTURES_NEED_A_PAYLOAD: &str =
+    "pictures need an agent and a payload: name the agent, and give a payload";
+
 /// Characters of an id, a type or a name in an error text.
 const MAX_PRINTED_CHARS: usize = 80;
 
@@ -38,11 +42,14 @@ impl BuiltFlow {
             None => self.default_agent()?,
         };
         if let Some(item) = &order.chat_item {
-            return self.chat_start(node, item);
+            return self.chat_start(node, item, &order.images);
         }
         let payload = order.payload.clone();
         let type_name = flow.raw(node).type_name.as_str();
         if type_name == "inject" && !flow.nodes[node].is_virtual {
+            if !order.images.is_empty() {
+                return Err(StartError::NotStartable(PICTURES_NEED_A_PAYLOAD.to_owned()));
+            }
             return Ok(Start::Inject { node, payload });
         }
         if flow.nodes[node].kind.role != Role::Agent {
@@ -56,8 +63,15 @@ impl BuiltFlow {
         if let Some(message) = &order.message {
             return Ok(Start::Message { node, message: message.clone() });
         }
-        if let Some(payload) = payload {
-            return Ok(Start::Agent { node, payload });
+        match payload {
+            Some(payload) if order.images.is_empty() => return Ok(Start::Agent { node, payload }),
+            Some(payload) => {
+                let images = order.images.clone().into();
+                let message = [("payload".to_owned(), payload), ("images".to_owned(), images)];
+                return Ok(Start::Message { node, message: message.into_iter().collect() });
+            }
+            None if order.images.is_empty() => {}
+            None => return Err(StartError::NotStartable(PICTURES_NEED_A_PAYLOAD.to_owned())),
         }
         let injects =
             self.agents.iter().find(|(agent, _)| *agent == node).map(|(_, injects)| injects.as_slice());
@@ -74,7 +88,7 @@ impl BuiltFlow {
         }
     }
 
-    fn chat_start(&self, node: NodeIx, item: &ChatItem) -> Result<Start, StartError> {
+    fn chat_start(&self, node: NodeIx, item: &ChatItem, images: &[String]) -> Result<Start, StartError> {
         let id = printable(self.flow.nodes[node].id.as_str());
         let runs = matches!(self.nodes[node], BuiltNode::Native(_));
         if self.flow.nodes[node].kind.role != Role::Chat || !runs {
@@ -84,7 +98,7 @@ impl BuiltFlow {
             let text = "The chat is not wired to an agent: draw a wire from it to one, and deploy.";
             return Err(StartError::NotConnected(text.to_owned()));
         }
-        Ok(Start::Chat { node, item: item.clone() })
+        Ok(Start::Chat { node, item: item.clone(), images: images.to_vec() })
     }
 
     /// The agent of an order that names no node.

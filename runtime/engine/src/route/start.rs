@@ -25,9 +25,12 @@ impl EngineState {
                 message.extend(whole);
                 (node, None)
             }
-            Start::Chat { node, item } => {
+            Start::Chat { node, item, images } => {
                 origin.cascade.set_chat(flow.flow.nodes[node].id.clone());
                 message.extend(chat_message(&item));
+                if !images.is_empty() {
+                    message.insert("images".to_owned(), images.into());
+                }
                 (node, None)
             }
         };

@@ -239,10 +239,12 @@ impl RunDriver {
                         failpoint("act.before");
                     }
                     let time_left = self.time_left();
-                    let Self { run, agent, ports, observer, outgoing, stream, control, cancel, .. } =
-                        &mut *self;
-                    let stream = stream.as_deref();
-                    let context = EffectContext { run, agent, ports, observer, outgoing, stream, time_left };
+                    let Self {
+                        run, agent, ports, recorder, observer, outgoing, stream, control, cancel, ..
+                    } = &mut *self;
+                    let (stream, session) = (stream.as_deref(), recorder.machine().caller().session);
+                    let context =
+                        EffectContext { run, agent, ports, observer, outgoing, stream, time_left, session };
                     let fact = tokio::select! {
                         biased;
                         stop = wait_for_stop(control, cancel, Activity::Performing) => match stop {
@@ -396,6 +398,7 @@ impl RunDriver {
                 }
                 Effect::RecallMemory { .. }
                 | Effect::ClearMemory { .. }
+                | Effect::FetchImages { .. }
                 | Effect::CallModel { .. }
                 | Effect::CallTool { .. }
                 | Effect::AppendMemory { .. } => {}

@@ -23,6 +23,8 @@ pub(super) struct EffectContext<'a> {
     pub(super) stream: Option<&'a RunStream>,
     /// The time that the run has left.
     pub(super) time_left: Duration,
+    /// The session of the run; none without one, and for an effect that is performed beside others.
+    pub(super) session: Option<&'a str>,
 }
 
 /// The fact of an outcome after these tries.

@@ -26,8 +26,8 @@ use redflow_contract::source::{Source, limit_recalled_sources};
 use redflow_contract::stream::ModelDelta;
 use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{
-    DeltaObserver, EventSink, Measurement, Memory, MemoryStore, Meter, ModelRequest, ModelWait, Recall,
-    Recalled, SettleReason, ToolOutcome, Turn, WaitObserver, failpoint,
+    CacheKey, DeltaObserver, EventSink, Measurement, Memory, MemoryStore, Meter, ModelRequest, ModelWait,
+    Recall, Recalled, SettleReason, ToolOutcome, Turn, WaitObserver, failpoint,
 };
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -59,7 +59,9 @@ impl OwnedContext {
     ) -> (Fact, Option<EffectClass>) {
         let Self { run, agent, ports, observer, outgoing, stream, time_left } = &self;
         let (stream, time_left) = (stream.as_deref(), *time_left);
-        let context = EffectContext { run, agent, ports, observer, outgoing, stream, time_left };
+        // Only the call of a model needs the session, and a model is called alone.
+        let session = None;
+        let context = EffectContext { run, agent, ports, observer, outgoing, stream, time_left, session };
         let fact = perform(&effect, context).await;
         if class.is_some() {
             failpoint("act.after");
@@ -78,6 +80,7 @@ pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact
     let service = match effect {
         Effect::CallTool { call, .. } => ServiceKind::Tool(agent.effect_class(call)),
         Effect::CallModel { .. } => ServiceKind::Model,
+        Effect::FetchImages { .. } => ServiceKind::Images,
         _ => ServiceKind::Memory,
     };
     observer.service_called(effect, run, agent);
@@ -87,8 +90,12 @@ pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact
         AssertUnwindSafe(call_service(effect, context).instrument(meter.span().clone())).catch_unwind().await;
     let mut fact = result.unwrap_or_else(|_| crash_fact(id, service, ports.clock.now()));
     scrub(&mut fact, &agent.scrubber);
-    if let (Some(stream), Effect::CallModel { iteration, .. }, Fact::ModelAnswered { answer, .. }) =
-        (stream, effect, &fact)
+    if let (
+        Some(stream),
+        Effect::CallModel { iteration, answer_kind, .. },
+        Fact::ModelAnswered { answer, .. },
+    ) = (stream, effect, &fact)
+        && !answer_kind.is_summary()
     {
         Box::pin(stream.complete(*iteration, &answer.text)).await;
     }
@@ -111,7 +118,9 @@ fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
             scrubber.sources(sources);
             limit_recalled_sources(sources);
         }
-        Fact::ModelFailed { error, .. } | Fact::MemoryFailed { error, .. } => scrubber.failure(error),
+        Fact::ModelFailed { error, .. }
+        | Fact::MemoryFailed { error, .. }
+        | Fact::ImagesFailed { error, .. } => scrubber.failure(error),
         Fact::ToolOutcomeUnknown { reason, .. } => scrubber.text(reason),
         _ => {}
     }
@@ -185,6 +194,7 @@ enum ServiceKind {
     Tool(EffectClass),
     Model,
     Memory,
+    Images,
 }
 
 /// The fact of a call that panicked. Its text is stored in journals.
@@ -205,6 +215,9 @@ fn crash_fact(effect: EffectId, service: ServiceKind, at: Millis) -> Fact {
         ServiceKind::Memory => {
             Fact::MemoryFailed { at, effect, error: failure(RunErrorCode::MemoryError, "memory") }
         }
+        ServiceKind::Images => {
+            Fact::ImagesFailed { at, effect, error: failure(RunErrorCode::Internal, "download") }
+        }
     }
 }
 
@@ -215,7 +228,8 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
     let id = effect.id();
     match effect {
         Effect::CallModel { iteration, transcript, spec, answer_kind, first_model, .. } => {
-            let observer = ScrubbedDeltas::new(*iteration, context);
+            let is_step = !answer_kind.is_summary();
+            let observer = if is_step { ScrubbedDeltas::new(*iteration, context) } else { None };
             let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
             let (iteration, first_model, retry) = (*iteration, *first_model, true);
             let waits = RunWait { context, iteration };
@@ -228,9 +242,11 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
                 time_left: Some(context.time_left),
                 delta_observer: deltas,
                 wait_observer: Some(&waits),
+                cache_key: Some(CacheKey { agent: &spec.agent, session: context.session }),
+                keeps_raw: spec.debug,
             };
             let call = agent.model.call(request);
-            let answer = match context.stream {
+            let answer = match context.stream.filter(|_| is_step) {
                 Some(stream) => Box::pin(stream.send_during(call)).await,
                 None => call.await,
             };
@@ -263,6 +279,8 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             },
             None => Fact::MemoryCleared { at: now(), effect: id },
         },
+        // Boxed, because hardly any run downloads pictures.
+        Effect::FetchImages { urls, .. } => Box::pin(fetch_images(id, urls, context)).await,
         Effect::AppendMemory { session, run_id, turn, details, sources, consolidates, .. } => {
             let Some(memory) = &agent.memory else { return Fact::MemoryAppended { at: now(), effect: id } };
             match memory.append(turn_of(session, run_id, turn, details, sources, now())).await {
@@ -278,6 +296,44 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             Fact::MemoryAppended { at: now(), effect: id }
         }
     }
+}
+
+/// The most bytes of Base64 that a run downloads: as much as a message may have.
+const MAX_FETCHED_BYTES: usize = 4 * 1024 * 1024;
+
+/// Downloads the pictures of a message, one after the other. The first failure is the answer.
+async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>) -> Fact {
+    let now = || context.ports.clock.now();
+    let (mut images, mut bytes) = (Vec::with_capacity(urls.len()), 0);
+    for (number, url) in (1..).zip(urls) {
+        let fetched = match &context.ports.adapters.images {
+            Some(fetcher) => fetcher.fetch(url).await,
+            None => Err(Failure {
+                code: RunErrorCode::ImageInvalid,
+                message: "this build downloads no pictures; send a data URL or a Buffer".to_owned(),
+            }),
+        };
+        match fetched {
+            Ok(image) => {
+                bytes += image.data.len();
+                if bytes > MAX_FETCHED_BYTES {
+                    let message = format!(
+                        "The pictures have together more than {} MiB in Base64; name fewer or smaller ones.",
+                        MAX_FETCHED_BYTES / (1024 * 1024)
+                    );
+                    let error = Failure { code: RunErrorCode::ImageInvalid, message };
+                    return Fact::ImagesFailed { at: now(), effect: id, error };
+                }
+                images.push(image);
+            }
+            Err(Failure { code, message }) => {
+                // The same host may have several of them.
+                let message = if urls.len() > 1 { format!("Address {number}: {message}") } else { message };
+                return Fact::ImagesFailed { at: now(), effect: id, error: Failure { code, message } };
+            }
+        }
+    }
+    Fact::ImagesFetched { at: now(), effect: id, images }
 }
 
 /// Lets the memory work on the conversation, after the run and beside others.

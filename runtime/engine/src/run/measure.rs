@@ -121,7 +121,7 @@ impl<'a> EffectMeter<'a> {
             Effect::RecallMemory { .. } => memory_span(MemoryAction::Recall, None),
             Effect::ClearMemory { .. } => memory_span(MemoryAction::Clear, None),
             Effect::AppendMemory { turn, .. } => memory_span(MemoryAction::Append, Some(size(turn))),
-            Effect::EmitModelResponse { .. } | Effect::Finish { .. } => {
+            Effect::FetchImages { .. } | Effect::EmitModelResponse { .. } | Effect::Finish { .. } => {
                 (EffectKind::Unmeasured, Span::none())
             }
         };

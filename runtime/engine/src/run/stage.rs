@@ -26,7 +26,11 @@ impl Stage {
     pub(super) fn from_fact(fact: &Fact, answered: Option<EffectClass>) -> Self {
         match fact {
             Fact::RunStarted { .. } => Self::Start,
-            Fact::MemoryRecalled { .. } | Fact::ModelAnswered { .. } | Fact::ModelFailed { .. } => Self::Step,
+            Fact::MemoryRecalled { .. }
+            | Fact::ImagesFetched { .. }
+            | Fact::ImagesFailed { .. }
+            | Fact::ModelAnswered { .. }
+            | Fact::ModelFailed { .. } => Self::Step,
             Fact::ToolReturned { .. } if answered == Some(EffectClass::Read) => Self::Step,
             _ => Self::Result,
         }

@@ -295,6 +295,7 @@ impl ModelDouble {
             priced,
             model,
             context_window: window.map(|window| u32::try_from(window).unwrap()),
+            tools: config.props.get("takesTools") != Some(&json!(false)),
             ..scripted.info().clone()
         };
         Ok(Self { double: Double::build(config), scripted, info, usage })
@@ -308,7 +309,13 @@ impl ChatModel for ModelDouble {
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
-            self.double.record_call("model", format!(" {}", request.iteration)).await;
+            let mut details = format!(" {}", request.iteration);
+            if self.double.props.contains_key("showsRequest") {
+                let key = request.cache_key.unwrap();
+                details += &format!(" for {} in {:?}", key.agent.node_id, key.session);
+                details += if request.keeps_raw { ", keeps raw" } else { "" };
+            }
+            self.double.record_call("model", details).await;
             self.double.failure("fails")?;
             let answer = self.scripted.call(request).await?;
             Ok(ModelAnswer { usage: self.usage.or(answer.usage), ..answer })

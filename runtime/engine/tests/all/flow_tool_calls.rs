@@ -141,7 +141,7 @@ async fn failures_refusals_and_timeouts_are_failed_results() {
     assert_eq!(made.code.unwrap().as_str(), "TOOL_RATE_LIMITED");
 }
 
-/// The flow of the tool waits in another agent, whose model never answers.
+/// The flow of the tool leads to another agent, whose model never answers.
 fn slow_flow() -> Value {
     let mut flow = flow(json!({"wires": [["b"]], "timeout": 5_000}));
     let own =
@@ -153,12 +153,15 @@ fn slow_flow() -> Value {
     flow
 }
 
+/// No wire leads back but through the other agent, so the check takes the node for no tool.
 #[tokio::test(start_paused = true)]
-async fn a_flow_that_ends_in_another_agent_ends_the_call() {
+async fn a_flow_that_ends_in_another_agent_is_no_tool() {
     let test = EngineTest::new(&slow_flow());
     let called = test.engine.call_flow_tool(request("t", json!({"x": 1})), &test.cancel);
-    let made = tokio::time::timeout(Duration::from_secs(60), called).await;
-    assert!(made.is_ok(), "it ends in time");
+    let refused = tokio::time::timeout(Duration::from_secs(60), called).await.expect("it ends in time");
+    let text = "The flow has no flow tool `t` that an agent uses. See `redflow tools list`.";
+    assert_eq!(refused, Err(InvokeError::Unavailable(text.to_owned())));
+    assert_eq!(received(&test).len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

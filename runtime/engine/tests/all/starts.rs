@@ -340,11 +340,15 @@ async fn a_key_finds_a_damaged_run() {
 fn keys_of_different_kinds_are_separate() {
     let digest = Digest::of(b"chat");
     let (instance, start) = (InstanceId::from("home"), "s".to_owned());
-    let others = [StartKey::Chat(digest), StartKey::Bridge { instance, start }];
+    let others = [StartKey::Chat(digest), StartKey::Mcp(digest), StartKey::Bridge { instance, start }];
     // Stored runs keep these causes.
     let causes = others.map(|key| key.cause());
-    assert_eq!(causes, [format!("api:chat:{}", digest.to_hex()), "api:bridge\nhome\ns".to_owned()]);
-    for key in ["order 7", "chat:7", "chat:", &format!("chat:{}x", digest.to_hex()), &"f".repeat(64)] {
+    let hex = digest.to_hex();
+    assert_eq!(
+        causes,
+        [format!("api:chat:{hex}"), format!("api:mcp:{hex}"), "api:bridge\nhome\ns".to_owned()]
+    );
+    for key in ["order 7", "chat:7", "chat:", "mcp:7", &format!("chat:{hex}x"), &"f".repeat(64)] {
         assert_eq!(StartKey::Caller(key.to_owned()).cause(), format!("api:{key}"));
     }
     for cause in &causes {

@@ -46,6 +46,7 @@ fn spec(strategy: &str, agent: &str) -> Arc<AgentSpec> {
         digest: None,
         output_schema: None,
         retry: None,
+        strict: None,
     };
     Arc::new(AgentSpec {
         agent: NodeRef { instance: InstanceId::local(), node_id: agent.into() },

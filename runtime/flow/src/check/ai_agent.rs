@@ -7,7 +7,7 @@ use crate::resolved::NodeIx;
 use redflow_contract::editor_values::without_blanks;
 use redflow_contract::json::{JsonLimits, parse_exact};
 use redflow_contract::node::{
-    AiAgentConfig, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS, DEFAULT_SYSTEM_PROMPT,
+    AiAgentConfig, DEFAULT_IMAGES, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS, DEFAULT_SYSTEM_PROMPT,
 };
 use redflow_contract::phrases;
 use redflow_contract::plan::ConverseSpec;
@@ -28,14 +28,17 @@ impl Checker<'_> {
                 }
             }
         }
-        // An empty prompt means that there is none. A missing one means the default.
-        let prompt = all.get("systemPrompt").filter(|prompt| prompt.is_string()).cloned();
+        // Empty prompts and pictures mean that there are none. Missing ones mean the default.
+        let texts = ["systemPrompt", "images"].into_iter().filter_map(|name| {
+            Some((name.to_owned(), all.get(name).filter(|text| text.is_string())?.clone()))
+        });
+        let texts: Vec<(String, Value)> = texts.collect();
         let mut props = without_blanks(&self.flow.raw(ix).type_name, &all);
-        props.extend(prompt.map(|prompt| ("systemPrompt".to_owned(), prompt)));
-        for name in ["budget", "outputSchema"] {
+        props.extend(texts);
+        for name in ["budget", "outputSchema", "categories"] {
             let Some(Value::String(text)) = props.get(name) else { continue };
             let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
-            if let Ok(value @ Value::Object(_)) = parse_exact(text.as_bytes(), limits) {
+            if let Ok(value @ (Value::Object(_) | Value::Array(_))) = parse_exact(text.as_bytes(), limits) {
                 props.insert(name.to_owned(), value);
             }
         }
@@ -71,6 +74,10 @@ impl Checker<'_> {
             output_format: choice(&config, "outputFormat"),
             output_schema,
             parallel_tools: number("parallelTools").unwrap_or(DEFAULT_PARALLEL_TOOLS),
+            images: text("images")
+                .map_or_else(|| Some(DEFAULT_IMAGES.to_owned()), Some)
+                .filter(|template| !template.trim().is_empty()),
+            task: None,
         };
         Some(AgentSettings {
             max_iterations: number("maxIterations").unwrap_or(DEFAULT_MAX_ITERATIONS),
@@ -81,7 +88,7 @@ impl Checker<'_> {
     }
 
     /// Checks the schema of the answer: a JSON Schema of an object.
-    fn output_schema(&mut self, ix: NodeIx, schema: &Value) -> Option<Value> {
+    pub(super) fn output_schema(&mut self, ix: NodeIx, schema: &Value) -> Option<Value> {
         let problem = if !schema.is_object() {
             Some(phrases::not_a_json_object())
         } else if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -102,6 +109,6 @@ impl Checker<'_> {
 }
 
 /// The value of a choice; the default if it is missing.
-fn choice<T: DeserializeOwned + Default>(config: &Value, name: &str) -> T {
+pub(super) fn choice<T: DeserializeOwned + Default>(config: &Value, name: &str) -> T {
     config.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
 }

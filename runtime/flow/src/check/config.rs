@@ -98,6 +98,9 @@ impl Checker<'_> {
                             drop(self.tool_info(ix)?);
                         }
                     }
+                    if role == Role::Model {
+                        self.check_unknown_properties(ix);
+                    }
                     // `tool_info` has checked the properties that every tool has.
                     let is_own = |schema: &&&str| role != Role::Tool || **schema != ToolConfig::SET.schema;
                     let mut schemas = schemas.iter().filter(is_own).peekable();
@@ -266,7 +269,7 @@ impl Checker<'_> {
         };
         match strategy {
             Some(DEFAULT_STRATEGY) => self.core_config(ix, props, &mut config),
-            Some(CONVERSE_STRATEGY) => config.settings = self.ai_agent_settings(ix, &props),
+            Some(CONVERSE_STRATEGY) => config.settings = self.converse_settings(ix, &props),
             _ => {}
         }
         Ok(config)

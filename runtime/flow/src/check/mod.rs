@@ -10,11 +10,13 @@ mod http_request;
 mod key_node;
 mod knowledge_base;
 mod named_services;
+mod presets;
 pub(crate) mod schema;
 
 mod spec;
 mod texts;
 mod tools;
+mod unknown_property;
 mod wires;
 
 use crate::raw::RawFlow;
@@ -241,7 +243,8 @@ impl Checker<'_> {
         let named = self.check_named_services();
         let mut agents = Vec::new();
         for (ix, config) in std::mem::take(&mut self.configs) {
-            let bound = self.check_bindings(ix, &config, &edges, &named);
+            let mut bound = self.check_bindings(ix, &config, &edges, &named);
+            self.remove_tools_of_reader(ix, &config, &mut bound)?;
             self.check_tools(ix, &config, &bound)?;
             agents.push((ix, config, bound));
         }

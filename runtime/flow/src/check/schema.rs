@@ -1,5 +1,6 @@
 //! JSON Schemas of a check: compiles each once, and describes violations in our own words.
 
+use redflow_contract::node::AzureModelConfig;
 use redflow_contract::phrase::Sentence;
 use redflow_contract::phrases::{self, one_or_other};
 use redflow_json_schema::{
@@ -32,9 +33,9 @@ pub(super) struct Violation {
 
 impl SchemaStore {
     /// The rules of an embedded schema that a value breaks, and the number of further ones.
-    pub(super) fn violations(&mut self, schema: &'static str, value: &Value) -> (Vec<Violation>, usize) {
-        let schema = self.embedded.entry(schema).or_insert_with(|| {
-            let text = redflow_contract::schemas::find(schema)?;
+    pub(super) fn violations(&mut self, name: &'static str, value: &Value) -> (Vec<Violation>, usize) {
+        let schema = self.embedded.entry(name).or_insert_with(|| {
+            let text = redflow_contract::schemas::find(name)?;
             Schema::compile(&serde_json::from_str(text).ok()?).ok()
         });
         let Some(schema) = schema.as_ref().filter(|schema| !schema.is_valid(value)) else {
@@ -42,7 +43,7 @@ impl SchemaStore {
         };
         let mut errors = schema.violations(value);
         let mut found: Vec<Violation> =
-            errors.by_ref().take(MAX_VIOLATIONS).map(|error| read_violation(&error)).collect();
+            errors.by_ref().take(MAX_VIOLATIONS).map(|error| read_violation(name, &error)).collect();
         found.sort_by(|a, b| (&a.pointer, &a.rule).cmp(&(&b.pointer, &b.rule)));
         (found, errors.count())
     }
@@ -62,7 +63,7 @@ pub(crate) fn compile(schema: &Value) -> Result<(), Sentence> {
     })
 }
 
-fn read_violation(error: &ValidationError<'_>) -> Violation {
+fn read_violation(schema: &str, error: &ValidationError<'_>) -> Violation {
     let mut pointer = error.instance_path().as_str().to_owned();
     let (expected, found) = match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -93,7 +94,7 @@ fn read_violation(error: &ValidationError<'_>) -> Violation {
         ValidationErrorKind::MinItems { limit } => {
             (phrases::list_of_at_least(*limit), phrases::a_shorter_list())
         }
-        _ => (known_alternatives(&pointer), display_value(error.instance())),
+        _ => (known_alternatives(schema, &pointer), display_value(error.instance())),
     };
     Violation { pointer, rule: error.kind().keyword().to_owned(), expected, found }
 }
@@ -118,9 +119,11 @@ pub(crate) fn type_names(kind: &TypeKind) -> Sentence {
     }
 }
 
-/// Describes the alternatives of the generated `anyOf` rules.
-fn known_alternatives(pointer: &str) -> Sentence {
+/// Describes the alternatives of the generated `anyOf` and `oneOf` rules.
+fn known_alternatives(schema: &str, pointer: &str) -> Sentence {
     match pointer.strip_prefix("/options").unwrap_or(pointer) {
+        "/authentication" if schema == AzureModelConfig::SET.schema => one_or_other("\"key\"", "\"entra\""),
+        "/promptCache" => one_or_other("\"auto\", \"off\", \"5m\"", "\"1h\""),
         "/authentication" => one_or_other("\"none\", \"basic\", \"header\", \"bearer\"", "\"apiKey\""),
         "/apiKeyIn" => one_or_other("\"header\"", "\"query\""),
         "/hosts" | "/methods" => phrases::list_of_texts(),

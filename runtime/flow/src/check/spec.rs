@@ -165,6 +165,7 @@ impl Checker<'_> {
                 effect: info.effect,
                 timeout_ms: info.timeout_ms,
                 on_unknown: info.on_unknown,
+                strict: info.strict,
                 ..ToolSpec::of_node(name, description, info.input_schema.clone(), node)
             });
             ready_tools.push(ReadyTool { name: info.name.clone(), ix: tool });

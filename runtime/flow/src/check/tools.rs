@@ -17,6 +17,7 @@ use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node::{self, EffectClass, FINAL_ANSWER, OnUnknown, RegistryToolConfig, ToolConfig};
 use redflow_contract::phrases;
 use redflow_contract::tool::own_tool_id;
+use redflow_json_schema::strict_input;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub(super) struct ToolInfo {
     pub(super) effect: Option<EffectClass>,
     pub(super) timeout_ms: u64,
     pub(super) on_unknown: OnUnknown,
+    /// Whether the provider must keep to the input schema. True only if providers can.
+    pub(super) strict: Option<bool>,
     /// The bytes of a copy.
     pub(super) size: usize,
 }
@@ -97,6 +100,7 @@ impl Checker<'_> {
             }
             None => self.tool_schema(ix, value.get("inputSchema").cloned()),
         };
+        let (input_schema, strict) = self.strict_schema(ix, typed(&value, "strict"), input_schema);
         let description = text("description").or(fixed.map(|tool| tool.description)).unwrap_or_default();
         let size = name.len() + description.len() + input_schema.as_ref().map_or(0, size_of);
         Ok(ToolInfo {
@@ -106,8 +110,34 @@ impl Checker<'_> {
             effect: typed(&value, "effect"),
             timeout_ms: value.get("timeout").and_then(whole_number).unwrap_or(DEFAULT_TOOL_TIMEOUT_MS),
             on_unknown: typed(&value, "onUnknown").unwrap_or_default(),
+            strict,
             size,
         })
+    }
+
+    /// The schema that a strict tool is offered with. Warns if providers cannot force it; then the tool is not strict.
+    fn strict_schema(
+        &mut self,
+        ix: NodeIx,
+        strict: Option<bool>,
+        schema: Option<Value>,
+    ) -> (Option<Value>, Option<bool>) {
+        if strict != Some(true) {
+            return (schema, strict);
+        }
+        if let Some(closed) = schema.as_ref().and_then(strict_input) {
+            return (Some(closed), strict);
+        }
+        let label = self.label(ix);
+        self.diagnostics.push(DiagnosticCode::ToolNotStrict, ix, None, || Diagnostic {
+            pointer: Some("/strict".to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::ToolNotStrict,
+                phrases::tool_not_strict(label),
+                phrases::tool_not_strict_help(),
+            )
+        });
+        (schema, None)
     }
 
     fn check_tool_name(&mut self, ix: NodeIx, name: &str) {
@@ -270,6 +300,9 @@ impl Checker<'_> {
     /// A model gives an answer with a schema by calling `final_answer`, so no other tool may have that name.
     fn check_final_tool(&mut self, agent: NodeIx, config: &AgentConfig, tools: &HashMap<String, NodeIx>) {
         let converse = config.settings.as_ref().and_then(|settings| settings.converse.as_ref());
+        if converse.is_some_and(|converse| converse.task.is_some()) {
+            return self.check_finishing_tool(agent, tools);
+        }
         let has_schema = converse.is_some_and(|converse| converse.output_schema.is_some());
         let Some(tool) = tools.get(FINAL_ANSWER).copied().filter(|_| has_schema) else { return };
         self.diagnostics.push(DiagnosticCode::ToolNameDuplicate, agent, Some(tool), || Diagnostic {

@@ -42,16 +42,29 @@ fn a_fresh_agent_has_the_defaults() {
         output_format: OutputFormat::Text,
         output_schema: None,
         parallel_tools: 8,
+        images: Some("{{msg.images}}".to_owned()),
+        task: None,
     };
     assert_eq!(spec.converse.as_ref(), Some(&defaults));
     assert_eq!((spec.tools.len(), ready.fallback_models.len(), ready.stream_wired), (0, 0, false));
 }
 
 #[test]
+fn pictures_are_a_template_or_none() {
+    let images = |agent: Value| converse(ai_agent(agent)).images;
+    assert_eq!(images(json!({"model": "m", "images": "{{json.photo}}"})).as_deref(), Some("{{json.photo}}"));
+    assert_eq!(
+        images(json!({"model": "m", "options": {"images": "{{msg.a}}"}})).as_deref(),
+        Some("{{msg.a}}")
+    );
+    assert_eq!(images(json!({"model": "m", "images": ""})), None);
+}
+
+#[test]
 fn properties_may_be_options_blank_or_text() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let agent = ai_agent(json!({
-        "model": "m", "systemPrompt": "", "userMessage": "{{json.q}}", "maxIterations": "20", "parallelTools": "",
+        "model": "m", "systemPrompt": "", "userMessage": "{{json.q}}", "maxIterations": "20", "parallelTools": "", "images": " ",
         "budget": r#"{"tokens": 5000, "toolCalls": 3}"#, "outputSchema": schema.to_string(), "fallbackModels": [],
         "options": {"toolChoice": "required", "outputFormat": "full", "sessionId": "{{json.user}}", "timeout": 1000},
     }));
@@ -69,6 +82,8 @@ fn properties_may_be_options_blank_or_text() {
         output_format: OutputFormat::Full,
         output_schema: Some(schema),
         parallel_tools: 8,
+        images: None,
+        task: None,
     };
     assert_eq!(ready.spec.converse.as_ref(), Some(&expected));
     // Numbers may be written as floats.

@@ -246,8 +246,7 @@ fn never_shows_a_value_that_could_be_a_secret() {
 /// The flow with these properties on its model.
 fn with_model(extra: Value) -> Value {
     let mut flow = good(json!([["m"], ["c"], [], ["d"]]), vec![]);
-    let model = flow.as_array_mut().unwrap().iter_mut().find(|node| node["id"] == "m").unwrap();
-    *model = with(with(model.clone(), json!({"type": "openai-model"})), extra);
+    flow[2] = with(node("m", "openai-model", json!([[]])), extra);
     flow
 }
 
@@ -278,7 +277,10 @@ fn checks_models_and_their_options() {
 fn reports_a_secret_in_the_file_without_quoting_it() {
     let rows: [(Value, &[&str]); 7] = [
         (json!({"apiKey": "sk-verysecret"}), &["SECRET_IN_FLOW m /apiKey"]),
-        (json!({"note": "see postgres://ada:s3cret@db/app"}), &["SECRET_IN_FLOW m /note"]),
+        (
+            json!({"note": "see postgres://ada:s3cret@db/app"}),
+            &["SECRET_IN_FLOW m /note", "PROPERTY_UNKNOWN m /note"],
+        ),
         (json!({"options": {"apiKey": "sk-verysecret"}}), &["SECRET_IN_FLOW m /options/apiKey"]),
         (json!({"apiKey": "${KEY}"}), &[]),
         (json!({"apiKey": ""}), &[]),
@@ -290,5 +292,81 @@ fn reports_a_secret_in_the_file_without_quoting_it() {
         check(flow.clone(), expected);
         let said = serde_json::to_string(&report(&flow, Profile::Strict)).unwrap();
         assert!(!said.contains("sk-verysecret"), "{said}");
+    }
+}
+
+#[test]
+fn warns_about_properties_of_models_that_their_types_do_not_know() {
+    let flow = |type_name: &str, props: Value| {
+        let mut flow = good(json!([["m"], ["c"], [], ["d"]]), vec![]);
+        flow[2] = with(node("m", type_name, json!([[]])), props);
+        flow
+    };
+    let known = json!({
+        "model": "x", "maxTokens": 5, "baseUrl": "https://host/v1", "options": {"topP": 0.5}, "credentials": {},
+        "_users": [], "icon": "x.svg", "inputLabels": ["a"], "info": "",
+    });
+    check(flow("openai-model", known), &[]);
+    let unknown = json!({
+        "max_tokens": 5, "temprature": 0.1, "colour": "red", "options": {"top_p": 1, "topP": 1}, "a/b": 1,
+    });
+    let expected = [
+        "PROPERTY_UNKNOWN m /max_tokens",
+        "PROPERTY_UNKNOWN m /temprature",
+        "PROPERTY_UNKNOWN m /colour",
+        "PROPERTY_UNKNOWN m /a~1b",
+        "PROPERTY_UNKNOWN m /options/top_p",
+    ];
+    let wrong = flow("openai-model", unknown);
+    check(wrong.clone(), &expected);
+    let report = report(&wrong, Profile::Strict);
+    let texts: Vec<&str> = report.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(
+        texts[..3],
+        [
+            "`openai-model` has no property `max_tokens`, so it has no effect: did you mean `maxTokens`?",
+            "`openai-model` has no property `temprature`, so it has no effect: did you mean `temperature`?",
+            "`openai-model` has no property `colour`, so it has no effect",
+        ]
+    );
+    assert_eq!(report.diagnostics[0].expected.as_deref(), Some("maxTokens"));
+    for type_name in ["anthropic-model", "model.azure.openai", "google-model", "ollama-model"] {
+        let required = json!({"endpoint": "https://x.openai.azure.com", "deployment": "d"});
+        let props = if type_name == "model.azure.openai" { required } else { json!({}) };
+        check(flow(type_name, with(props, json!({"colour": 1}))), &["PROPERTY_UNKNOWN m /colour"]);
+    }
+    // Types of other palettes have properties that we do not know, and so have other services.
+    check(flow("model.other", json!({"colour": 1})), &[]);
+}
+
+#[test]
+fn counts_the_properties_of_a_model_beyond_the_reported_ones() {
+    let mut flow = good(json!([["m"], ["c"], [], ["d"]]), vec![]);
+    for n in 0..25 {
+        flow[2][format!("colour{n}")] = json!(n);
+    }
+    let report = report(&flow, Profile::Strict);
+    assert_eq!(report.diagnostics.len(), 20);
+    assert_eq!(report.omitted.get("PROPERTY_UNKNOWN"), Some(&5));
+}
+
+#[test]
+fn a_wrong_choice_of_a_model_names_the_right_ones() {
+    for (type_name, props, text) in [
+        (
+            "openai-model",
+            json!({"promptCache": "2h"}),
+            "`promptCache` must be \"auto\", \"off\", \"5m\" or \"1h\"",
+        ),
+        (
+            "model.azure.openai",
+            json!({"endpoint": "https://x.openai.azure.com", "deployment": "d", "authentication": "basic"}),
+            "`authentication` must be \"key\" or \"entra\"",
+        ),
+    ] {
+        let mut flow = good(json!([["m"], ["c"], [], ["d"]]), vec![]);
+        flow[2] = with(node("m", type_name, json!([[]])), props);
+        let report = report(&flow, Profile::Strict);
+        assert!(report.diagnostics[0].message.starts_with(text), "{}", report.diagnostics[0].message);
     }
 }

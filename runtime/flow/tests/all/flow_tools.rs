@@ -1,7 +1,8 @@
 //! Flow tools.
 
-use crate::kit::{agent, calculator, check, lines, model, node, with};
+use crate::kit::{agent, calculator, check, check_with, lines, model, node, options, with};
 use redflow_contract::flow::Profile;
+use redflow_flow::{CheckOptions, CheckedFlow, Verdict};
 use serde_json::{Value, json};
 
 fn tool_node(id: &str, wires: Value) -> Value {
@@ -203,4 +204,50 @@ fn reports_a_broken_tool_schema() {
         ]);
         check(flow, &["CONFIG_INVALID t /inputSchema"]);
     }
+}
+
+/// The flow in a build that runs every type.
+fn runnable(flow: &Value) -> CheckedFlow {
+    let options = CheckOptions { can_run: &|_| true, ..options(Profile::Strict) };
+    check_with(flow, &options).unwrap()
+}
+
+/// A strict tool is offered with a closed schema. A schema that providers cannot force is offered as it is.
+#[test]
+fn a_strict_tool_needs_a_schema_that_providers_can_force() {
+    let fits = json!({"type": "object", "properties": {"q": {"type": "string", "description": "What"}}, "required": ["q"]});
+    let mut closed = fits.clone();
+    closed["additionalProperties"] = json!(false);
+    let optional = json!({"type": "object", "properties": {"q": {"type": "string"}}});
+    let warning = ["TOOL_NOT_STRICT f /strict"].as_slice();
+    for (extra, warnings, schema, strict) in [
+        (json!({"inputSchema": fits, "strict": true}), [].as_slice(), &closed, Some(true)),
+        (json!({"inputSchema": fits.to_string(), "strict": true}), &[], &closed, Some(true)),
+        (json!({"inputSchema": fits, "strict": false}), &[], &fits, Some(false)),
+        (json!({"inputSchema": fits}), &[], &fits, None),
+        (json!({"inputSchema": optional, "strict": true}), warning, &optional, None),
+        (json!({"inputSchema": optional, "strict": false}), &[], &optional, Some(false)),
+    ] {
+        let flow = json!([
+            agent_with("a", json!(["f"]), json!([["m"], ["f"]])),
+            model("m", json!([])),
+            with(node("f", "function", json!([["a"]])), with(json!({"toolName": "f"}), extra)),
+        ]);
+        check(flow.clone(), warnings);
+        let checked = runnable(&flow);
+        let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("refused") };
+        let tool = &ready.spec.tools[0];
+        assert_eq!((tool.input_schema.as_ref(), tool.strict), (Some(schema), strict));
+    }
+    // A tool with a fixed schema can be strict too.
+    let flow = json!([
+        agent("a", json!([["m"], ["c"]])),
+        model("m", json!([])),
+        with(calculator("c", json!([])), json!({"strict": true})),
+    ]);
+    check(flow.clone(), &[]);
+    let checked = runnable(&flow);
+    let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("refused") };
+    assert_eq!(ready.spec.tools[0].strict, Some(true));
+    assert_eq!(ready.spec.tools[0].input_schema.as_ref().unwrap()["additionalProperties"], json!(false));
 }

@@ -8,9 +8,13 @@ use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use serde_json::{Value, json};
 
 pub(crate) fn runs(type_name: &str) -> bool {
-    const NATIVE: [&str; 13] = [
+    const NATIVE: [&str; 17] = [
         "agent-core",
         "ai-agent",
+        "ai-simple-agent",
+        "ai-extractor",
+        "ai-classifier",
+        "ai-summarizer",
         "scripted-model",
         "calculator-tool",
         "http-request-tool",

@@ -24,6 +24,7 @@ mod mcp_servers;
 mod named_services;
 mod phrases;
 mod plan;
+mod presets;
 mod redflow_flows;
 mod redflow_format;
 mod resolve;

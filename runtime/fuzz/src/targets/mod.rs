@@ -5,6 +5,7 @@ mod egress;
 mod flow;
 mod journal;
 mod manifest;
+mod picture;
 mod schema;
 mod sidecar;
 
@@ -39,6 +40,7 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
         Arc::new(journal::JournalFile::new()),
         Arc::new(manifest::ManifestText),
         Arc::new(egress::EgressAddress),
+        Arc::new(picture::MessagePictures),
     ]
 }
 

@@ -1,13 +1,14 @@
 //! The HTTP client of rmcp's transport.
 
+use super::HttpTimes;
 use super::events::{MAX_EVENT_BYTES, events, events_until_error};
 use super::failure::HttpError;
-use super::oauth::OAuth;
+use super::oauth::{MAX_CHALLENGE_BYTES, OAuth};
+use crate::repair::repair;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use redflow_contract::mcp::MAX_MCP_TIMEOUT_MS;
 use redflow_egress::{
     Egress, EgressBody, EgressCredential, EgressError, EgressRequest, EgressResponse, HostPattern,
 };
@@ -23,26 +24,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use url::{Origin, Url};
 
 /// The largest answer that is no stream.
 pub const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The longest time of a request that waits for a result. Callers have their own, shorter ones.
-const RESULT_TIMEOUT: Duration = Duration::from_millis(MAX_MCP_TIMEOUT_MS);
-
-/// The longest time of a request without a result.
-const PLAIN_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long a stream that a server opened for itself may be silent. Many servers never send a sign of life, and each
-/// end costs a new request.
-const SILENT_STREAM: Duration = Duration::from_secs(5 * 60);
-
 /// The most redirects, all within the server. Some servers lead from `/mcp` to `/mcp/`.
 const MAX_REDIRECTS: usize = 3;
-
-/// The longest `WWW-Authenticate` header that is kept.
-const MAX_CHALLENGE_BYTES: usize = 4_096;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -64,7 +53,11 @@ pub(super) enum Access {
 
 /// The client of one server.
 #[derive(Clone)]
-pub struct EgressClient(Arc<Shared>);
+pub struct EgressClient {
+    shared: Arc<Shared>,
+    /// Is told when the server has ended the session.
+    session_end: Arc<Notify>,
+}
 
 struct Shared {
     egress: Egress,
@@ -72,11 +65,12 @@ struct Shared {
     host: HostPattern,
     origin: Origin,
     access: Access,
+    times: HttpTimes,
 }
 
 impl std::fmt::Debug for EgressClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EgressClient").field("host", &self.0.host).finish_non_exhaustive()
+        f.debug_struct("EgressClient").field("host", &self.shared.host).finish_non_exhaustive()
     }
 }
 
@@ -92,12 +86,23 @@ struct Plan {
 }
 
 impl EgressClient {
-    pub(super) fn new(egress: Egress, host: HostPattern, origin: Origin, access: Access) -> Self {
-        Self(Arc::new(Shared { egress, host, origin, access }))
+    pub(super) fn new(
+        egress: Egress,
+        host: HostPattern,
+        origin: Origin,
+        access: Access,
+        times: HttpTimes,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { egress, host, origin, access, times }), session_end: Arc::default() }
     }
 
-    pub(super) fn oauth(&self) -> Option<&OAuth> {
-        match &self.0.access {
+    /// The same client, for another session.
+    pub(super) fn for_session(&self, session_end: Arc<Notify>) -> Self {
+        Self { shared: Arc::clone(&self.shared), session_end }
+    }
+
+    pub(super) fn oauth(&self) -> Option<&Arc<OAuth>> {
+        match &self.shared.access {
             Access::OAuth(oauth) => Some(oauth),
             _ => None,
         }
@@ -105,7 +110,7 @@ impl EgressClient {
 
     /// Sends a request. If the server refuses a token, it tries once with another one.
     async fn send(&self, plan: Plan) -> Answer<EgressResponse> {
-        let Access::OAuth(oauth) = &self.0.access else {
+        let Access::OAuth(oauth) = &self.shared.access else {
             return check_access(self.send_with(&plan, self.fixed_credential()).await?);
         };
         let failed = |text| StreamableHttpError::Client(HttpError::OAuth(text));
@@ -122,9 +127,21 @@ impl EgressClient {
         }
     }
 
+    /// Sends a request without a body.
+    async fn send_plain(
+        &self,
+        method: Method,
+        url: Arc<str>,
+        headers: HeaderMap,
+        idle: Duration,
+    ) -> Answer<EgressResponse> {
+        let timeout = self.shared.times.plain;
+        self.send(Plan { method, url, headers, body: Bytes::new(), timeout, idle }).await
+    }
+
     fn fixed_credential(&self) -> Option<EgressCredential> {
-        let Access::Header { name, value } = &self.0.access else { return None };
-        let hosts = vec![self.0.host.clone()];
+        let Access::Header { name, value } = &self.shared.access else { return None };
+        let hosts = vec![self.shared.host.clone()];
         Some(EgressCredential::Header { name: name.clone(), value: value.clone(), hosts })
     }
 
@@ -133,7 +150,7 @@ impl EgressClient {
         EgressCredential::Header {
             name: http::header::AUTHORIZATION,
             value,
-            hosts: vec![self.0.host.clone()],
+            hosts: vec![self.shared.host.clone()],
         }
     }
 
@@ -146,13 +163,13 @@ impl EgressClient {
                 url: url.clone(),
                 headers: plan.headers.clone(),
                 credential: credential.clone(),
-                hosts: Some(vec![self.0.host.clone()]),
+                hosts: Some(vec![self.shared.host.clone()]),
                 body: plan.body.clone(),
                 max_redirects: 0,
                 timeout: plan.timeout,
                 max_body_bytes: MAX_ANSWER_BYTES,
             };
-            let answer = self.0.egress.send_for_stream(request, plan.idle).await.map_err(failed)?;
+            let answer = self.shared.egress.send_for_stream(request, plan.idle).await.map_err(failed)?;
             if !answer.status.is_redirection() {
                 return Ok(answer);
             }
@@ -172,10 +189,10 @@ impl EgressClient {
             )));
         };
         // Says it for an address of the own network first.
-        if let Err(refusal) = self.0.egress.judge(next.as_str()) {
+        if let Err(refusal) = self.shared.egress.judge(next.as_str()) {
             return Err(failed(EgressError::from(refusal).after_answer(answer.status)));
         }
-        if next.origin() != self.0.origin || !matches!(status, 307 | 308) {
+        if next.origin() != self.shared.origin || !matches!(status, 307 | 308) {
             let host = next.host_str().unwrap_or_default();
             return Err(refused_redirect(format!(
                 "the server redirects with status {status} to `{host}`, which is not followed; set the address that \
@@ -263,9 +280,14 @@ async fn read(mut body: EgressBody, status: StatusCode) -> Answer<Vec<u8>> {
 }
 
 /// The body of an error; empty if it is not readable soon.
-async fn read_error(body: EgressBody, status: StatusCode) -> Vec<u8> {
-    let bytes = tokio::time::timeout(PLAIN_TIMEOUT, read(body, status)).await;
+async fn read_error(body: EgressBody, status: StatusCode, most: Duration) -> Vec<u8> {
+    let bytes = tokio::time::timeout(most, read(body, status)).await;
     bytes.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+fn is_call(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    matches!(request.request, ClientRequest::CallToolRequest(_))
 }
 
 /// What a refused message becomes. A server that does not know `server/discover` may refuse it in any form; rmcp then
@@ -298,46 +320,32 @@ fn refused(
 impl StreamableHttpClient for EgressClient {
     type Error = HttpError;
 
+    // rmcp gives the size of events to other methods, which call these. It is always ours.
     async fn post_message(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
-        custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<StreamableHttpPostResponse> {
-        self.post_message_with_max_sse_event_size(
-            uri,
-            message,
-            session_id,
-            auth_header,
-            custom_headers,
-            MAX_EVENT_BYTES,
-        )
-        .await
-    }
-
-    async fn post_message_with_max_sse_event_size(
         &self,
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-        max_sse_event_size: usize,
     ) -> Answer<StreamableHttpPostResponse> {
         let mut headers = headers_of(session_id.as_deref(), custom_headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         let body = Bytes::from(serde_json::to_vec(&message)?);
         let needs_result = matches!(message, ClientJsonRpcMessage::Request(_));
-        let timeout = if needs_result { RESULT_TIMEOUT } else { PLAIN_TIMEOUT };
-        let plan = Plan { method: Method::POST, url: uri, headers, body, timeout, idle: RESULT_TIMEOUT };
+        let times = self.shared.times;
+        let timeout = if needs_result { times.result } else { times.plain };
+        let plan = Plan { method: Method::POST, url: uri, headers, body, timeout, idle: times.result };
         let answer = self.send(plan).await?;
         let (status, headers) = (answer.status, answer.headers);
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status == StatusCode::NOT_FOUND && session_id.is_some() {
+            // The end of the connection would hide from a call that it was not taken. So the call itself tells it.
+            if !is_call(&message) {
+                self.session_end.notify_one();
+            }
             return Err(StreamableHttpError::SessionExpired);
         }
         let new_session = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
@@ -349,7 +357,7 @@ impl StreamableHttpClient for EgressClient {
             let body = if is_kind(&headers, EVENT_STREAM) {
                 Vec::new()
             } else {
-                read_error(answer.body, status).await
+                read_error(answer.body, status, times.plain).await
             };
             return match refused(&message, session_id.is_some(), status, &body) {
                 Some(error) => Ok(StreamableHttpPostResponse::Json(error, new_session)),
@@ -357,7 +365,7 @@ impl StreamableHttpClient for EgressClient {
             };
         }
         if is_kind(&headers, EVENT_STREAM) {
-            let events = events(answer.body, max_sse_event_size);
+            let events = events(answer.body, MAX_EVENT_BYTES);
             return Ok(StreamableHttpPostResponse::Sse(events, new_session));
         }
         if !needs_result && !is_kind(&headers, JSON) {
@@ -368,7 +376,7 @@ impl StreamableHttpClient for EgressClient {
             return Err(unexpected_kind(&headers));
         }
         let body = read(answer.body, status).await?;
-        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+        match serde_json::from_slice::<ServerJsonRpcMessage>(&repair(&body)) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, new_session)),
             Err(_) if !needs_result => Ok(StreamableHttpPostResponse::Accepted),
             Err(_) => Err(unexpected("the answer is no message of MCP")),
@@ -383,9 +391,7 @@ impl StreamableHttpClient for EgressClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Answer<()> {
         let headers = headers_of(Some(&session_id), custom_headers)?;
-        let (body, timeout) = (Bytes::new(), PLAIN_TIMEOUT);
-        let plan = Plan { method: Method::DELETE, url: uri, headers, body, timeout, idle: PLAIN_TIMEOUT };
-        let answer = self.send(plan).await?;
+        let answer = self.send_plain(Method::DELETE, uri, headers, self.shared.times.plain).await?;
         // A server need not let clients end sessions.
         if answer.status.is_success() || answer.status == StatusCode::METHOD_NOT_ALLOWED {
             return Ok(());
@@ -398,36 +404,14 @@ impl StreamableHttpClient for EgressClient {
         uri: Arc<str>,
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
-        auth_header: Option<String>,
-        custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<BoxStream<'static, Result<Sse, SseError>>> {
-        self.get_stream_with_max_sse_event_size(
-            uri,
-            session_id,
-            last_event_id,
-            auth_header,
-            custom_headers,
-            MAX_EVENT_BYTES,
-        )
-        .await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session_id: Option<Arc<str>>,
-        last_event_id: Option<String>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-        max_sse_event_size: usize,
     ) -> Answer<BoxStream<'static, Result<Sse, SseError>>> {
         let mut headers = headers_of(session_id.as_deref(), custom_headers)?;
         if let Some(Ok(id)) = last_event_id.map(|id| HeaderValue::from_str(&id)) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let (body, timeout) = (Bytes::new(), PLAIN_TIMEOUT);
-        let plan = Plan { method: Method::GET, url: uri, headers, body, timeout, idle: SILENT_STREAM };
-        let answer = self.send(plan).await?;
+        let answer = self.send_plain(Method::GET, uri, headers, self.shared.times.silent).await?;
         if answer.status == StatusCode::METHOD_NOT_ALLOWED {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
@@ -437,6 +421,6 @@ impl StreamableHttpClient for EgressClient {
         if !is_kind(&answer.headers, EVENT_STREAM) {
             return Err(unexpected_kind(&answer.headers));
         }
-        Ok(events_until_error(answer.body, max_sse_event_size))
+        Ok(events_until_error(answer.body, MAX_EVENT_BYTES))
     }
 }

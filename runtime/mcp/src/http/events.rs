@@ -1,5 +1,6 @@
 //! Events of a stream, each of a bounded size.
 
+use crate::repair::repair_text;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, unfold};
@@ -57,9 +58,10 @@ pub(super) fn events_until_error(
     .boxed()
 }
 
-/// Takes out what a server could use to keep the client busy.
+/// Takes out what a server could use to keep the client busy, and what rmcp reads wrongly.
 fn bounded(mut event: Sse) -> Sse {
     event.retry = event.retry.map(|retry| retry.clamp(MIN_RETRY_MS, MAX_RETRY_MS));
+    event.data = event.data.map(repair_text);
     event.id = event.id.filter(|id| id.len() <= MAX_ID_BYTES && HeaderValue::from_str(id).is_ok());
     event
 }

@@ -44,6 +44,8 @@ pub struct HttpFailure {
     pub is_sent: bool,
     /// Whether a person must sign in, or the secret of the server is wrong.
     pub needs_login: bool,
+    /// Whether the server has ended the session. A new connection can be used.
+    pub is_session_end: bool,
     /// The rule of the way out that refused it, such as `address`; none if no rule did.
     pub rule: Option<&'static str>,
 }
@@ -75,7 +77,13 @@ impl HttpFailure {
     }
 
     fn of(error: &StreamableHttpError<HttpError>) -> Self {
-        let mut failure = Self { text: error.to_string(), is_sent: true, needs_login: false, rule: None };
+        let mut failure = Self {
+            text: error.to_string(),
+            is_sent: true,
+            needs_login: false,
+            is_session_end: false,
+            rule: None,
+        };
         match error {
             StreamableHttpError::Client(HttpError::Egress(error)) => {
                 failure.text = error.to_string();
@@ -106,7 +114,11 @@ impl HttpFailure {
                 failure.is_sent = false;
                 failure.needs_login = true;
             }
-            StreamableHttpError::SessionExpired => failure.is_sent = false,
+            StreamableHttpError::SessionExpired => {
+                "the server has ended the session".clone_into(&mut failure.text);
+                failure.is_sent = false;
+                failure.is_session_end = true;
+            }
             _ => {}
         }
         failure

@@ -1,16 +1,21 @@
 use super::test_kit::{
-    MemoryStore, Peer, Reply, URL, connect, json_reply, legacy, method_of, modern, reply, stream_head,
+    MemoryStore, Peer, Reply, URL, all_tokens, connect, json_reply, legacy, method_of, modern, reply,
+    stream_head,
 };
-use super::{HttpEndpoint, HttpFailure, MAX_ANSWER_BYTES, MAX_EVENT_BYTES, ResolvedAuth};
+use super::{HttpEndpoint, HttpFailure, HttpTimes, MAX_ANSWER_BYTES, MAX_EVENT_BYTES, ResolvedAuth};
 use http::HeaderName;
 use redflow_testkit::HttpRequest;
 use rmcp::model::CallToolRequestParams;
 use serde_json::json;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 const SOON: Duration = Duration::from_secs(20);
+
+/// Much shorter than the times of a connection.
+const SHORT: Duration = Duration::from_secs(3);
 
 fn bearer() -> ResolvedAuth {
     ResolvedAuth::Bearer("SECRET-token".into())
@@ -84,7 +89,9 @@ async fn a_secret_goes_with_each_request_to_the_server() {
 async fn a_secret_goes_nowhere_unencrypted() {
     let peer = Peer::start(modern).await;
     let new = |url: &str, auth| {
-        HttpEndpoint::new(url, auth, peer.egress(), MemoryStore::new(), "docs".to_owned()).map(drop)
+        let tokens = all_tokens(&MemoryStore::new());
+        HttpEndpoint::new(url, auth, peer.egress(), &tokens, "docs".to_owned(), HttpTimes::default())
+            .map(drop)
     };
     let error = new("http://other.example.org/mcp", bearer()).unwrap_err();
     assert!(error.contains("add `other.example.org:80` to `[egress] private`"), "{error}");
@@ -100,7 +107,9 @@ async fn a_secret_goes_nowhere_unencrypted() {
 async fn an_inward_address_is_refused() {
     let peer = Peer::start(modern).await;
     let new = |url: &str| {
-        HttpEndpoint::new(url, ResolvedAuth::None, peer.egress(), MemoryStore::new(), "docs".to_owned())
+        let tokens = all_tokens(&MemoryStore::new());
+        let (auth, key) = (ResolvedAuth::None, "docs".to_owned());
+        HttpEndpoint::new(url, auth, peer.egress(), &tokens, key, HttpTimes::default())
     };
     let error = new("http://127.0.0.1/mcp").err().unwrap();
     assert!(error.contains("the rule `address`"), "{error}");
@@ -198,22 +207,88 @@ async fn an_answer_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_lost_session_begins_again() {
-    let sessions = AtomicUsize::new(0);
-    let peer = Peer::start(move |request| match method_of(request).as_str() {
-        "initialize" => legacy(request, &format!("s{}", sessions.fetch_add(1, Ordering::SeqCst))),
-        "tools/list" if request.header("mcp-session-id") == Some("s0") => reply(404, "", ""),
-        _ => legacy(request, ""),
+async fn a_session_that_has_ended_is_told_and_no_other_one_begins() {
+    let peer = Peer::start(|request| match method_of(request).as_str() {
+        // The server has begun to do it.
+        "tools/call" if request.json().unwrap()["params"]["name"] == "slow" => Reply::Hang(stream_head()),
+        "tools/call" | "tools/list" => reply(404, "", ""),
+        _ => legacy(request, "one"),
     })
     .await;
-    let connection = connect(&peer.endpoint(ResolvedAuth::None)).await.unwrap();
-    assert_eq!(connection.list_all_tools().await.unwrap().len(), 1);
-    let used: Vec<_> = peer
-        .messages("tools/list")
-        .iter()
-        .map(|request| request.header("mcp-session-id").unwrap_or_default().to_owned())
-        .collect();
-    assert_eq!(used, ["s0", "s1"]);
+    let (endpoint, session_end) = (peer.endpoint(ResolvedAuth::None), Arc::<Notify>::default());
+    let transport = endpoint.transport(session_end.clone());
+    let connection = rmcp::ServiceExt::serve((), transport).await.unwrap();
+    let caller = connection.peer().clone();
+    let slow = tokio::spawn(async move { caller.call_tool(CallToolRequestParams::new("slow")).await });
+    while peer.messages("tools/call").is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let error = connection.call_tool(CallToolRequestParams::new("echo")).await.unwrap_err();
+    let failure = HttpFailure::of_call(&error).unwrap_or_else(|| panic!("{error:?}"));
+    assert!(failure.is_session_end && !failure.is_sent, "{failure:?}");
+    // The call knows it. For another request the connection tells it.
+    assert!(timeout(Duration::from_millis(50), session_end.notified()).await.is_err());
+    assert!(connection.list_all_tools().await.is_err());
+    timeout(SOON, session_end.notified()).await.unwrap();
+    let sent = ["initialize", "tools/call", "tools/list"].map(|method| peer.messages(method).len());
+    assert_eq!(sent, [1, 2, 1], "no other session begins");
+    // No one makes up an answer for a call that the server may have done.
+    assert!(!slow.is_finished());
+    drop(connection);
+    let lost = timeout(SOON, slow).await.unwrap().unwrap().unwrap_err();
+    assert!(!matches!(lost, rmcp::ServiceError::McpError(_)), "{lost:?}");
+}
+
+/// Times that a test can wait for.
+fn short_times() -> HttpTimes {
+    let long = HttpTimes::default();
+    assert!(long.plain >= Duration::from_secs(10) && long.issuer >= Duration::from_secs(10));
+    let short = Duration::from_millis(200);
+    HttpTimes { result: short, plain: short, silent: short, issuer: short }
+}
+
+#[tokio::test]
+async fn a_request_has_an_end() {
+    let peer = Peer::start(|request| match method_of(request).as_str() {
+        "tools/call" => Reply::Hang(Vec::new()),
+        _ => legacy(request, "one"),
+    })
+    .await;
+    let times = HttpTimes { plain: HttpTimes::default().plain, ..short_times() };
+    let connection = connect(&peer.endpoint_in(ResolvedAuth::None, times)).await.unwrap();
+    let error = timeout(SHORT, connection.call_tool(CallToolRequestParams::new("echo"))).await;
+    let failure = HttpFailure::of_call(&error.unwrap().unwrap_err()).unwrap();
+    assert!(failure.is_sent, "{failure:?}");
+    // A message without a result has a time of its own.
+    let peer = Peer::start(|request| match method_of(request).as_str() {
+        "notifications/initialized" => Reply::Hang(Vec::new()),
+        _ => legacy(request, "one"),
+    })
+    .await;
+    let times = HttpTimes { plain: short_times().plain, ..HttpTimes::default() };
+    let connected = timeout(SHORT, connect(&peer.endpoint_in(ResolvedAuth::None, times))).await;
+    assert!(connected.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn a_silent_stream_ends_and_is_opened_again() {
+    let peer = Peer::start(|request| match request.method.as_str() {
+        "GET" => Reply::Hang([stream_head(), b"retry: 100\n\n".to_vec()].concat()),
+        _ => legacy(request, "one"),
+    })
+    .await;
+    let times = HttpTimes { silent: short_times().silent, ..HttpTimes::default() };
+    let connection = connect(&peer.endpoint_in(ResolvedAuth::None, times)).await.unwrap();
+    let gets = || peer.requests().iter().filter(|request| request.method == "GET").count();
+    timeout(SHORT, async {
+        while gets() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap();
+    drop(connection);
 }
 
 #[tokio::test]

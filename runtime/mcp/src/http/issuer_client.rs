@@ -10,9 +10,6 @@ use rmcp::transport::auth::{
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The longest time of a request to an issuer.
-const ISSUER_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// The largest answer of an issuer.
 pub(super) const MAX_ISSUER_ANSWER_BYTES: u64 = 256 * 1024;
 
@@ -22,13 +19,15 @@ const MAX_ISSUER_REDIRECTS: u32 = 5;
 /// The client of the issuer of one act, such as a sign-in.
 pub(super) struct IssuerClient {
     egress: Egress,
+    /// The longest time of a request.
+    timeout: Duration,
     /// Why the last request failed. rmcp keeps only a text without the cause.
     failure: Mutex<Option<String>>,
 }
 
 impl IssuerClient {
-    pub(super) fn new(egress: Egress) -> Self {
-        Self { egress, failure: Mutex::new(None) }
+    pub(super) fn new(egress: Egress, timeout: Duration) -> Self {
+        Self { egress, timeout, failure: Mutex::new(None) }
     }
 
     /// Why the last request failed; none if it has an answer.
@@ -41,14 +40,14 @@ impl IssuerClient {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> Option<http::Response<Vec<u8>>> {
-        self.send(request, 0, ISSUER_TIMEOUT).await.ok()
+        self.send(request, 0, self.timeout).await.ok()
     }
 
     async fn exchange(&self, request: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, String> {
         let OAuthHttpRequest { request, redirect_policy, timeout, .. } = request;
         let max_redirects =
             if redirect_policy == OAuthHttpRedirectPolicy::Follow { MAX_ISSUER_REDIRECTS } else { 0 };
-        self.send(request, max_redirects, timeout.unwrap_or(ISSUER_TIMEOUT).min(ISSUER_TIMEOUT)).await
+        self.send(request, max_redirects, timeout.unwrap_or(self.timeout).min(self.timeout)).await
     }
 
     async fn send(

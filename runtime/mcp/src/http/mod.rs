@@ -18,19 +18,20 @@ mod test_kit;
 pub use client::{EgressClient, MAX_ANSWER_BYTES};
 pub use events::MAX_EVENT_BYTES;
 pub use failure::{HttpError, HttpFailure};
-pub use oauth::{LOGIN_TIME, LoginStart};
+pub use oauth::{LOGIN_TIME, LoginError, LoginErrorKind, LoginStart};
+pub use tokens::AllTokens;
 
 use self::client::Access;
 use self::oauth::{OAuth, OAuthSettings};
-use self::tokens::Tokens;
 use http::HeaderName;
-use redflow_contract::mcp::OAuthGrant;
+use redflow_contract::mcp::{MAX_MCP_TIMEOUT_MS, OAuthGrant};
 use redflow_egress::{Egress, HostPattern, JudgedUrl};
-use redflow_ports::McpStore;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use url::Url;
 
@@ -61,6 +62,31 @@ pub enum ResolvedAuth {
     },
 }
 
+/// The longest times of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpTimes {
+    /// Of a request that waits for a result. Callers have their own, shorter ones.
+    pub result: Duration,
+    /// Of a request without a result.
+    pub plain: Duration,
+    /// Without a byte on a stream that a server opened for itself. Many servers never send a sign of life, and each end
+    /// costs a new request.
+    pub silent: Duration,
+    /// Of a request to an issuer.
+    pub issuer: Duration,
+}
+
+impl Default for HttpTimes {
+    fn default() -> Self {
+        Self {
+            result: Duration::from_millis(MAX_MCP_TIMEOUT_MS),
+            plain: Duration::from_secs(30),
+            silent: Duration::from_secs(5 * 60),
+            issuer: Duration::from_secs(30),
+        }
+    }
+}
+
 /// The headers that the protocol itself sets: those of MCP, and those of the connection.
 const OWN_HEADERS: [&str; 15] = [
     "accept",
@@ -80,7 +106,7 @@ const OWN_HEADERS: [&str; 15] = [
     "accept-encoding",
 ];
 
-/// A server at an address. A server has one endpoint, because the endpoint knows its tokens.
+/// A server at an address.
 pub struct HttpEndpoint {
     url: Arc<str>,
     client: EgressClient,
@@ -101,8 +127,9 @@ impl HttpEndpoint {
         url: &str,
         auth: ResolvedAuth,
         egress: Egress,
-        store: Arc<dyn McpStore>,
+        tokens: &AllTokens,
         token_key: String,
+        times: HttpTimes,
     ) -> Result<Self, String> {
         let judged = egress.judge(url).map_err(|refusal| refusal.to_string())?;
         let host = host_of(&judged)?;
@@ -128,61 +155,76 @@ impl HttpEndpoint {
                     return Err("`secretEnv` needs `clientId`.".to_owned());
                 }
                 let settings = OAuthSettings { grant, client_id, client_secret, scopes };
-                let tokens = Tokens::new(store, token_key, url.to_owned());
-                Access::OAuth(Arc::new(OAuth::new(url.to_owned(), settings, egress.clone(), tokens)))
+                let tokens = tokens.of(token_key, url.to_owned());
+                Access::OAuth(Arc::new(OAuth::new(url.to_owned(), settings, egress.clone(), times, tokens)))
             }
         };
         let origin = Url::parse(url).map_err(|error| error.to_string())?.origin();
-        Ok(Self { url: url.into(), client: EgressClient::new(egress, host, origin, access) })
+        Ok(Self { url: url.into(), client: EgressClient::new(egress, host, origin, access, times) })
     }
 
-    /// A connection that has sent nothing yet.
+    /// A connection that has sent nothing yet. It tells `session_end` when the server has ended its session, unless a
+    /// call finds it out: that one has the failure.
+    ///
+    /// rmcp must not begin another session by itself: it would answer the open calls of the old one with an error, though
+    /// the server may have done what they ask.
     #[must_use]
-    pub fn transport(&self) -> StreamableHttpClientTransport<EgressClient> {
+    pub fn transport(&self, session_end: Arc<Notify>) -> StreamableHttpClientTransport<EgressClient> {
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.clone())
-            .max_sse_event_size(MAX_EVENT_BYTES);
-        StreamableHttpClientTransport::with_client(self.client.clone(), config)
+            .max_sse_event_size(MAX_EVENT_BYTES)
+            .reinit_on_expired_session(false);
+        StreamableHttpClientTransport::with_client(self.client.for_session(session_end), config)
     }
 
     /// Begins a sign-in. The issuer sends the person back to `redirect`. A sign-in that has begun before ends.
     ///
     /// # Errors
     /// When the server or its issuer does not offer it. The text says how to mend it.
-    pub async fn start_login(&self, redirect: &str) -> Result<LoginStart, String> {
-        self.oauth()?.start_login(redirect).await
+    pub async fn start_login(&self, redirect: &str) -> Result<LoginStart, LoginError> {
+        self.oauth().map_err(LoginError::refused)?.start_login(redirect).await
     }
 
     /// Ends a sign-in with the address that the issuer sent the person to.
     ///
     /// # Errors
     /// When the address belongs to no sign-in, or the issuer gives no tokens.
-    pub async fn finish_login(&self, callback: &str) -> Result<(), String> {
-        self.oauth()?.finish_login(callback, Instant::now()).await
+    pub async fn finish_login(&self, callback: &str) -> Result<(), LoginError> {
+        self.oauth().map_err(LoginError::refused)?.finish_login(callback, Instant::now()).await
     }
 
     /// Removes the tokens.
     ///
     /// # Errors
-    /// When they cannot be removed.
-    pub fn logout(&self) -> Result<(), String> {
-        self.oauth()?.logout()
+    /// When there can be none, or they cannot be removed.
+    pub async fn logout(&self) -> Result<(), LoginError> {
+        let oauth = self.oauth().map_err(LoginError::refused)?;
+        oauth.logout().await.map_err(|text| LoginError { text, kind: LoginErrorKind::Failed })
+    }
+
+    /// Whether a person can sign in.
+    #[must_use]
+    pub fn has_login(&self) -> bool {
+        self.client.oauth().is_some_and(|oauth| oauth.has_login())
     }
 
     /// Whether a person must sign in before the server can be used.
-    pub async fn needs_login(&self) -> bool {
-        match self.oauth() {
-            Ok(oauth) => oauth.needs_login().await,
-            Err(_) => false,
+    ///
+    /// # Errors
+    /// When the tokens cannot be read.
+    pub async fn needs_login(&self) -> Result<bool, String> {
+        match self.client.oauth() {
+            Some(oauth) => oauth.needs_login().await,
+            None => Ok(false),
         }
     }
 
     /// The tokens that are kept, so that no result shows them.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
-        self.client.oauth().map(OAuth::secrets).unwrap_or_default()
+        self.client.oauth().map(|oauth| oauth.secrets()).unwrap_or_default()
     }
 
-    fn oauth(&self) -> Result<&OAuth, String> {
+    fn oauth(&self) -> Result<&Arc<OAuth>, String> {
         self.client
             .oauth()
             .ok_or_else(|| "The server is not defined with `auth` of the type `oauth`.".to_owned())

@@ -1,7 +1,9 @@
 //! OAuth 2.1: tokens by a sign-in of a person, or with the secret of the client.
 
+use super::HttpTimes;
 use super::issuer_client::IssuerClient;
 use super::tokens::{Record, Tokens};
+use crate::text::clean_line;
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use redflow_contract::mcp::OAuthGrant;
@@ -26,7 +28,10 @@ pub const LOGIN_TIME: Duration = Duration::from_secs(10 * 60);
 const CLIENT_NAME: &str = "Redflow";
 
 /// The longest challenge of a server that is kept.
-const MAX_CHALLENGE_BYTES: usize = 4_096;
+pub(super) const MAX_CHALLENGE_BYTES: usize = 4_096;
+
+/// The most characters of the name of an issuer in a text.
+const MAX_ISSUER_CHARS: usize = 200;
 
 /// The message without a token that finds out the challenge of a server.
 const UNSIGNED_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -47,6 +52,40 @@ impl std::fmt::Debug for LoginStart {
     }
 }
 
+/// Why a sign-in did not begin or end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginError {
+    /// What happened, for people, without secrets.
+    pub text: String,
+    /// Whose turn it is now.
+    pub kind: LoginErrorKind,
+}
+
+/// What an error means for a sign-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginErrorKind {
+    /// There is no such sign-in. Nothing was sent.
+    Refused,
+    /// The server or the issuer failed. The sign-in has ended.
+    Failed,
+    /// The answer is not from the issuer. The right one still counts.
+    Forged,
+}
+
+impl LoginError {
+    fn new(kind: LoginErrorKind, text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind }
+    }
+
+    pub(super) fn refused(text: impl Into<String>) -> Self {
+        Self::new(LoginErrorKind::Refused, text)
+    }
+
+    fn failed(text: impl Into<String>) -> Self {
+        Self::new(LoginErrorKind::Failed, text)
+    }
+}
+
 /// The settings of the operator.
 pub(super) struct OAuthSettings {
     pub(super) grant: OAuthGrant,
@@ -60,9 +99,8 @@ pub(super) struct OAuth {
     url: String,
     settings: OAuthSettings,
     egress: Egress,
+    times: HttpTimes,
     tokens: Tokens,
-    /// One renewal at a time: a refresh token may be valid once.
-    renewal: Mutex<()>,
     login: Mutex<Option<OpenLogin>>,
     /// What the server said when it refused a request. It may name the issuer.
     challenge: SyncMutex<Option<String>>,
@@ -77,28 +115,49 @@ struct OpenLogin {
 }
 
 impl OAuth {
-    pub(super) fn new(url: String, settings: OAuthSettings, egress: Egress, tokens: Tokens) -> Self {
-        let (renewal, login, challenge) = (Mutex::default(), Mutex::default(), SyncMutex::default());
-        Self { url, settings, egress, tokens, renewal, login, challenge }
+    pub(super) fn new(
+        url: String,
+        settings: OAuthSettings,
+        egress: Egress,
+        times: HttpTimes,
+        tokens: Tokens,
+    ) -> Self {
+        let (login, challenge) = (Mutex::default(), SyncMutex::default());
+        Self { url, settings, egress, times, tokens, login, challenge }
     }
 
-    /// The tokens that are kept.
+    /// The tokens that this process knows.
     pub(super) fn secrets(&self) -> Vec<SecretString> {
-        self.tokens.read().ok().flatten().map(|record| record.secrets()).unwrap_or_default()
+        self.tokens.secrets()
+    }
+
+    /// Whether a person can sign in.
+    pub(super) fn has_login(&self) -> bool {
+        self.settings.grant == OAuthGrant::AuthorizationCode
     }
 
     /// A valid token; none if a person must sign in.
-    pub(super) async fn token(&self) -> Result<Option<SecretString>, String> {
-        match self.tokens.read()? {
+    pub(super) async fn token(self: &Arc<Self>) -> Result<Option<SecretString>, String> {
+        match self.tokens.read().await? {
             Some(record) if record.is_fresh() => Ok(record.token()),
             _ => self.renew(None).await,
         }
     }
 
-    /// Another token than the one that the server refused; none if a person must sign in.
-    pub(super) async fn renew(&self, refused: Option<&SecretString>) -> Result<Option<SecretString>, String> {
-        let _alone = self.renewal.lock().await;
-        let record = self.tokens.read()?;
+    /// Another token than the one that the server refused; none if a person must sign in. It goes on if the caller
+    /// does not wait any more: an issuer that has given a new refresh token does not accept the old one.
+    pub(super) async fn renew(
+        self: &Arc<Self>,
+        refused: Option<&SecretString>,
+    ) -> Result<Option<SecretString>, String> {
+        let (this, refused) = (Arc::clone(self), refused.cloned());
+        let renewal = tokio::spawn(async move { this.renew_alone(refused.as_ref()).await });
+        renewal.await.unwrap_or_else(|_| Err("The renewal of the token was interrupted.".to_owned()))
+    }
+
+    async fn renew_alone(&self, refused: Option<&SecretString>) -> Result<Option<SecretString>, String> {
+        let _alone = self.tokens.renew_alone().await;
+        let record = self.tokens.read().await?;
         // Another request may have renewed it meanwhile.
         if let Some(record) = record.as_ref().filter(|record| record.is_fresh())
             && let Some(token) = record.token()
@@ -113,11 +172,11 @@ impl OAuth {
             }
             (OAuthGrant::AuthorizationCode, _) => return Ok(None),
         }
-        Ok(self.tokens.read()?.and_then(|record| record.token()))
+        Ok(self.tokens.read().await?.and_then(|record| record.token()))
     }
 
     async fn exchange_client_credentials(&self) -> Result<(), String> {
-        let (mut manager, _, client) = self.manager().await?;
+        let (mut manager, client) = self.manager().await?;
         let config = ClientCredentialsConfig::ClientSecret {
             client_id: self.settings.client_id.clone().unwrap_or_default(),
             client_secret: self.client_secret().unwrap_or_default(),
@@ -133,12 +192,10 @@ impl OAuth {
 
     /// Gets new tokens with the refresh token. It removes the tokens if the issuer does not accept them any more.
     async fn refresh(&self, record: &Record) -> Result<(), String> {
-        let (mut manager, issuer, client) = self.manager().await?;
+        let (mut manager, client) = self.manager().await?;
         let client_id = record.client_id().unwrap_or_default().to_owned();
-        let is_same_client = self.settings.client_id.as_ref().is_none_or(|wanted| *wanted == client_id);
-        // The refresh token goes only to the issuer that gave it.
-        if record.issuer() != Some(issuer.as_str()) || !is_same_client {
-            return self.tokens.remove();
+        if self.settings.client_id.as_ref().is_some_and(|wanted| *wanted != client_id) {
+            return self.tokens.drop_invalid().await;
         }
         let mut config = OAuthClientConfig::new(client_id, self.url.clone());
         if let Some(secret) = self.client_secret().or_else(|| record.client_secret().map(str::to_owned)) {
@@ -148,17 +205,21 @@ impl OAuth {
         match without_logs(manager.refresh_token()).await {
             Ok(_) => Ok(()),
             Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
-                self.tokens.remove()
+                // Another process may have used the refresh token, and has kept a new one.
+                match self.tokens.read_again().await? {
+                    Some(kept) if *kept != *record => Ok(()),
+                    _ => self.tokens.drop_invalid().await,
+                }
             }
             Err(error) => Err(explain(&error, &client)),
         }
     }
 
-    pub(super) async fn start_login(&self, redirect: &str) -> Result<LoginStart, String> {
-        if self.settings.grant == OAuthGrant::ClientCredentials {
-            return Err("The grant `client_credentials` needs no sign-in.".to_owned());
+    pub(super) async fn start_login(&self, redirect: &str) -> Result<LoginStart, LoginError> {
+        if !self.has_login() {
+            return Err(LoginError::refused("The grant `client_credentials` needs no sign-in."));
         }
-        let (mut manager, _, client) = self.manager().await?;
+        let (mut manager, client) = self.manager().await.map_err(LoginError::failed)?;
         let mut scopes = self.settings.scopes.clone();
         if scopes.is_empty() {
             scopes = manager.select_initial_scopes(&[]).await;
@@ -168,8 +229,8 @@ impl OAuth {
             None => {
                 let wanted: Vec<&str> = scopes.iter().map(String::as_str).collect();
                 let config = manager.register_client(CLIENT_NAME, redirect, &wanted).await;
-                let config = config.map_err(|error| explain(&error, &client))?;
-                self.tokens.note_registered_secret(config.client_secret.clone());
+                let config = config.map_err(|error| LoginError::failed(explain(&error, &client)))?;
+                self.tokens.note_registered_secret(&config.client_id, config.client_secret.as_deref());
                 (config.client_id, config.client_secret)
             }
         };
@@ -178,11 +239,12 @@ impl OAuth {
         request.use_initial_scopes = true;
         request.client_secret = secret;
         let session = AuthorizationSession::new(manager, request).await;
-        let session = session.map_err(|(_, error)| explain(&error, &client))?;
+        let session = session.map_err(|(_, error)| LoginError::failed(explain(&error, &client)))?;
         let url = session.get_authorization_url().to_owned();
-        let judged = self.egress.judge(&url).map_err(|refusal| refusal.to_string())?;
-        super::check_secrecy(&judged)?;
-        let state = parameter(&url, "state").ok_or("The issuer has no usable address for a sign-in.")?;
+        let judged = self.egress.judge(&url).map_err(|refusal| LoginError::failed(refusal.to_string()))?;
+        super::check_secrecy(&judged).map_err(LoginError::failed)?;
+        let state = parameter(&url, "state")
+            .ok_or_else(|| LoginError::failed("The issuer has no usable address for a sign-in."))?;
         let open =
             OpenLogin { state: state.clone(), until: Instant::now() + LOGIN_TIME, session, issuer: client };
         *self.login.lock().await = Some(open);
@@ -190,20 +252,20 @@ impl OAuth {
     }
 
     /// Ends the sign-in at this time.
-    pub(super) async fn finish_login(&self, callback: &str, now: Instant) -> Result<(), String> {
+    pub(super) async fn finish_login(&self, callback: &str, now: Instant) -> Result<(), LoginError> {
         let mut login = self.login.lock().await;
         let state = parameter(callback, "state").unwrap_or_default();
         let Some(open) = login.take_if(|open| open.until <= now || open.state == state) else {
-            return Err("No sign-in waits for this answer: begin it again.".to_owned());
+            return Err(LoginError::refused("No sign-in waits for this answer: begin it again."));
         };
         if open.until <= now {
-            return Err("The sign-in took too long: begin it again.".to_owned());
+            return Err(LoginError::refused("The sign-in took too long: begin it again."));
         }
         if let Some(error) = parameter(callback, "error") {
             let is_code =
                 error.len() <= 40 && error.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
             let error = if is_code { error } else { "an error without a code".to_owned() };
-            return Err(format!("The issuer refused the sign-in: {error}."));
+            return Err(LoginError::failed(format!("The issuer refused the sign-in: {error}.")));
         }
         match without_logs(open.session.handle_callback_url(callback)).await {
             Ok(_) => Ok(()),
@@ -214,22 +276,25 @@ impl OAuth {
                     AuthError::AuthorizationServerMismatch { .. }
                         | AuthError::AuthorizationServerMissingIssuer { .. }
                 ) {
-                    // A forged answer does not end the sign-in.
                     *login = Some(open);
+                    return Err(LoginError::new(LoginErrorKind::Forged, text));
                 }
-                Err(text)
+                Err(LoginError::failed(text))
             }
         }
     }
 
-    pub(super) fn logout(&self) -> Result<(), String> {
-        self.tokens.remove()
+    pub(super) async fn logout(&self) -> Result<(), String> {
+        self.tokens.remove().await
     }
 
-    pub(super) async fn needs_login(&self) -> bool {
+    /// Whether a person must sign in.
+    ///
+    /// # Errors
+    /// When the tokens cannot be read.
+    pub(super) async fn needs_login(&self) -> Result<bool, String> {
         let is_usable = |record: &Record| record.is_fresh() || record.has_refresh_token();
-        self.settings.grant == OAuthGrant::AuthorizationCode
-            && !matches!(self.tokens.read(), Ok(Some(record)) if is_usable(&record))
+        Ok(self.has_login() && !self.tokens.read().await?.is_some_and(|record| is_usable(&record)))
     }
 
     /// Notes what the server said when it refused a request.
@@ -243,7 +308,6 @@ impl OAuth {
         self.settings.client_secret.as_ref().map(|secret| secret.expose_secret().to_owned())
     }
 
-    /// A manager that knows the issuer of the server, and the issuer.
     /// What the server says when it refuses a message without a token. Many servers say it only to a POST, and rmcp asks
     /// with a GET.
     async fn ask_for_challenge(&self, client: &IssuerClient) -> Option<String> {
@@ -260,8 +324,10 @@ impl OAuth {
         (challenge.len() <= MAX_CHALLENGE_BYTES).then(|| challenge.to_owned())
     }
 
-    async fn manager(&self) -> Result<(AuthorizationManager, String, Arc<IssuerClient>), String> {
-        let client = Arc::new(IssuerClient::new(self.egress.clone()));
+    /// A manager that knows the issuer of the server. The first issuer that gave tokens stays the only one: a server
+    /// could name another one to get the secret of the client.
+    async fn manager(&self) -> Result<(AuthorizationManager, Arc<IssuerClient>), String> {
+        let client = Arc::new(IssuerClient::new(self.egress.clone(), self.times.issuer));
         let manager =
             AuthorizationManager::new_with_oauth_http_client(self.url.as_str(), client.clone()).await;
         let mut manager = manager.map_err(|error| explain(&error, &client))?;
@@ -284,8 +350,16 @@ impl OAuth {
             }
             (_, Some(issuer)) => issuer,
         };
+        if let Some(known) = self.tokens.issuer().await?.filter(|known| *known != issuer) {
+            return Err(format!(
+                "The server names another issuer than the one that gave its tokens: `{}` instead of `{}`. If that is \
+                 right, remove its tokens with `redflow mcp logout`, and sign in again.",
+                clean_line(&issuer, MAX_ISSUER_CHARS),
+                clean_line(&known, MAX_ISSUER_CHARS)
+            ));
+        }
         manager.set_metadata(resolution.metadata);
-        Ok((manager, issuer, client))
+        Ok((manager, client))
     }
 }
 

@@ -1,13 +1,15 @@
 use super::issuer_client::MAX_ISSUER_ANSWER_BYTES;
-use super::test_kit::{MemoryStore, Peer, Reply, connect, json_reply, legacy, modern, reply};
+use super::test_kit::{MemoryStore, Peer, Reply, all_tokens, connect, json_reply, legacy, modern, reply};
 use super::tokens::RENEWAL_SECONDS;
-use super::{HttpFailure, LOGIN_TIME, ResolvedAuth};
+use super::{AllTokens, HttpFailure, HttpTimes, LOGIN_TIME, LoginErrorKind, ResolvedAuth};
 use redflow_contract::digest::Digest;
 use redflow_contract::mcp::OAuthGrant;
 use redflow_testkit::HttpRequest;
 use serde_json::json;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use url::Url;
 
 const REDIRECT: &str = "http://127.0.0.1:7777/oauth/callback";
@@ -25,6 +27,8 @@ struct Issuer {
     lifetime: u64,
     /// Where the server says that its tokens come from.
     location: String,
+    /// The next client that it registers.
+    client: String,
     registrations: Vec<serde_json::Value>,
     /// The grants of the requests for tokens.
     grants: Vec<String>,
@@ -33,7 +37,12 @@ struct Issuer {
 type Shared = Arc<Mutex<Issuer>>;
 
 fn issuer() -> Shared {
-    Arc::new(Mutex::new(Issuer { lifetime: 3600, location: ISSUER.to_owned(), ..Issuer::default() }))
+    Arc::new(Mutex::new(Issuer {
+        lifetime: 3600,
+        location: ISSUER.to_owned(),
+        client: "registered".to_owned(),
+        ..Issuer::default()
+    }))
 }
 
 fn respond(issuer: &Shared, request: &HttpRequest) -> Reply {
@@ -67,7 +76,7 @@ fn respond(issuer: &Shared, request: &HttpRequest) -> Reply {
             json_reply(
                 201,
                 "",
-                &json!({"client_id": "registered", "client_secret": "SECRET-r",
+                &json!({"client_id": issuer.client, "client_secret": format!("SECRET-{}", issuer.client),
                 "redirect_uris": redirects}),
             )
         }
@@ -152,7 +161,7 @@ fn sign_in(issuer: &Shared, url: &str, from: &str) -> String {
     let url = Url::parse(url).unwrap();
     let query: HashMap<String, String> = url.query_pairs().into_owned().collect();
     assert_eq!(query["code_challenge_method"], "S256");
-    assert_eq!(query["client_id"], "registered");
+    assert_eq!(query["client_id"], issuer.lock().unwrap().client);
     assert_eq!(query["resource"], "http://mcp.example.org/mcp");
     issuer.lock().unwrap().codes.insert("SECRET-code".to_owned(), query["code_challenge"].clone());
     let answer = [("code", "SECRET-code"), ("state", &query["state"]), ("iss", from)];
@@ -171,7 +180,7 @@ async fn client_credentials_get_a_token_and_another_one_when_it_ends() {
     let peer = start(&issuer).await;
     let store = MemoryStore::new();
     let endpoint = peer.endpoint_with(robot_auth("SECRET-robot"), &store);
-    assert!(!endpoint.needs_login().await);
+    assert!(!endpoint.needs_login().await.unwrap());
     let connection = connect(&endpoint).await.unwrap();
     assert_eq!(connection.list_all_tools().await.unwrap().len(), 1);
     assert_eq!(issuer.lock().unwrap().issued, 1, "one token for all requests");
@@ -182,7 +191,7 @@ async fn client_credentials_get_a_token_and_another_one_when_it_ends() {
     let again = peer.endpoint_with(robot_auth("SECRET-robot"), &store);
     connect(&again).await.unwrap();
     assert_eq!(issuer.lock().unwrap().issued, 2);
-    assert!(endpoint.start_login(REDIRECT).await.unwrap_err().contains("needs no sign-in"));
+    assert!(endpoint.start_login(REDIRECT).await.unwrap_err().text.contains("needs no sign-in"));
 }
 
 #[tokio::test]
@@ -201,8 +210,9 @@ async fn a_wrong_client_secret_is_named_and_not_shown() {
         super::test_kit::URL,
         auth,
         peer.egress(),
-        MemoryStore::new(),
+        &all_tokens(&MemoryStore::new()),
         "docs".to_owned(),
+        HttpTimes::default(),
     );
     assert!(error.err().unwrap().contains("needs `clientId`"));
 }
@@ -213,26 +223,27 @@ async fn a_person_signs_in_and_out() {
     let peer = start(&issuer).await;
     let store = MemoryStore::new();
     let endpoint = peer.endpoint_with(code_auth(), &store);
-    assert!(endpoint.needs_login().await);
+    assert!(endpoint.needs_login().await.unwrap());
     assert!(failure_of(&endpoint).await.needs_login);
     let login = endpoint.start_login(REDIRECT).await.unwrap();
     assert_eq!(issuer.lock().unwrap().registrations[0]["client_name"], "Redflow");
     assert!(login.url.contains(&login.state) && !format!("{login:?}").contains(&login.state));
     let callback = sign_in(&issuer, &login.url, ISSUER);
     endpoint.finish_login(&callback).await.unwrap();
-    assert!(!endpoint.needs_login().await);
+    assert!(!endpoint.needs_login().await.unwrap());
     assert_eq!(connect(&endpoint).await.unwrap().list_all_tools().await.unwrap().len(), 1);
     assert!(!format!("{endpoint:?}").contains("SECRET"));
     // An answer counts once.
-    assert!(endpoint.finish_login(&callback).await.unwrap_err().contains("No sign-in waits"));
+    assert!(endpoint.finish_login(&callback).await.unwrap_err().text.contains("No sign-in waits"));
     // Another process has the tokens, too. For another address they do not count.
     connect(&peer.endpoint_with(code_auth(), &store)).await.unwrap();
     let other = "http://mcp.example.org/other";
-    let other = super::HttpEndpoint::new(other, code_auth(), peer.egress(), store.clone(), "docs".to_owned())
-        .unwrap();
-    assert!(other.needs_login().await);
-    endpoint.logout().unwrap();
-    assert!(store.kept().is_empty() && endpoint.needs_login().await);
+    let (tokens, key) = (all_tokens(&store), "docs".to_owned());
+    let times = HttpTimes::default();
+    let other = super::HttpEndpoint::new(other, code_auth(), peer.egress(), &tokens, key, times).unwrap();
+    assert!(other.needs_login().await.unwrap());
+    endpoint.logout().await.unwrap();
+    assert!(store.kept().is_empty() && endpoint.needs_login().await.unwrap());
     assert!(failure_of(&endpoint).await.needs_login);
 }
 
@@ -259,7 +270,12 @@ async fn tokens_are_renewed_once_for_all_requests() {
         issuer.refresh = "gone".to_owned();
     }
     assert!(failure_of(&endpoint).await.needs_login);
-    assert!(endpoint.needs_login().await && store.kept().is_empty());
+    assert!(endpoint.needs_login().await.unwrap());
+    // Only the issuer is known now.
+    assert_eq!(
+        store.kept(),
+        [format!("{{\"url\":\"http://mcp.example.org/mcp\",\"issuer\":\"{ISSUER}\",\"credentials\":null}}")]
+    );
 }
 
 #[tokio::test]
@@ -275,8 +291,172 @@ async fn a_refresh_token_goes_only_to_its_issuer() {
         store.kept().pop().unwrap().replace(&format!("\"issuer\":\"{ISSUER}\""), "\"issuer\":\"http://old\"");
     redflow_ports::McpStore::set_tokens(&*store, "docs", Some(&kept)).unwrap();
     let endpoint = peer.endpoint_with(code_auth(), &store);
-    assert!(failure_of(&endpoint).await.needs_login);
-    assert_eq!(issuer.lock().unwrap().grants, ["authorization_code"]);
+    let failure = failure_of(&endpoint).await;
+    assert!(failure.text.contains("redflow mcp logout") && !failure.is_sent, "{failure:?}");
+    let error = endpoint.start_login(REDIRECT).await.unwrap_err();
+    assert!(error.text.contains("`http://issuer.example.org` instead of `http://old`"), "{error:?}");
+    {
+        let issuer = issuer.lock().unwrap();
+        assert_eq!((issuer.grants.len(), issuer.registrations.len()), (1, 1));
+    }
+    // A person gives up the bond.
+    endpoint.logout().await.unwrap();
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_secret_goes_only_to_the_first_issuer() {
+    let issuer = issuer();
+    issuer.lock().unwrap().lifetime = 1;
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    connect(&peer.endpoint_with(robot_auth("SECRET-robot"), &store)).await.unwrap();
+    let before = issuer.lock().unwrap().grants.len();
+    let kept =
+        store.kept().pop().unwrap().replace(&format!("\"issuer\":\"{ISSUER}\""), "\"issuer\":\"http://old\"");
+    redflow_ports::McpStore::set_tokens(&*store, "docs", Some(&kept)).unwrap();
+    let failure = failure_of(&peer.endpoint_with(robot_auth("SECRET-robot"), &store)).await;
+    assert!(failure.text.contains("names another issuer"), "{failure:?}");
+    assert_eq!(issuer.lock().unwrap().grants.len(), before, "no request has the secret");
+}
+
+async fn signed_in(peer: &Peer, issuer: &Shared, tokens: &AllTokens) -> super::HttpEndpoint {
+    let endpoint = peer.endpoint_of(code_auth(), tokens);
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    endpoint.finish_login(&sign_in(issuer, &login.url, ISSUER)).await.unwrap();
+    endpoint
+}
+
+#[tokio::test]
+async fn servers_with_one_key_share_their_tokens() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let (store, changes) = (MemoryStore::new(), Arc::new(AtomicUsize::new(0)));
+    let counted = changes.clone();
+    let tokens = AllTokens::new(store.clone(), move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let other = peer.endpoint_of(code_auth(), &tokens);
+    assert!(other.needs_login().await.unwrap() && other.secrets().is_empty());
+    let endpoint = signed_in(&peer, &issuer, &tokens).await;
+    assert!(!other.needs_login().await.unwrap(), "the sign-in counts for both");
+    assert_eq!(other.secrets().len(), 3);
+    let before = changes.load(Ordering::Relaxed);
+    assert!(before > 0);
+    // The first one renews; the second one does not use the old refresh token, which would end the tokens of both.
+    let first = endpoint.oauth().unwrap().token().await.unwrap();
+    let renewed = endpoint.oauth().unwrap().renew(first.as_ref()).await.unwrap().unwrap();
+    let own = other.oauth().unwrap().renew(first.as_ref()).await.unwrap().unwrap();
+    assert_eq!(secrecy::ExposeSecret::expose_secret(&own), secrecy::ExposeSecret::expose_secret(&renewed));
+    assert_eq!(issuer.lock().unwrap().grants, ["authorization_code", "refresh_token"]);
+    assert!(changes.load(Ordering::Relaxed) > before, "who removes secrets from texts knows the new ones");
+}
+
+#[tokio::test]
+async fn another_process_may_have_renewed_the_tokens() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let endpoint = signed_in(&peer, &issuer, &all_tokens(&store)).await;
+    let old = endpoint.oauth().unwrap().token().await.unwrap();
+    let process = peer.endpoint_with(code_auth(), &store);
+    let new = process.oauth().unwrap().renew(old.as_ref()).await.unwrap().unwrap();
+    // The refresh token that this process knows is spent.
+    let read = endpoint.oauth().unwrap().renew(old.as_ref()).await.unwrap().unwrap();
+    assert_eq!(secrecy::ExposeSecret::expose_secret(&read), secrecy::ExposeSecret::expose_secret(&new));
+    assert!(!endpoint.needs_login().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_cancelled_call_does_not_lose_a_renewed_token() {
+    let issuer = issuer();
+    let (own, begun) = (issuer.clone(), Arc::new(AtomicUsize::new(0)));
+    let noted = begun.clone();
+    let peer = Peer::start(move |request| {
+        let answer = respond(&own, request);
+        if request.path == "/token" && noted.fetch_add(1, Ordering::SeqCst) > 0 {
+            // The issuer has spent the old refresh token, and the answer is on its way.
+            std::thread::park_timeout(Duration::from_millis(300));
+        }
+        answer
+    })
+    .await;
+    let store = MemoryStore::new();
+    let endpoint = signed_in(&peer, &issuer, &all_tokens(&store)).await;
+    let old = endpoint.oauth().unwrap().token().await.unwrap();
+    let renewal = endpoint.oauth().unwrap().renew(old.as_ref());
+    let cut = async {
+        while begun.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = renewal => panic!("the renewal is not over yet"),
+        () = cut => {}
+    }
+    let next = endpoint.oauth().unwrap().renew(old.as_ref()).await.unwrap();
+    assert!(next.is_some(), "the renewal went on");
+    assert_eq!(issuer.lock().unwrap().grants, ["authorization_code", "refresh_token"]);
+}
+
+#[tokio::test]
+async fn the_secret_of_a_new_client_stays_with_its_own_tokens() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let endpoint = signed_in(&peer, &issuer, &all_tokens(&store)).await;
+    // A person begins again, with another client, and meanwhile the old tokens are renewed.
+    issuer.lock().unwrap().client = "second".to_owned();
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    let old = endpoint.oauth().unwrap().token().await.unwrap();
+    endpoint.oauth().unwrap().renew(old.as_ref()).await.unwrap().unwrap();
+    assert!(store.kept()[0].contains("\"clientSecret\":\"SECRET-registered\""), "{:?}", store.kept());
+    endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+    assert!(store.kept()[0].contains("\"clientSecret\":\"SECRET-second\""), "{:?}", store.kept());
+}
+
+#[tokio::test]
+async fn an_edited_address_keeps_its_own_tokens() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let endpoint = signed_in(&peer, &issuer, &all_tokens(&store)).await;
+    let old = endpoint.oauth().unwrap().token().await.unwrap();
+    // The definition has another address by now, and a person has signed in there.
+    let other = store.kept()[0].replace("http://mcp.example.org/mcp", "http://mcp.example.org/new");
+    redflow_ports::McpStore::set_tokens(&*store, "docs", Some(&other)).unwrap();
+    assert!(endpoint.oauth().unwrap().renew(old.as_ref()).await.unwrap().is_some());
+    assert_eq!(store.kept(), std::slice::from_ref(&other));
+    issuer.lock().unwrap().refresh = "gone".to_owned();
+    let token = endpoint.oauth().unwrap().token().await.unwrap();
+    assert!(endpoint.oauth().unwrap().renew(token.as_ref()).await.unwrap().is_none());
+    assert_eq!(store.kept(), [other]);
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_read_are_not_a_missing_sign_in() {
+    let peer = start(&issuer()).await;
+    let store = MemoryStore::new();
+    store.1.store(true, Ordering::Relaxed);
+    let error = peer.endpoint_with(code_auth(), &store).needs_login().await.unwrap_err();
+    assert!(error.contains("cannot be decrypted"), "{error}");
+}
+
+#[tokio::test]
+async fn an_issuer_that_does_not_answer_is_not_waited_for() {
+    let issuer = issuer();
+    let peer = Peer::start(move |request| match request.path.as_str() {
+        "/register" => Reply::Hang(Vec::new()),
+        _ => respond(&issuer, request),
+    })
+    .await;
+    let times = HttpTimes { issuer: Duration::from_millis(200), ..HttpTimes::default() };
+    let endpoint = peer.endpoint_in(code_auth(), times);
+    let login = tokio::time::timeout(Duration::from_secs(3), endpoint.start_login(REDIRECT)).await;
+    let error = login.unwrap().unwrap_err();
+    assert_eq!(error.kind, LoginErrorKind::Failed);
+    assert!(error.text.contains("A request to the issuer failed"), "{error:?}");
 }
 
 #[tokio::test]
@@ -290,9 +470,11 @@ async fn a_forged_answer_is_refused_and_the_right_one_still_counts() {
     let no_issuer = right.split("&iss=").next().unwrap();
     for wrong in [forged.as_str(), no_issuer] {
         let error = endpoint.finish_login(wrong).await.unwrap_err();
+        assert_eq!(error.kind, LoginErrorKind::Forged);
+        let error = error.text;
         assert!(error.contains("does not come from the issuer"), "{error}");
     }
-    let error = endpoint.finish_login(&right.replace(&login.state, "other")).await.unwrap_err();
+    let error = endpoint.finish_login(&right.replace(&login.state, "other")).await.unwrap_err().text;
     assert!(error.contains("No sign-in waits"), "{error}");
     endpoint.finish_login(&right).await.unwrap();
     // The verifier belongs to its own sign-in.
@@ -302,12 +484,12 @@ async fn a_forged_answer_is_refused_and_the_right_one_still_counts() {
     assert!(endpoint.finish_login(&first).await.is_err());
     issuer.lock().unwrap().codes.insert("SECRET-code".to_owned(), s256("another verifier"));
     let stolen = format!("{REDIRECT}?code=SECRET-code&state={}&iss={ISSUER}", second.state);
-    let error = endpoint.finish_login(&stolen).await.unwrap_err();
+    let error = endpoint.finish_login(&stolen).await.unwrap_err().text;
     assert!(error.contains("begin it again") && !error.contains("SECRET"), "{error}");
     // The person says no.
     let third = endpoint.start_login(REDIRECT).await.unwrap();
     let no = format!("{REDIRECT}?error=access_denied&state={}", third.state);
-    assert!(endpoint.finish_login(&no).await.unwrap_err().contains("access_denied"));
+    assert!(endpoint.finish_login(&no).await.unwrap_err().text.contains("access_denied"));
 }
 
 #[tokio::test]
@@ -318,9 +500,9 @@ async fn a_sign_in_has_an_end() {
     let login = endpoint.start_login(REDIRECT).await.unwrap();
     let callback = sign_in(&issuer, &login.url, ISSUER);
     let late = tokio::time::Instant::now() + LOGIN_TIME;
-    let error = endpoint.oauth().unwrap().finish_login(&callback, late).await.unwrap_err();
+    let error = endpoint.oauth().unwrap().finish_login(&callback, late).await.unwrap_err().text;
     assert!(error.contains("took too long"), "{error}");
-    assert!(endpoint.finish_login(&callback).await.unwrap_err().contains("No sign-in waits"));
+    assert!(endpoint.finish_login(&callback).await.unwrap_err().text.contains("No sign-in waits"));
 }
 
 #[tokio::test]
@@ -328,17 +510,17 @@ async fn an_issuer_inside_or_without_a_name_is_refused() {
     let issuer = issuer();
     let peer = start(&issuer).await;
     issuer.lock().unwrap().location = "https://inward.example.org".to_owned();
-    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err();
+    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err().text;
     assert!(error.contains("refused by the rule `address`"), "{error}");
     // A public one without encryption would show the secrets.
     issuer.lock().unwrap().location = "http://other.example.org".to_owned();
-    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err();
+    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err().text;
     assert!(error.contains("does not go unencrypted to `other.example.org`"), "{error}");
     let peer = Peer::start(|_| reply(404, "", "")).await;
-    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err();
+    let error = peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err().text;
     assert!(error.contains("does not say who issues its tokens"), "{error}");
     let peer = Peer::start(modern).await;
-    let error = peer.endpoint(ResolvedAuth::None).start_login(REDIRECT).await.unwrap_err();
+    let error = peer.endpoint(ResolvedAuth::None).start_login(REDIRECT).await.unwrap_err().text;
     assert!(error.contains("of the type `oauth`"), "{error}");
 }
 
@@ -352,7 +534,7 @@ async fn answers_and_redirects_of_an_issuer_are_bounded() {
             },
         )
         .await;
-        peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err()
+        peer.endpoint(code_auth()).start_login(REDIRECT).await.unwrap_err().text
     };
     let error = start_with("/register", || {
         let length = usize::try_from(MAX_ISSUER_ANSWER_BYTES).unwrap() + 1;

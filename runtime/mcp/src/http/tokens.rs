@@ -1,17 +1,58 @@
-//! The tokens of a server: kept encrypted, and bound to the address of the server and to their issuer.
+//! The tokens of servers: kept encrypted, and bound to the address of the server and to their issuer.
 
-use redflow_ports::McpStore;
+use redflow_ports::{FileStoreError, McpStore};
 use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A token is renewed this many seconds before its end.
 pub(super) const RENEWAL_SECONDS: u64 = 30;
+
+/// What happens when tokens change.
+type OnChange = Arc<dyn Fn() + Send + Sync>;
+
+/// The tokens of all servers of a process. Servers with the same key and address share them: a refresh token may be
+/// valid once.
+pub struct AllTokens {
+    store: Arc<dyn McpStore>,
+    on_change: OnChange,
+    shared: Mutex<HashMap<(String, String), Weak<Shared>>>,
+}
+
+impl AllTokens {
+    /// The tokens in a store. `on_change` is called when the tokens that this process knows change.
+    #[must_use]
+    pub fn new(store: Arc<dyn McpStore>, on_change: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { store, on_change: Arc::new(on_change), shared: Mutex::default() }
+    }
+
+    /// The tokens under a key, for the server at an address.
+    pub(super) fn of(&self, key: String, url: String) -> Tokens {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|_, known| known.strong_count() > 0);
+        let place = (key, url);
+        if let Some(known) = shared.get(&place).and_then(Weak::upgrade) {
+            return Tokens(known);
+        }
+        let tokens = Arc::new(Shared {
+            store: Arc::clone(&self.store),
+            on_change: Arc::clone(&self.on_change),
+            key: place.0.clone(),
+            url: place.1.clone(),
+            cache: Mutex::default(),
+            file: tokio::sync::Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
+        });
+        shared.insert(place, Arc::downgrade(&tokens));
+        Tokens(tokens)
+    }
+}
 
 /// The tokens of a server. Clones share them.
 #[derive(Clone)]
@@ -19,21 +60,27 @@ pub(super) struct Tokens(Arc<Shared>);
 
 struct Shared {
     store: Arc<dyn McpStore>,
+    on_change: OnChange,
     key: String,
     url: String,
+    /// It is never held while a file is read or written.
     cache: Mutex<Cache>,
+    /// One use of the file at a time.
+    file: tokio::sync::Mutex<()>,
+    /// One renewal at a time.
+    renewal: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Cache {
-    /// None before the first read.
-    record: Option<Option<Arc<Record>>>,
-    /// The secret that an issuer gave with a new client, until the tokens are kept.
-    registered_secret: Option<SecretString>,
+    /// None if none were read. Another process may write some then.
+    record: Option<Arc<Record>>,
+    /// The id and the secret of a client that an issuer has registered, until its tokens are kept.
+    registered: Option<(String, SecretString)>,
 }
 
 /// What is kept.
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
     /// The address of the server that they are for.
@@ -41,21 +88,30 @@ pub(super) struct Record {
     /// The secret of a client that the issuer registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     client_secret: Option<String>,
+    /// The issuer of tokens that are no longer valid. Only a person gives up this bond, with a logout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    issuer: Option<String>,
     /// The credentials, as rmcp keeps them.
     credentials: Value,
 }
 
 impl Record {
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.credentials.pointer(pointer)?.as_str()
+    }
+
     /// The access token.
     pub(super) fn token(&self) -> Option<SecretString> {
-        self.credentials.pointer("/token_response/access_token")?.as_str().map(SecretString::from)
+        self.text("/token_response/access_token").map(SecretString::from)
     }
 
     /// Everything in it that must not be shown.
     pub(super) fn secrets(&self) -> Vec<SecretString> {
-        let at = |pointer: &str| self.credentials.pointer(pointer).and_then(Value::as_str);
-        let tokens =
-            [at("/token_response/access_token"), at("/token_response/refresh_token"), self.client_secret()];
+        let tokens = [
+            self.text("/token_response/access_token"),
+            self.text("/token_response/refresh_token"),
+            self.client_secret(),
+        ];
         tokens.into_iter().flatten().map(SecretString::from).collect()
     }
 
@@ -67,20 +123,22 @@ impl Record {
         else {
             return self.token().is_some();
         };
+        // rmcp writes the time of the system, so no other clock can be compared with it.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         begin.saturating_add(lifetime) > now.saturating_add(RENEWAL_SECONDS)
     }
 
     pub(super) fn has_refresh_token(&self) -> bool {
-        self.credentials.pointer("/token_response/refresh_token").is_some_and(Value::is_string)
+        self.text("/token_response/refresh_token").is_some()
     }
 
     pub(super) fn client_id(&self) -> Option<&str> {
-        self.credentials.get("client_id")?.as_str()
+        self.text("/client_id")
     }
 
-    pub(super) fn issuer(&self) -> Option<&str> {
-        self.credentials.get("issuer")?.as_str()
+    /// The only issuer that gets secrets for this server.
+    fn issuer(&self) -> Option<&str> {
+        self.text("/issuer").or(self.issuer.as_deref())
     }
 
     pub(super) fn client_secret(&self) -> Option<&str> {
@@ -89,55 +147,145 @@ impl Record {
 }
 
 impl Tokens {
-    pub(super) fn new(store: Arc<dyn McpStore>, key: String, url: String) -> Self {
-        Self(Arc::new(Shared { store, key, url, cache: Mutex::default() }))
+    /// The tokens that are kept for this address; none if there are none.
+    pub(super) async fn read(&self) -> Result<Option<Arc<Record>>, String> {
+        let known = self.cache().record.clone();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let _one = self.0.file.lock().await;
+        self.read_file().await
     }
 
-    /// The tokens that are kept for this address; none if there are none.
-    pub(super) fn read(&self) -> Result<Option<Arc<Record>>, String> {
-        let mut cache = self.cache();
-        if let Some(record) = &cache.record {
-            return Ok(record.clone());
-        }
-        let text = self.0.store.tokens(&self.0.key).map_err(|error| error.to_string())?;
-        // A record that is not readable was kept by another version: then a person signs in again.
-        let record = text.and_then(|text| serde_json::from_str::<Record>(&text).ok());
-        let record = record.filter(|record| record.url == self.0.url).map(Arc::new);
-        cache.record = Some(record.clone());
+    /// The tokens in the file, which another process may have renewed.
+    pub(super) async fn read_again(&self) -> Result<Option<Arc<Record>>, String> {
+        let _one = self.0.file.lock().await;
+        self.read_file().await
+    }
+
+    async fn read_file(&self) -> Result<Option<Arc<Record>>, String> {
+        let record = self.stored().await?.filter(|record| record.url == self.0.url).map(Arc::new);
+        self.set_record(record.clone());
         Ok(record)
     }
 
+    /// What the store has under the key, also for another address.
+    async fn stored(&self) -> Result<Option<Record>, String> {
+        let (store, key) = (Arc::clone(&self.0.store), self.0.key.clone());
+        let text = run_blocking(move || store.tokens(&key)).await?;
+        // A record that is not readable was kept by another version: then a person signs in again.
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    /// Waits until no other renewal is under way, and keeps others from beginning one.
+    pub(super) async fn renew_alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.renewal.lock().await
+    }
+
+    /// The issuer that these tokens came from, also after they have ended; none before the first ones.
+    pub(super) async fn issuer(&self) -> Result<Option<String>, String> {
+        Ok(self.read().await?.and_then(|record| record.issuer().map(str::to_owned)))
+    }
+
+    /// The tokens that this process knows, so that no text shows them.
+    pub(super) fn secrets(&self) -> Vec<SecretString> {
+        let cache = self.cache();
+        let kept = cache.record.as_ref().map(|record| record.secrets()).unwrap_or_default();
+        kept.into_iter().chain(cache.registered.as_ref().map(|(_, secret)| secret.clone())).collect()
+    }
+
     /// Notes the secret of a client that the issuer has just registered.
-    pub(super) fn note_registered_secret(&self, secret: Option<String>) {
-        self.cache().registered_secret = secret.map(SecretString::from);
+    pub(super) fn note_registered_secret(&self, client_id: &str, secret: Option<&str>) {
+        self.cache().registered =
+            secret.map(|secret| (client_id.to_owned(), SecretString::from(secret.to_owned())));
+        (self.0.on_change)();
     }
 
-    /// Removes the tokens.
-    pub(super) fn remove(&self) -> Result<(), String> {
-        let mut cache = self.cache();
-        self.0.store.set_tokens(&self.0.key, None).map_err(|error| error.to_string())?;
-        cache.record = Some(None);
+    /// Removes the tokens, and what they are bound to.
+    pub(super) async fn remove(&self) -> Result<(), String> {
+        let _one = self.0.file.lock().await;
+        self.write(None).await?;
+        self.set_record(None);
         Ok(())
     }
 
-    fn keep(&self, credentials: &StoredCredentials) -> Result<(), String> {
-        let mut cache = self.cache();
+    /// Removes tokens that are no longer valid. The server stays bound to their issuer.
+    pub(super) async fn drop_invalid(&self) -> Result<(), String> {
+        let _one = self.0.file.lock().await;
+        let known = self.cache().record.clone();
+        let issuer = known.as_ref().and_then(|record| record.issuer()).map(str::to_owned);
+        let bond = issuer.map(|issuer| Record {
+            url: self.0.url.clone(),
+            client_secret: None,
+            issuer: Some(issuer),
+            credentials: Value::Null,
+        });
+        if self.is_own_file().await? {
+            self.write(bond.as_ref()).await?;
+        }
+        self.set_record(bond.map(Arc::new));
+        Ok(())
+    }
+
+    /// Whether the file has nothing of another address under the key. An edited definition may use the key by now.
+    async fn is_own_file(&self) -> Result<bool, String> {
+        Ok(self.stored().await?.is_none_or(|record| record.url == self.0.url))
+    }
+
+    async fn keep(&self, credentials: &StoredCredentials) -> Result<(), String> {
+        let _one = self.0.file.lock().await;
         let credentials = serde_json::to_value(credentials).map_err(|error| error.to_string())?;
-        let client_secret = cache.registered_secret.take().map(|secret| secret.expose_secret().to_owned());
-        let old = cache.record.as_ref().and_then(Option::as_ref);
-        let old_secret = old
-            .filter(|old| old.client_id() == credentials.get("client_id").and_then(Value::as_str))
-            .and_then(|old| old.client_secret.clone());
-        let record =
-            Record { url: self.0.url.clone(), client_secret: client_secret.or(old_secret), credentials };
-        let text = serde_json::to_string(&record).map_err(|error| error.to_string())?;
-        self.0.store.set_tokens(&self.0.key, Some(&text)).map_err(|error| error.to_string())?;
-        cache.record = Some(Some(Arc::new(record)));
+        let client_id = credentials.get("client_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (client_secret, is_renewal) = {
+            let cache = self.cache();
+            let new = cache.registered.as_ref().filter(|(id, _)| *id == client_id);
+            let old = cache.record.as_ref().filter(|old| old.client_id() == Some(client_id.as_str()));
+            let new_secret = new.map(|(_, secret)| secret.expose_secret().to_owned());
+            (
+                new_secret.or_else(|| old.and_then(|old| old.client_secret.clone())),
+                new.is_none() && old.is_some(),
+            )
+        };
+        let record = Record { url: self.0.url.clone(), client_secret, issuer: None, credentials };
+        // A run may still renew the tokens of a definition that has another address now.
+        if !is_renewal || self.is_own_file().await? {
+            self.write(Some(&record)).await?;
+        }
+        self.cache().registered.take_if(|(id, _)| *id == client_id);
+        self.set_record(Some(Arc::new(record)));
         Ok(())
+    }
+
+    async fn write(&self, record: Option<&Record>) -> Result<(), String> {
+        let text = record.map(serde_json::to_string).transpose().map_err(|error| error.to_string())?;
+        let (store, key) = (Arc::clone(&self.0.store), self.0.key.clone());
+        run_blocking(move || store.set_tokens(&key, text.as_deref())).await
+    }
+
+    fn set_record(&self, record: Option<Arc<Record>>) {
+        let is_same = {
+            let mut cache = self.cache();
+            let is_same = cache.record == record;
+            cache.record = record;
+            is_same
+        };
+        if !is_same {
+            (self.0.on_change)();
+        }
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
         self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Uses a file. It may wait for another process, so it must not hold up other tasks.
+async fn run_blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, FileStoreError> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(act).await {
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(_) => Err("The file with the tokens cannot be used.".to_owned()),
     }
 }
 
@@ -150,7 +298,7 @@ impl CredentialStore for Tokens {
         Self: 'f,
     {
         Box::pin(async {
-            let record = self.read().map_err(AuthError::CredentialStoreError)?;
+            let record = self.read().await.map_err(AuthError::CredentialStoreError)?;
             Ok(record.and_then(|record| serde_json::from_value(record.credentials.clone()).ok()))
         })
     }
@@ -160,7 +308,7 @@ impl CredentialStore for Tokens {
         'a: 'f,
         Self: 'f,
     {
-        Box::pin(async move { self.keep(&credentials).map_err(AuthError::CredentialStoreError) })
+        Box::pin(async move { self.keep(&credentials).await.map_err(AuthError::CredentialStoreError) })
     }
 
     fn clear<'a, 'f>(&'a self) -> StoreFuture<'f, ()>
@@ -168,6 +316,6 @@ impl CredentialStore for Tokens {
         'a: 'f,
         Self: 'f,
     {
-        Box::pin(async { self.remove().map_err(AuthError::CredentialStoreError) })
+        Box::pin(async { self.drop_invalid().await.map_err(AuthError::CredentialStoreError) })
     }
 }

@@ -1,7 +1,7 @@
 //! Compares what a server sends with its pins.
 
-use super::Server;
-use crate::tools::{SentTools, first_pins, output_notes, resource_tools, server_tools};
+use super::{Server, ServerToolKind};
+use crate::tools::{PinView, SentTools, first_pins, output_notes, resource_tools, server_tools};
 use redflow_contract::mcp::McpPins;
 use rmcp::model::ServerPeerInfo;
 use std::sync::Arc;
@@ -10,15 +10,29 @@ impl Server {
     /// Compares what the server has sent with the pins. Pins what is new, if that is trusted.
     pub(crate) async fn apply(&self, sent: SentTools, info: Option<Arc<ServerPeerInfo>>) {
         let _one = self.pins.lock().await;
-        let pins = self.read_pins().await;
-        let pins = match pins {
+        let (pins, problem) = match self.read_pins().await {
             Ok(pins) => match first_pins(&self.definition, &pins, &sent, self.shared.now()) {
-                Some(all) => self.write_pins(all).await,
-                None => Ok(pins),
+                // Without its pin a new tool would count as new each time. The others have theirs.
+                Some(all) => match self.write_pins(all).await {
+                    Ok(all) => (Some(all), None),
+                    Err(reason) => (Some(pins), Some(reason)),
+                },
+                None => (Some(pins), None),
             },
-            Err(reason) => Err(reason),
+            Err(reason) => (None, Some(reason)),
         };
-        self.set_tools(sent, pins, info.as_deref());
+        self.set_tools(sent, pins, problem, info.as_deref());
+    }
+
+    /// Reads the pins again, which another server with the same ones has changed.
+    pub(crate) async fn compare_again(&self) {
+        let _one = self.pins.lock().await;
+        let Ok(pins) = self.read_pins().await else { return };
+        let (sent, info) = {
+            let status = self.status();
+            (Arc::clone(&status.sent), status.info.clone())
+        };
+        self.set_tools((*sent).clone(), Some(pins), None, info.as_deref());
     }
 
     /// Replaces the pins with `change`, and compares the tools again.
@@ -35,7 +49,7 @@ impl Server {
         change(&mut pins, &sent)?;
         let pins = self.write_pins(pins).await.map_err(E::from)?;
         let info = self.status().info.clone();
-        self.set_tools((*sent).clone(), Ok(pins), info.as_deref());
+        self.set_tools((*sent).clone(), Some(pins), None, info.as_deref());
         Ok(())
     }
 
@@ -59,10 +73,33 @@ impl Server {
         }
     }
 
-    fn set_tools(&self, sent: SentTools, pins: Result<McpPins, String>, info: Option<&ServerPeerInfo>) {
-        let mut tools = server_tools(&self.definition, pins.as_ref().map_err(String::as_str), &sent);
+    /// `problem` says why the pins cannot be read, or why those of new tools cannot be written.
+    fn set_tools(
+        &self,
+        sent: SentTools,
+        pins: Option<McpPins>,
+        problem: Option<String>,
+        info: Option<&ServerPeerInfo>,
+    ) {
         let has_resources = info.is_some_and(|info| info.capabilities.resources.is_some());
-        if self.definition.server.resources == Some(true) && has_resources {
+        let wants_resources = self.definition.server.resources == Some(true) && has_resources;
+        {
+            // Schemas are checked once: a server may say each second that its lists have changed.
+            let mut status = self.status();
+            let has_tools = status.tools.iter().any(|tool| tool.kind == ServerToolKind::ReadResource);
+            if status.is_compared
+                && problem.is_none()
+                && *status.sent == sent
+                && pins.as_ref() == Some(&*status.pins)
+                && wants_resources == has_tools
+            {
+                status.prompts.clear();
+                return;
+            }
+        }
+        let view = PinView { pins: pins.as_ref(), problem: problem.as_deref() };
+        let mut tools = server_tools(&self.definition, view, &sent);
+        if wants_resources {
             for tool in resource_tools(&self.definition) {
                 if tools.iter().all(|known| known.entry.id != tool.entry.id) {
                     tools.push(tool);
@@ -71,14 +108,14 @@ impl Server {
         }
         let mut notes = sent.notes.clone();
         notes.extend(output_notes(&sent));
-        if let Err(reason) = &pins {
-            notes.insert(0, reason.clone());
-        }
+        let is_compared = problem.is_none();
+        notes.splice(0..0, problem);
         let mut status = self.status();
         if *status.tools != tools {
             status.generation = self.shared.next_generation();
             status.tools = Arc::new(tools);
         }
+        status.is_compared = is_compared;
         status.sent = Arc::new(sent);
         status.pins = Arc::new(pins.unwrap_or_default());
         status.notes = notes;

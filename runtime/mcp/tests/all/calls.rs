@@ -3,6 +3,8 @@
 use crate::kit::{Kit, call, lines, until};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::SourceKind;
+use redflow_contract::code::ToolCode;
+use redflow_contract::mcp::McpServerState;
 use redflow_contract::node::EffectClass;
 use redflow_contract::tool::{ToolOrigin, ToolState};
 use redflow_ports::{ContextSource as _, McpServers as _, ToolOutcome, ToolProvider as _};
@@ -108,4 +110,62 @@ async fn a_prompt_is_one_text_and_one_with_arguments_is_none() {
     kit.hub.wait(&[], &[names("plain"), names("asks"), ("none".to_owned(), "x".to_owned())]).await;
     assert_eq!(kit.hub.prompt("test", "plain").as_deref(), Some("You answer.\n\nShortly."));
     assert_eq!(kit.hub.prompt("test", "asks"), None);
+}
+
+#[tokio::test]
+async fn a_question_before_the_result_is_declined() {
+    let kit = Kit::with("modern-asks", json!({"resources": true}));
+    let declined = r#"{"action":"decline"}s"#;
+    assert_eq!(kit.text("echo", json!({})).await, declined);
+    assert_eq!(kit.text("read_resource", json!({"uri": "note:1"})).await, declined);
+    kit.hub
+        .wait(&[], &[("test".to_owned(), "plain".to_owned()), ("test".to_owned(), "always".to_owned())])
+        .await;
+    assert_eq!(kit.hub.prompt("test", "plain").as_deref(), Some(declined));
+    assert_eq!(kit.hub.prompt("test", "always"), None);
+    // A call of the model cannot be declined, and a server that asks again and again gets no answer.
+    let always = json!({"uri": "ask:always"});
+    for (tool, input, words) in [
+        ("count", json!({}), "a call of your model"),
+        ("fail", json!({}), "again and again"),
+        ("read_resource", always, "again and again"),
+    ] {
+        let result = kit.result(tool, input).await;
+        assert_eq!((result.success, result.code), (false, Some(ToolCode::McpInputRequired)), "{tool}");
+        assert!(result.error.as_ref().unwrap().contains(words), "{result:?}");
+    }
+    let records = kit.records.0.lock().unwrap().clone();
+    assert!(records.contains(&"call test MCP_INPUT_REQUIRED".to_owned()), "{records:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_no_failed_call() {
+    let kit = Kit::with("strange", json!({"effects": {"echo": "read"}}));
+    let result = kit.result("count", json!({})).await;
+    assert_eq!(result.output, Some(json!([{"type": "text", "text": "done"}, {"type": "unknown"}])));
+    // The server may have done it, so a person must look.
+    let outcome = kit.call("fail", json!({})).await;
+    assert!(
+        matches!(&outcome, ToolOutcome::Unknown { reason } if reason.contains("not the result")),
+        "{outcome:?}"
+    );
+    let read = kit.result("echo", json!({})).await;
+    assert_eq!(read.code, Some(ToolCode::McpUnavailable));
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_read_again_ends_no_call() {
+    let kit = Kit::with("list-fails", json!({}));
+    let tool = kit.tool("echo").await;
+    kit.hub.connect("test").await.unwrap();
+    let summary = kit.hub.list().servers.remove(0);
+    assert_eq!((summary.state, summary.tools), (McpServerState::Ready, 4));
+    assert!(
+        kit.reason().contains("could not be read again") && kit.reason().contains("busy"),
+        "{}",
+        kit.reason()
+    );
+    let done = tool.tool.call(&call(json!({"text": "x"}), 5_000)).await;
+    assert!(matches!(&done, ToolOutcome::Returned(result) if result.success), "{done:?}");
+    assert_eq!(lines(&kit.file()), ["begins"], "the program is the same");
 }

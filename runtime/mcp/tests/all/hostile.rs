@@ -1,11 +1,11 @@
 //! Servers that want to do harm: each one is bounded, and says why it is.
 
-use crate::kit::{Kit, call, refusal};
+use crate::kit::{Kit, call, lines, refusal};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::ToolCode;
 use redflow_contract::mcp::{MAX_MCP_DESCRIPTION_CHARS, MAX_MCP_TOOLS};
 use redflow_contract::tool::ToolState;
-use redflow_ports::{McpServers as _, ToolOutcome};
+use redflow_ports::{ContextSource as _, McpServers as _, ToolOutcome};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -111,4 +111,74 @@ async fn a_server_that_asks_without_reading_the_answers_is_disconnected() {
     let kit = Kit::with("asks-a-lot", json!({}));
     let outcome = kit.tool("echo").await.tool.call(&call(json!({}), 20_000)).await;
     assert!(matches!(outcome, ToolOutcome::Unknown { .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn one_wrong_tool_does_not_hide_the_others_of_a_list_with_meta() {
+    for behaviour in ["bad-meta", "modern-bad-meta"] {
+        let kit = Kit::with(behaviour, json!({}));
+        let entries = kit.entries().await;
+        let states: Vec<_> = entries.iter().map(|entry| (entry.id.as_str(), entry.state)).collect();
+        let expected = [("mcp.test.good", ToolState::Ready), ("mcp.test.text", ToolState::Blocked)];
+        assert_eq!(states, expected, "{behaviour}");
+        kit.hub.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_has_200_pages() {
+    let kit = Kit::with("pages", json!({}));
+    assert!(kit.tools().await.is_empty());
+    assert!(kit.reason().contains("only 0 were looked at"), "{}", kit.reason());
+    kit.hub.show("test").await.unwrap();
+    let asked = lines(&kit.file());
+    for list in ["tools/list", "resources/list", "prompts/list"] {
+        assert_eq!(asked.iter().filter(|line| *line == list).count(), 200, "{list}");
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_is_too_long_is_blocked_and_says_so() {
+    let kit = Kit::with("long-definition", json!({}));
+    let entry = kit.tool("long").await.entry;
+    assert_eq!(entry.state, ToolState::Blocked);
+    assert_eq!(entry.reason.as_deref(), Some("Its definition has more than 196608 bytes."));
+    assert_eq!(kit.tool("short").await.entry.state, ToolState::Ready);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_left_out_takes_no_id() {
+    let kit = Kit::with("shadow", json!({"exclude": ["a.b"]}));
+    let entry = kit.tool("a-b").await.entry;
+    assert_eq!(entry.description, "Second.");
+    let detail = kit.hub.show("test").await.unwrap();
+    let out = detail.tools.iter().find(|tool| tool.name == "a.b").unwrap();
+    assert_eq!((out.included, out.description.as_str(), &out.input_schema), (false, "First.", &Value::Null));
+}
+
+#[tokio::test]
+async fn texts_and_lists_are_cut() {
+    let kit = Kit::with("long-texts", json!({"resources": true, "maxResultBytes": 196_608}));
+    kit.tools().await;
+    assert_eq!(kit.hub.read("test", "note:1").await.unwrap().text.len(), 65_536);
+    kit.hub.wait(&[], &[("test".to_owned(), "long".to_owned())]).await;
+    assert_eq!(kit.hub.prompt("test", "long").unwrap().len(), 65_536);
+    let listed = kit.result("list_resources", json!({})).await.output.unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 500);
+    assert_eq!(kit.hub.show("test").await.unwrap().resources.len(), 200);
+}
+
+#[tokio::test]
+async fn a_hundred_prompts_are_kept_and_the_newest_is_one_of_them() {
+    let kit = Kit::with("good", json!({}));
+    kit.tools().await;
+    let name = |index: usize| ("test".to_owned(), format!("p{index}"));
+    let first: Vec<_> = (0..100).map(name).collect();
+    kit.hub.wait(&[], &first).await;
+    let kept = |names: &[(String, String)]| {
+        names.iter().filter(|(server, prompt)| kit.hub.prompt(server, prompt).is_some()).count()
+    };
+    assert_eq!(kept(&first), 100);
+    kit.hub.wait(&[], &[name(100)]).await;
+    assert_eq!((kept(&first), kept(&[name(100)])), (99, 1));
 }

@@ -9,7 +9,7 @@ use redflow_contract::id::RunId;
 use redflow_contract::mcp::{McpPins, McpServer, McpServers as Definitions};
 use redflow_contract::tool::ToolEntry;
 use redflow_contract::{Message, Millis};
-use redflow_egress::{Egress, EgressPolicy};
+use redflow_egress::{Egress, EgressPolicy, EgressSettings};
 use redflow_mcp::{HubSettings, McpHub};
 use redflow_ports::{
     Clock, FileStoreError, McpServers as _, McpStore, Measurement, Meter, ProvidedTool, ToolOutcome,
@@ -17,6 +17,7 @@ use redflow_ports::{
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,7 +29,9 @@ pub(crate) const SECRET: &str = "a-long-secret";
 #[derive(Default)]
 pub(crate) struct MemoryStore {
     pub(crate) pins: Mutex<HashMap<String, McpPins>>,
+    tokens: Mutex<HashMap<String, String>>,
     pub(crate) is_broken: AtomicBool,
+    pub(crate) is_full: AtomicBool,
 }
 
 impl McpStore for MemoryStore {
@@ -41,15 +44,24 @@ impl McpStore for MemoryStore {
     }
 
     fn set_pins(&self, server: &str, pins: &McpPins) -> Result<(), FileStoreError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            let message = "the disk is full".to_owned();
+            return Err(FileStoreError { code: ProblemCode::Api(ApiCode::StorageFull), message });
+        }
         self.pins.lock().unwrap().insert(server.to_owned(), pins.clone());
         Ok(())
     }
 
-    fn tokens(&self, _key: &str) -> Result<Option<String>, FileStoreError> {
-        Ok(None)
+    fn tokens(&self, key: &str) -> Result<Option<String>, FileStoreError> {
+        Ok(self.tokens.lock().unwrap().get(key).cloned())
     }
 
-    fn set_tokens(&self, _key: &str, _tokens: Option<&str>) -> Result<(), FileStoreError> {
+    fn set_tokens(&self, key: &str, tokens: Option<&str>) -> Result<(), FileStoreError> {
+        let mut all = self.tokens.lock().unwrap();
+        match tokens {
+            Some(tokens) => all.insert(key.to_owned(), tokens.to_owned()),
+            None => all.remove(key),
+        };
         Ok(())
     }
 }
@@ -97,10 +109,21 @@ impl Kit {
     }
 
     pub(crate) fn with_store(store: Arc<MemoryStore>) -> Self {
+        Self::build(store, Egress::new(EgressPolicy::default()))
+    }
+
+    /// A hub that may use addresses of this machine.
+    pub(crate) fn with_private(addresses: &[SocketAddr]) -> Self {
+        let private = addresses.iter().map(SocketAddr::to_string).collect();
+        let settings = EgressSettings { private, ..EgressSettings::default() };
+        Self::build(Arc::default(), Egress::new(EgressPolicy::new(&settings).unwrap()))
+    }
+
+    fn build(store: Arc<MemoryStore>, egress: Egress) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let records: Arc<Records> = Arc::default();
         let hub = McpHub::new(HubSettings {
-            egress: Egress::new(EgressPolicy::default()),
+            egress,
             store: Arc::clone(&store) as _,
             clock: Arc::new(FixedClock),
             meter: Arc::clone(&records) as _,
@@ -126,6 +149,12 @@ impl Kit {
         server.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let server: McpServer = serde_json::from_value(server).unwrap();
         let servers: Definitions = [("test".to_owned(), server)].into();
+        self.hub.define(&servers, &[], &|name| (name == "TEST_SECRET").then(|| SECRET.to_owned()));
+    }
+
+    /// Defines servers by their names.
+    pub(crate) fn define_all(&self, servers: Value) {
+        let servers: Definitions = serde_json::from_value(servers).unwrap();
         self.hub.define(&servers, &[], &|name| (name == "TEST_SECRET").then(|| SECRET.to_owned()));
     }
 

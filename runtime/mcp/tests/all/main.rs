@@ -6,7 +6,10 @@
 
 mod calls;
 mod hostile;
+mod http;
 mod kit;
+mod logins;
 mod nodes;
+mod peer;
 mod pins;
 mod programs;

@@ -11,11 +11,15 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-fn build(kit: &Kit, props: Value) -> Result<Arc<dyn ToolProvider>, String> {
+pub(crate) fn build(kit: &Kit, props: Value) -> Result<Arc<dyn ToolProvider>, String> {
     build_named(kit, "", props).0
 }
 
-fn build_named(kit: &Kit, name: &str, props: Value) -> (Result<Arc<dyn ToolProvider>, String>, Vec<String>) {
+pub(crate) fn build_named(
+    kit: &Kit,
+    name: &str,
+    props: Value,
+) -> (Result<Arc<dyn ToolProvider>, String>, Vec<String>) {
     let mut adapters = Adapters::default();
     redflow_mcp::register(&mut adapters, &kit.hub);
     let node = NodeSummary { id: "n".into(), type_name: "mcp-client".to_owned(), name: name.to_owned() };
@@ -62,6 +66,10 @@ async fn a_server_that_is_not_in_the_manifest_is_a_notice() {
     let notices = provider.notices().await;
     assert_eq!((notices.len(), notices[0].code), (1, DiagnosticCode::McpServerUnknown));
     assert!(notices[0].help.contains("redflow mcp add nothing"), "{}", notices[0].help);
+    // The palette shows it in the language of the user.
+    let key = |phrase: Option<&redflow_contract::phrase::Phrase>| phrase.map(|phrase| phrase.key.to_string());
+    assert_eq!(key(notices[0].message_phrase.as_ref()).as_deref(), Some("mcp_server_unknown"));
+    assert_eq!(key(notices[0].help_phrase.as_ref()).as_deref(), Some("mcp_server_unknown_help"));
     // It gets the tools once the manifest has the server.
     kit.define("good", json!({}));
     let provider = build(&kit, json!({"server": "test"})).unwrap();

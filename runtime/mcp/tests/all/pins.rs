@@ -46,7 +46,7 @@ async fn a_changed_definition_is_refused_until_a_person_approves_it() {
 
     // Another digest than the one that the server sends is not approved.
     let wrong = kit.hub.pin("test", request("echo", echo.pinned.unwrap())).await.unwrap_err();
-    assert_eq!(wrong.code, ProblemCode::Api(ApiCode::McpFailed));
+    assert_eq!((wrong.code, wrong.code.status()), (ProblemCode::Api(ApiCode::McpPinStale), 409));
     let before = kit.hub.generation();
     let detail = kit.hub.pin("test", request("echo", echo.digest.unwrap())).await.unwrap();
     assert_eq!((detail.summary.changed, detail.summary.tools), (0, 2));
@@ -94,4 +94,32 @@ async fn pins_that_cannot_be_read_block_all_tools() {
     );
     assert_eq!(refusal(&kit.call("echo", json!({})).await).0, Some(ToolCode::ToolUnavailable));
     assert!(kit.reason().contains("the file is damaged"), "{}", kit.reason());
+}
+
+#[tokio::test]
+async fn pins_that_cannot_be_written_block_only_new_tools() {
+    let kit = Kit::with("notifies", json!({}));
+    assert_eq!(kit.tool("echo").await.entry.state, ToolState::Ready);
+    kit.store.is_full.store(true, Ordering::Relaxed);
+    kit.hub.connect("test").await.unwrap();
+    let states: Vec<_> = kit.entries().await.iter().map(|entry| (entry.id.clone(), entry.state)).collect();
+    let expected =
+        [("mcp.test.echo".to_owned(), ToolState::Ready), ("mcp.test.new".to_owned(), ToolState::Blocked)];
+    assert_eq!(states, expected);
+    assert!(kit.reason().contains("the disk is full"), "{}", kit.reason());
+    assert_eq!(refusal(&kit.call("new", json!({})).await).0, Some(ToolCode::ToolUnavailable));
+    // Once there is room, the next list mends it.
+    kit.store.is_full.store(false, Ordering::Relaxed);
+    kit.hub.connect("test").await.unwrap();
+    assert_eq!(kit.tool("new").await.entry.state, ToolState::Ready);
+}
+
+#[tokio::test]
+async fn a_name_with_hidden_characters_is_approved_as_it_is_shown() {
+    let kit = Kit::with("hidden-name", json!({"trust": "pinned"}));
+    kit.tools().await;
+    let shown = kit.hub.show("test").await.unwrap().tools.remove(0);
+    assert_eq!((shown.name.as_str(), shown.state), ("hidden", ToolState::Changed));
+    let detail = kit.hub.pin("test", request(&shown.name, shown.digest.unwrap())).await.unwrap();
+    assert_eq!(detail.tools[0].state, ToolState::Ready);
 }

@@ -77,14 +77,37 @@ impl Server {
         let answer = |result: Value| send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
         let params = &message["params"];
         match method {
-            "server/discover" if self.behaviour == "modern" => answer(json!({
-                "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete",
-                "ttlMs": 0, "cacheScope": "private"})),
-            "initialize" => answer(
-                json!({"protocolVersion": "2025-06-18", "serverInfo": {"name": "test", "version": "1"},
+            "server/discover" if self.is_modern() => answer(json!({
+                "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})),
+            "initialize" => {
+                if self.behaviour == "list-fails" {
+                    self.note("begins");
+                }
+                answer(
+                    json!({"protocolVersion": "2025-06-18", "serverInfo": {"name": "test", "version": "1"},
                 "capabilities": {"tools": {"listChanged": true}, "resources": {}, "prompts": {}}}),
-            ),
+                );
+            }
+            "tools/list" if self.behaviour == "list-fails" && self.lists.get() > 0 => {
+                send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "busy"}}));
+            }
+            "tools/list" | "resources/list" | "prompts/list" if self.behaviour == "pages" => {
+                self.note(method);
+                let list = method.split('/').next().unwrap();
+                answer(json!({list: [], "nextCursor": "again"}));
+            }
             "tools/list" => answer(self.tools(params)),
+            "resources/read" | "prompts/get" if self.behaviour == "modern-asks" => self.ask_first(id, params),
+            "resources/read" if self.behaviour == "long-texts" => {
+                answer(json!({"contents": [{"uri": params["uri"], "text": "x".repeat(100_000)}]}));
+            }
+            "prompts/get" if self.behaviour == "long-texts" => answer(json!({"messages": [
+                {"role": "user", "content": {"type": "text", "text": "x".repeat(100_000)}}]})),
+            "resources/list" if self.behaviour == "long-texts" => {
+                let note = |index: u32| json!({"uri": format!("note:{index}"), "name": "n"});
+                answer(json!({"resources": (0..1_000).map(note).collect::<Vec<_>>()}));
+            }
             "resources/list" => answer(json!({"resources": [
                 {"uri": "note:1", "name": "one", "description": "The fir\u{202e}st."}]})),
             "resources/read" => answer(json!({"ttlMs": 5_000,
@@ -99,6 +122,36 @@ impl Server {
             "notifications/cancelled" if self.behaviour == "silent" => self.note("cancelled"),
             _ if id.is_null() || method.is_empty() => {}
             _ => send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}})),
+        }
+    }
+
+    fn is_modern(&self) -> bool {
+        self.behaviour.starts_with("modern")
+    }
+
+    /// Asks a person, and then gives the answer. The names of tools choose something else.
+    fn ask_first(&self, id: &Value, params: &Value) {
+        let answer = |result: Value| send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        let question = json!({"method": "elicitation/create", "params": {"message": "Who?",
+            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}});
+        let sampling = json!({"method": "sampling/createMessage", "params": {"maxTokens": 5,
+            "messages": [{"role": "user", "content": {"type": "text", "text": "spend"}}]}});
+        let ask = |request: Value| {
+            answer(
+                json!({"resultType": "input_required", "inputRequests": {"q": request}, "requestState": "s"}),
+            );
+        };
+        let said =
+            params["inputResponses"]["q"].to_string() + params["requestState"].as_str().unwrap_or_default();
+        match params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default() {
+            "count" => ask(sampling),
+            "fail" | "ask:always" | "always" => ask(question),
+            _ if params["inputResponses"].is_null() => ask(question),
+            "echo" => answer(json!({"resultType": "complete", "content": [{"type": "text", "text": said}]})),
+            uri @ "note:1" => answer(json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                "contents": [{"uri": uri, "text": said}]})),
+            _ => answer(json!({"resultType": "complete", "messages": [
+                {"role": "user", "content": {"type": "text", "text": said}}]})),
         }
     }
 
@@ -121,6 +174,11 @@ impl Server {
                 {"name": "output", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "$ref": "file:///x"}},
                 {"inputSchema": {"type": "object"}},
             ]),
+            "bad-meta" | "modern-bad-meta" => {
+                json!([tool("good", "Works."), {"name": "text", "inputSchema": "none"}])
+            }
+            "long-definition" => json!([tool("long", &"x".repeat(200_000)), tool("short", "x")]),
+            "hidden-name" => json!([tool("hid\u{200b}den", "x")]),
             "changing" => {
                 let description = read_to_string(&self.file).unwrap_or_default();
                 json!([tool("echo", description.trim()), tool("other", "Stays.")])
@@ -139,7 +197,10 @@ impl Server {
                 {"name": "hinted", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": false}}]),
         };
         match self.behaviour.as_str() {
-            "modern" => {
+            "bad-meta" => json!({"tools": tools, "_meta": {"server": 1}}),
+            "modern-bad-meta" => json!({"tools": tools, "ttlMs": 0, "cacheScope": "private",
+                "resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "t", "version": "1"}}}),
+            _ if self.is_modern() => {
                 json!({"tools": tools, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"})
             }
             _ => json!({"tools": tools}),
@@ -165,7 +226,16 @@ impl Server {
                 let chunk = vec![b'x'; 65_536];
                 while out.write_all(&chunk).is_ok() {}
             }
-            "huge" => answer(text("x".repeat(40_000_000))),
+            "huge" => {
+                // Without serde, which takes seconds for it in a test build.
+                let mut out = stdout().lock();
+                let begin =
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#);
+                let (chunk, end) = (vec![b'x'; 400_000], b"\"}]}}\n");
+                let _ = out.write_all(begin.as_bytes());
+                let _ = (0..100).all(|_| out.write_all(&chunk).is_ok()) && out.write_all(end).is_ok();
+                let _ = out.flush();
+            }
             "long" => answer(text("x".repeat(1_000_000))),
             "sampling" => ask(
                 "sampling/createMessage",
@@ -183,6 +253,13 @@ impl Server {
                 }
             }
             "silent" => {}
+            "modern-asks" => self.ask_first(id, params),
+            "strange" => match params["name"].as_str().unwrap_or_default() {
+                "count" => {
+                    answer(json!({"content": [{"type": "text", "text": "done"}, {"type": "hologram"}]}))
+                }
+                _ => answer(json!({"strange": 1})),
+            },
             "hangs" => {
                 self.note(&format!(
                     "{} {}",

@@ -11,9 +11,9 @@
 
 use super::{AnthropicMessages, NAME};
 use crate::lenient::{Arguments, InputSchema, tool_name};
-use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
+use crate::wire::{AnswerFormat, CacheLifetime, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
-use redflow_contract::transcript::{ChatMessage, ChatRole};
+use redflow_contract::transcript::{ChatMessage, ChatRole, Image, ImageType};
 use redflow_ports::ToolChoice;
 use serde::ser::{SerializeSeq, SerializeStruct};
 use serde::{Deserialize, Serialize, Serializer};
@@ -56,8 +56,17 @@ pub(super) struct RequestBody<'a> {
     thinking: Option<ThinkingParam>,
     #[serde(skip_serializing_if = "OutputConfig::is_empty")]
     output_config: OutputConfig<'a>,
+    /// The API applies it to the last block, and finds the longest beginning that it has kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+    ttl: &'static str,
 }
 
 #[derive(Serialize)]
@@ -126,6 +135,13 @@ impl<'a> RequestBody<'a> {
                 .thinking_budget
                 .map(|budget_tokens| ThinkingParam { r#type: "enabled", budget_tokens }),
             output_config: OutputConfig { effort: wire.effort, format },
+            cache_control: chat.cache.map(|cache| CacheControl {
+                r#type: "ephemeral",
+                ttl: match cache.lifetime {
+                    CacheLifetime::FiveMinutes => "5m",
+                    CacheLifetime::OneHour => "1h",
+                },
+            }),
             stream: chat.stream,
         }
     }
@@ -154,16 +170,20 @@ impl Serialize for Tools<'_> {
             #[serde(skip_serializing_if = "str::is_empty")]
             description: &'a str,
             input_schema: InputSchema<'a>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            strict: Option<bool>,
         }
         let declared = self.declared.iter().map(|tool| Tool {
             name: &tool.name,
             description: &tool.description,
             input_schema: InputSchema(tool.input_schema.as_ref()),
+            strict: tool.strict,
         });
         let called = self.called.iter().map(|name| Tool {
             name: name.as_ref(),
             description: "",
             input_schema: InputSchema(None),
+            strict: None,
         });
         serializer.collect_seq(declared.chain(called))
     }
@@ -229,6 +249,9 @@ enum Block<'a> {
     Text {
         text: &'a str,
     },
+    Image {
+        source: ImageSource<'a>,
+    },
     ToolUse {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
@@ -243,6 +266,13 @@ enum Block<'a> {
     },
     #[serde(untagged)]
     Opaque(&'a Value),
+}
+
+#[derive(Serialize)]
+struct ImageSource<'a> {
+    r#type: &'static str,
+    media_type: ImageType,
+    data: &'a str,
 }
 
 /// The blocks of these messages of the model.
@@ -276,8 +306,13 @@ fn user_blocks(all: &[Arc<ChatMessage>], previous: Range<usize>, turn: Range<usi
             blocks.push(Block::ToolResult { tool_use_id: call_id(all, index, nth), content, is_error });
         }
     }
-    let texts = messages.iter().filter(|message| message.role != ChatRole::Tool);
-    blocks.extend(texts.filter_map(|message| text_of(message)).map(|text| Block::Text { text }));
+    for message in messages.iter().filter(|message| message.role != ChatRole::Tool) {
+        // The provider advises to send pictures before their text.
+        blocks.extend(message.images.iter().map(|Image { mime, data }| Block::Image {
+            source: ImageSource { r#type: "base64", media_type: *mime, data },
+        }));
+        blocks.extend(text_of(message).map(|text| Block::Text { text }));
+    }
     blocks
 }
 

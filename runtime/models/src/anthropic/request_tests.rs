@@ -2,8 +2,9 @@ use super::{AnthropicMessages, NAME};
 use crate::samples::{
     Sample, assistant, assistant_calls, call, conversation, first_request, first_request_with_schema,
     request_with_memory, request_with_tools, second_request, system, tool, tool_result, tool_turn,
-    tool_turn_with_reasoning, user, with_reasoning,
+    tool_turn_with_reasoning, user, with_reasoning, with_strict,
 };
+use crate::wire::CacheLifetime;
 use crate::wire::Reasoning::{Discard, Keep};
 use pretty_assertions::assert_eq;
 use redflow_ports::ToolChoice;
@@ -43,6 +44,9 @@ fn request_bodies_equal_their_golden_files() {
         ("sampling-2023-06-01", sampled, first_request_with_schema()),
         ("stream", wire(), Sample { stream: true, ..first_request() }),
         ("thinking", thinking, tool_turn_with_reasoning(NAME, &thinking_blocks())),
+        ("cache-5m", wire(), Sample { cache: Some(CacheLifetime::FiveMinutes), ..tool_turn() }),
+        ("cache-1h", wire(), Sample { cache: Some(CacheLifetime::OneHour), ..first_request() }),
+        ("strict-tools", wire(), with_strict(request_with_tools())),
     ];
     for (name, wire, sample) in cases {
         sample.check_golden(&wire, &format!("anthropic-{name}"));

@@ -1,7 +1,7 @@
 //! Answers of a provider, good and bad ones.
 
 use crate::scripted_server::{ScriptedServer, Step, json, response, stream};
-use crate::wires::{ANTHROPIC, CHAT, KEY, OLLAMA, RESPONSES, WIRES, call, call_error, call_text};
+use crate::wires::{ANTHROPIC, CHAT, GEMINI, KEY, OLLAMA, RESPONSES, WIRES, call, call_error, call_text};
 use futures::future::join_all;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelFinish;
@@ -19,12 +19,17 @@ async fn the_http_request_of_each_wire() {
         let path = match wire.type_name {
             "anthropic-model" => "/v1/messages",
             "ollama-model" => "/api/chat",
+            "google-model" => "/v1beta/models/m:generateContent",
             _ if wire.api == "responses" => "/v1/responses",
             _ => "/v1/chat/completions",
         };
         assert_eq!(request.head.lines().next(), Some(format!("POST {path} HTTP/1.1").as_str()));
         assert_eq!(request.header("content-type"), Some("application/json"));
-        assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+        let (header, key) = match wire.type_name {
+            "google-model" => ("x-goog-api-key", KEY.to_owned()),
+            _ => ("authorization", format!("Bearer {KEY}")),
+        };
+        assert_eq!(request.header(header), Some(key.as_str()));
         assert!(request.header("user-agent").unwrap().starts_with("redflow/"));
         // The request asks for no compression, and has no referer.
         assert_eq!((request.header("accept-encoding"), request.header("referer")), (None, None));
@@ -76,6 +81,9 @@ async fn empty_refused_and_truncated_answers() {
     };
     let claude =
         |content: &str, reason: &str| format!(r#"{{"content":[{content}],"stop_reason":"{reason}"}}"#);
+    let google = |parts: &str, reason: &str| {
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}]}},"finishReason":"{reason}"}}]}}"#)
+    };
     let block = r#"{"type":"text","text":"ha"}"#;
     let refusal = r#"{"status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"No."}]}]}"#;
     for (wire, body, text, finish) in [
@@ -99,6 +107,10 @@ async fn empty_refused_and_truncated_answers() {
             "ha",
             Truncated,
         ),
+        (GEMINI, google("", "STOP"), "", Stop),
+        (GEMINI, google(r#"{"text":"ha"}"#, "SAFETY"), "ha", Refused),
+        (GEMINI, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#.to_owned(), "", Refused),
+        (GEMINI, google(r#"{"text":"ha"}"#, "MAX_TOKENS"), "ha", Truncated),
     ] {
         let server = ScriptedServer::start([json(&body)]).await;
         let answer = call(&*wire.at(&server, value!({}))).await.unwrap();
@@ -137,6 +149,7 @@ async fn an_error_with_a_success_status() {
         (RESPONSES, r#"{"status":"failed","error":{"message":"Overloaded","code":"server_error"}}"#),
         (ANTHROPIC, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#),
         (OLLAMA, r#"{"error":"Overloaded"}"#),
+        (GEMINI, r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#),
     ] {
         let server = ScriptedServer::start([json(body)]).await;
         let (code, message) = call_error(&*wire.at(&server, value!({}))).await;

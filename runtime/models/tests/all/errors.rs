@@ -1,7 +1,7 @@
 //! Errors that a provider reports: their codes, and which are retried.
 
 use crate::scripted_server::{ScriptedServer, Step, json, response};
-use crate::wires::{ANTHROPIC, CHAT, KEY, OLLAMA, RESPONSES, WIRES, call_error, call_text};
+use crate::wires::{ANTHROPIC, CHAT, GEMINI, KEY, OLLAMA, RESPONSES, WIRES, call_error, call_text};
 use redflow_contract::code::RunErrorCode as Code;
 use serde_json::json as value;
 
@@ -76,6 +76,53 @@ async fn permanent_errors_are_not_retried() {
     assert_eq!((code, server.request_count()), (Code::QuotaExceeded, 1));
 }
 
+/// Google's own form of errors, over HTTP.
+#[tokio::test]
+async fn errors_of_google() {
+    let google = |code: u16, status: &str, details: serde_json::Value| {
+        let error = value!({"code": code, "message": "That was it.", "status": status, "details": details});
+        response(code, &[], value!({ "error": error }).to_string())
+    };
+    let retry =
+        |delay: &str| value!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
+    let quota = |id: &str| value!({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": id}]});
+    let reason = value!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"});
+    for (reply, code, sentence) in [
+        (google(400, "INVALID_ARGUMENT", value!([reason])), Code::InvalidCredentials, "refused the key"),
+        (google(403, "PERMISSION_DENIED", value!([])), Code::InvalidCredentials, "refused the key"),
+        (google(404, "NOT_FOUND", value!([])), Code::ModelNotFound, "/v1beta/models/m:generateContent"),
+        (
+            google(
+                429,
+                "RESOURCE_EXHAUSTED",
+                value!([quota("GenerateRequestsPerDayPerProject"), retry("1s")]),
+            ),
+            Code::QuotaExceeded,
+            "is used up",
+        ),
+        (
+            google(429, "RESOURCE_EXHAUSTED", value!([retry("3600.5s")])),
+            Code::RateLimit,
+            "it asks to wait 3601 s",
+        ),
+        (google(400, "FAILED_PRECONDITION", value!([])), Code::ModelError, "refused the request (HTTP 400"),
+    ] {
+        let server = ScriptedServer::start([reply]).await;
+        let (found, message) = call_error(&*GEMINI.at(&server, value!({"maxRetries": 2}))).await;
+        assert_eq!((found, server.request_count()), (code, 1), "{message}");
+        assert!(message.contains(sentence) && message.contains("That was it."), "{message}");
+    }
+    for failure in [
+        google(429, "RESOURCE_EXHAUSTED", value!([quota("GenerateRequestsPerMinute"), retry("0.001s")])),
+        google(503, "UNAVAILABLE", value!([retry("0s")])),
+        json(r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}"#),
+    ] {
+        let server = ScriptedServer::start([failure, json(GEMINI.answer)]).await;
+        assert_eq!(call_text(&*GEMINI.at(&server, value!({"maxRetries": 1}))).await, "hi");
+        assert_eq!(server.request_count(), 2);
+    }
+}
+
 #[tokio::test]
 async fn passing_errors_are_retried() {
     for wire in WIRES {
@@ -102,6 +149,7 @@ async fn the_last_error_is_reported_with_the_number_of_attempts() {
         (RESPONSES, "OpenAI's interface"),
         (ANTHROPIC, "Anthropic"),
         (OLLAMA, "Ollama"),
+        (GEMINI, "Google"),
     ] {
         let script = (0..3).map(|_| response(529, &[SOON], "")).collect::<Vec<_>>();
         let server = ScriptedServer::start(script).await;

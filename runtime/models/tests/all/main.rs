@@ -12,6 +12,7 @@ mod answers;
 mod broken_connections;
 mod connections;
 mod errors;
+mod images;
 mod limits;
 mod llama_cpp;
 mod minilm;

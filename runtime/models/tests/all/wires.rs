@@ -1,4 +1,4 @@
-//! The four wires with sample answers, and models that use them.
+//! The wires with sample answers, and models that use them.
 
 use crate::scripted_server::{ScriptedServer, Step};
 use redflow_contract::code::RunErrorCode;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub(crate) const KEY: &str = "sk-hidden-0123456789";
 
-/// One of the four wires, with samples of its answers.
+/// One of the wires, with samples of its answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wire {
     pub(crate) type_name: &'static str,
@@ -84,6 +84,19 @@ pub(crate) const OLLAMA: Wire = Wire {
     failure: "{\"error\":\"Overloaded\"}\n",
 };
 
+pub(crate) const GEMINI: Wire = Wire {
+    type_name: "google-model",
+    api: "",
+    path: "/v1beta",
+    answer: r#"{"candidates":[{"content":{"parts":[{"text":"hi"}],"role":"model"},"finishReason":"STOP"}]}"#,
+    events: &[
+        "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"h\"}]}}]}\r\n\r\n",
+        "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"i\"}]}}]}\r\n\r\n",
+        "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\",\"thoughtSignature\":\"c2ln\"}]},\"finishReason\":\"STOP\"}]}\r\n\r\n",
+    ],
+    failure: "data: {\"error\":{\"code\":503,\"message\":\"Overloaded\",\"status\":\"UNAVAILABLE\"}}\n\n",
+};
+
 /// A test of every wire.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -99,7 +112,7 @@ pub(crate) fn streamed(name: &'static str, script: fn(Wire) -> Vec<Step>) -> Cas
     Case { name, stream: true, script }
 }
 
-pub(crate) const WIRES: [Wire; 4] = [CHAT, RESPONSES, ANTHROPIC, OLLAMA];
+pub(crate) const WIRES: [Wire; 5] = [CHAT, RESPONSES, ANTHROPIC, OLLAMA, GEMINI];
 
 /// One HTTP client per thread, because creating one is slow. The models of a process share one too.
 fn client() -> Arc<dyn Transport> {
@@ -153,6 +166,16 @@ pub(crate) async fn call(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> 
         assert!(!failure.message.contains("sk-hid"), "{}", failure.message);
     }
     answer
+}
+
+/// Calls a model with one message.
+pub(crate) async fn call_message(
+    model: &dyn ChatModel,
+    message: ChatMessage,
+) -> Result<ModelAnswer, Failure> {
+    let mut transcript = Transcript::default();
+    transcript.push(Arc::new(message));
+    model.call(ModelRequest::for_text(&transcript)).await
 }
 
 /// The text of a successful call.

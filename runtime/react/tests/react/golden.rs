@@ -126,7 +126,8 @@ fn live(version: u32) -> ScriptedRun {
         ..ModelAnswer::default()
     };
     let spec = with(|spec| spec.memory = true);
-    let script = [ScriptStep::Recalled(turns), ScriptStep::ModelAnswer(answer), ScriptStep::Appended];
+    let script =
+        [ScriptStep::Recalled(turns), ScriptStep::ModelAnswer(Box::new(answer)), ScriptStep::Appended];
     run_script_version(version, spec, &script)
 }
 

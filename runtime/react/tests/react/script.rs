@@ -33,7 +33,7 @@ pub(crate) enum ScriptStep {
     /// The model answers with this text.
     ModelText(String),
     /// The model answers with every field that a real one sets.
-    ModelAnswer(ModelAnswer),
+    ModelAnswer(Box<ModelAnswer>),
     /// The model call fails.
     ModelFailure(RunErrorCode),
     /// The tool returns this output.
@@ -67,7 +67,7 @@ impl ScriptStep {
                 let answer = ModelAnswer { text, usage: Some(usage), ..ModelAnswer::default() };
                 Fact::ModelAnswered { at, effect, answer }
             }
-            Self::ModelAnswer(answer) => Fact::ModelAnswered { at, effect, answer },
+            Self::ModelAnswer(answer) => Fact::ModelAnswered { at, effect, answer: *answer },
             Self::ModelFailure(code) => {
                 let message = format!("The provider said {code}.");
                 Fact::ModelFailed { at, effect, error: Failure { code, message } }
@@ -134,6 +134,7 @@ pub(crate) fn spec() -> AgentSpec {
         digest: None,
         output_schema: None,
         retry: None,
+        strict: None,
     };
     let schema = json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]});
     AgentSpec {

@@ -149,7 +149,11 @@ fn an_unknown_outcome_returns_twice() {
 fn only_an_agent_that_shows_its_texts_has_a_preview() {
     let answer = |model: &str| {
         let text = json!({"action": "final", "message": "Four.", "confidence": 1.0}).to_string();
-        ScriptStep::ModelAnswer(ModelAnswer { text, model: Some(model.to_owned()), ..ModelAnswer::default() })
+        ScriptStep::ModelAnswer(Box::new(ModelAnswer {
+            text,
+            model: Some(model.to_owned()),
+            ..ModelAnswer::default()
+        }))
     };
     let shown = &steps(&run_script(with(|spec| spec.debug = true), &[answer("m-1")]))[0].2;
     assert!(shown["preview"].as_str().unwrap().contains("Four."), "{shown}");

@@ -138,11 +138,6 @@ impl Instance {
         }
     }
 
-    /// Whether it is connected, and the revision of its flow.
-    pub(crate) fn flow_state(&self) -> (bool, Option<String>) {
-        (self.is_connected(), self.info().revision.clone())
-    }
-
     /// The engine that runs its agents.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine

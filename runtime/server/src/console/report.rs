@@ -176,6 +176,13 @@ impl Report<'_> {
             Kind::MemoryRecalled { messages, .. } => (None, vec![format!("messages: {messages}")]),
             Kind::MemoryCleared {} => (None, Vec::new()),
             Kind::MemoryFailed { error } => (None, vec![error.code.to_string()]),
+            Kind::ImagesFetched { images } => (None, vec![format!("pictures: {images}")]),
+            Kind::Summarised { iteration, messages, usage } => {
+                let mut about = vec![format!("messages: {messages}")];
+                about.extend(usage.as_ref().map(tokens));
+                (Some(*iteration), about)
+            }
+            Kind::Concluding { iteration, reason } => (Some(*iteration), vec![name_of(reason)]),
             Kind::ModelCalled { iteration, .. } => (Some(*iteration), Vec::new()),
             Kind::ModelAnswered { iteration, tool, tools, confidence, duration_ms, usage, .. } => {
                 let mut about = vec![format!("{duration_ms} ms")];

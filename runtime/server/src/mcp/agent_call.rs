@@ -4,18 +4,19 @@ use super::call_context::CallContext;
 use super::content::{Promise, failure, run_result};
 use super::exposed_nodes::ExposedAgent;
 use super::problem::error_data;
-use super::server_state::MAX_AGENT_CALLS;
+use super::shares::NoPlace;
 use crate::app::App;
 use crate::bridge::instance::Instance;
 use crate::bridge::run_requests::engine_of;
 use crate::principal::principal;
 use crate::response::Problem;
-use crate::starts::{MAX_KEY, ended_run, read_at_rest, start_problem};
+use crate::starts::{ended_run, read_at_rest, start_problem};
 use redflow_contract::Message;
 use redflow_contract::api::StartedRun;
 use redflow_contract::code::ApiCode;
+use redflow_contract::digest::Digest;
 use redflow_contract::event::RunEventKind;
-use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::id::{InstanceId, NodeSummary, Principal, RunId};
 use redflow_contract::stream::StreamEvent;
 use redflow_engine::{RunReport, StartKey, StartOrder, StartOutcome};
 use redflow_ports::LoggedEvent;
@@ -51,14 +52,20 @@ pub(super) async fn call_agent(
     call: &CallContext,
 ) -> Result<CallToolResult, ErrorData> {
     let app = &call.app;
-    let order = match start_order(agent, arguments, call) {
+    let order = match start_order(agent, owner, arguments, call) {
         Ok(order) => order,
         Err(text) => return Ok(failure("TOOL_INPUT_INVALID", &text)),
     };
-    let _permit = app.mcp.agent_calls.try_acquire().map_err(|_| {
-        let text =
-            format!("{MAX_AGENT_CALLS} calls of agents are under way, which is the limit. Try again later.");
-        error_data(Problem::new(ApiCode::TooManyConnections, text))
+    let _place = app.mcp.agent_calls.take(&call.caller).map_err(|refusal| {
+        let text = match refusal {
+            NoPlace::Full(most) => format!("{most} calls of agents are under way, which is the limit."),
+            NoPlace::Share(most) => {
+                format!(
+                    "{most} calls of agents by this token are under way, which is the limit of one token."
+                )
+            }
+        };
+        error_data(Problem::new(ApiCode::TooManyConnections, format!("{text} Try again later.")))
     })?;
     if app.stop.is_cancelled() {
         return Err(error_data(Problem::stopping()));
@@ -83,6 +90,7 @@ pub(super) async fn call_agent(
 
 fn start_order(
     agent: &ExposedAgent,
+    owner: Option<&Arc<Instance>>,
     mut arguments: Message,
     call: &CallContext,
 ) -> Result<StartOrder, String> {
@@ -98,6 +106,11 @@ fn start_order(
     if !arguments.is_empty() {
         return Err("only `input` and `sessionId` can be given".to_owned());
     }
+    let by = principal(&call.caller);
+    let key = call.key()?.map(|key| {
+        let instance = owner.map_or_else(InstanceId::local, |instance| instance.id.clone());
+        key_digest(&by, &instance, agent, session.as_deref(), &key)
+    });
     let message = session.map(|session| {
         let properties = [("payload".to_owned(), payload.clone()), ("sessionId".to_owned(), session.into())];
         Message::from_iter(properties)
@@ -106,22 +119,23 @@ fn start_order(
         node: Some(agent.node.id.clone()),
         payload: Some(payload),
         message,
-        key: start_key(call.key.as_ref())?.map(StartKey::Caller),
-        by: Some(principal(&call.caller)),
+        key: key.map(StartKey::Mcp),
+        by: Some(by),
         ..StartOrder::default()
     })
 }
 
-/// The key of `_meta["redflow/key"]`.
-fn start_key(key: Option<&Value>) -> Result<Option<String>, String> {
-    let is_visible = |key: &str| key.bytes().all(|byte| byte.is_ascii_graphic());
-    match key {
-        None => Ok(None),
-        Some(Value::String(key)) if (1..=MAX_KEY).contains(&key.len()) && is_visible(key) => {
-            Ok(Some(key.clone()))
-        }
-        Some(_) => Err(format!("`_meta[\"redflow/key\"]` must be 1 to {MAX_KEY} visible ASCII characters")),
-    }
+/// Identifies a start. The keys of different callers, agents and conversations never meet.
+fn key_digest(
+    by: &Principal,
+    instance: &InstanceId,
+    agent: &ExposedAgent,
+    session: Option<&str>,
+    key: &str,
+) -> Digest {
+    let node = agent.node.id.as_str();
+    let parts = [by.as_str(), instance.as_str(), node, session.unwrap_or_default(), key];
+    Digest::of(parts.map(|part| format!("{}:{part}", part.len())).concat().as_bytes())
 }
 
 /// Follows one run until it is at rest.

@@ -1,6 +1,7 @@
 //! What a call of a tool needs of its request: the caller, the key, cancellation and progress.
 
 use crate::app::App;
+use crate::starts::MAX_KEY;
 use redflow_access::Caller;
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId};
@@ -18,7 +19,7 @@ pub(super) struct CallContext {
     pub(super) app: Arc<App>,
     pub(super) caller: Caller,
     /// The value of `_meta["redflow/key"]`.
-    pub(super) key: Option<Value>,
+    key: Option<Value>,
     /// Cancelled when the client cancels the call. Since 2026-07-28 a client does so by disconnecting; before, a
     /// disconnected client can come back.
     pub(super) cancelled: CancellationToken,
@@ -38,14 +39,39 @@ impl CallContext {
         let is_modern =
             version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         let cancelled = if is_modern { context.ct.clone() } else { CancellationToken::new() };
+        let open = open_calls.add(context.id.clone(), cancelled.clone());
+        if context.ct.is_cancelled() {
+            // The notification was handled before the call was added.
+            cancelled.cancel();
+        }
         Self {
             app: Arc::clone(app),
             caller,
             key: context.meta.get(KEY).cloned(),
             progress: context.meta.get_progress_token(),
             peer: context.peer.clone(),
-            _open: open_calls.add(context.id.clone(), cancelled.clone()),
+            _open: open,
             cancelled,
+        }
+    }
+
+    /// Whether the client sent a key.
+    pub(super) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// The key of the call; none if the client sent none.
+    ///
+    /// # Errors
+    /// What a key must be.
+    pub(super) fn key(&self) -> Result<Option<String>, String> {
+        let is_visible = |key: &str| key.bytes().all(|byte| byte.is_ascii_graphic());
+        match &self.key {
+            None => Ok(None),
+            Some(Value::String(key)) if (1..=MAX_KEY).contains(&key.len()) && is_visible(key) => {
+                Ok(Some(key.clone()))
+            }
+            Some(_) => Err(format!("`_meta[\"{KEY}\"]` must be 1 to {MAX_KEY} visible ASCII characters")),
         }
     }
 

@@ -1,47 +1,24 @@
-//! Tells MCP clients when the lists of tools and resources change: at deploys, and when the registry changes.
+//! Tells MCP clients when the list of tools changes: at deploys, when a Node-RED comes or goes, and when the registry
+//! changes.
 
+use super::current_tools::current_tools;
 use crate::app::App;
-use redflow_contract::id::InstanceId;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the state of the tools is compared.
+/// How often the list of tools is compared.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// What the lists depend on.
-#[derive(PartialEq)]
-struct ListState {
-    revision: String,
-    instances: Vec<(InstanceId, bool, Option<String>)>,
-    generation: u64,
-    mcp_generation: u64,
-}
-
-impl ListState {
-    fn of(app: &App) -> Self {
-        let registry = &app.tool_definitions.registry;
-        let instances = app.bridge.all().into_iter().map(|instance| {
-            let (is_connected, revision) = instance.flow_state();
-            (instance.id.clone(), is_connected, revision)
-        });
-        Self {
-            revision: app.active_flow().revision().to_owned(),
-            instances: instances.collect(),
-            generation: registry.snapshot().generation(),
-            mcp_generation: registry.mcp().map_or(0, |mcp| mcp.generation()),
-        }
-    }
-}
-
-/// Compares the state of the tools again and again, until the task is aborted.
+/// Compares the list of tools again and again, until the task is aborted. A change that clients do not see, such as the
+/// tools of an MCP server that agents use, is none.
 pub(crate) async fn watch_lists(app: Arc<App>) {
-    let mut known = ListState::of(&app);
+    let mut known = current_tools(&app);
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let state = ListState::of(&app);
-        if known != state {
+        let list = current_tools(&app);
+        if !Arc::ptr_eq(&known, &list) && known.described != list.described {
             app.mcp.changes.count();
         }
-        known = state;
+        known = list;
     }
 }

@@ -6,15 +6,19 @@
 mod agent_call;
 mod call_context;
 pub(crate) mod changes;
+mod completion;
 mod content;
+mod current_tools;
 pub(crate) mod exposed_nodes;
 mod handler;
 mod problem;
 mod resources;
 pub(crate) mod server_state;
 mod sessions;
+mod shares;
 pub(crate) mod streams;
 mod tool_call;
+mod tool_list;
 mod tools;
 
 use crate::app::App;
@@ -93,11 +97,11 @@ pub(crate) async fn message(
 
 /// Opens a session. A task of its own: a session whose client disconnects meanwhile must not be lost.
 async fn open_session(app: Arc<App>, caller: Caller, request: Request) -> ApiResult {
-    let reservation = app.mcp.sessions.reserve()?;
+    let reservation = app.mcp.sessions.reserve(caller)?;
     let task = tokio::spawn(async move {
         let response = answer(app, request, CancellationToken::new()).await;
         if let Some(session) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()) {
-            reservation.open(session.to_owned(), caller);
+            reservation.open(session.to_owned());
         }
         response
     });

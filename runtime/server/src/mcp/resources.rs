@@ -27,8 +27,8 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// Passages that are read at once.
 const PASSAGES: usize = 100;
 
-const RUNS: &str = "redflow://runs/";
-const KNOWLEDGE: &str = "redflow://kb/";
+pub(super) const RUNS: &str = "redflow://runs/";
+pub(super) const KNOWLEDGE: &str = "redflow://kb/";
 
 /// The newest runs, and the documents of knowledge bases.
 pub(super) async fn list(app: &App, caller: &Caller) -> Result<Vec<Resource>, ErrorData> {
@@ -45,20 +45,58 @@ pub(super) async fn list(app: &App, caller: &Caller) -> Result<Vec<Resource>, Er
         })
         .collect();
     let _slot = app.work_slots.search(&caller.name).await.map_err(error_data)?;
-    let mut left = MAX_DOCUMENTS;
-    for collection in finish(app, app.knowledge.list()).await? {
-        let base = collection.name.strip_prefix("kb/").unwrap_or(&collection.name).to_owned();
+    for (base, document) in documents(app).await? {
+        let uri = format!("{KNOWLEDGE}{}/{}", encode(&base), encode(&document));
+        resources.push(Resource::new(uri, document).with_mime_type("text/plain"));
+    }
+    Ok(resources)
+}
+
+/// The documents of all knowledge bases, `(base, document)`. A base that cannot be read is left out: the others, and the
+/// runs, do not depend on it.
+async fn documents(app: &App) -> Result<Vec<(String, String)>, ErrorData> {
+    let mut documents = Vec::new();
+    for base in bases(app).await? {
+        let left = MAX_DOCUMENTS - documents.len();
         if left == 0 {
             break;
         }
-        let page = finish(app, app.knowledge.documents(&base, None, left)).await?;
-        left -= page.documents.len().min(left);
-        resources.extend(page.documents.into_iter().map(|document| {
-            let uri = format!("{KNOWLEDGE}{}/{}", encode(&base), encode(&document.name));
-            Resource::new(uri, document.name).with_mime_type("text/plain")
-        }));
+        match finish(app, app.knowledge.documents(&base, None, left)).await {
+            Ok(page) => {
+                let names = page.documents.into_iter().take(left);
+                documents.extend(names.map(|document| (base.clone(), document.name)));
+            }
+            Err(error) if app.stop.is_cancelled() => return Err(error),
+            Err(error) => tracing::warn!(base, "a knowledge base is not listed: {}", error.message),
+        }
     }
-    Ok(resources)
+    Ok(documents)
+}
+
+/// The names of the knowledge bases; none if they cannot be read.
+pub(super) async fn bases(app: &App) -> Result<Vec<String>, ErrorData> {
+    let names = |name: &str| name.strip_prefix("kb/").unwrap_or(name).to_owned();
+    match finish(app, app.knowledge.list()).await {
+        Ok(collections) => Ok(collections.iter().map(|collection| names(&collection.name)).collect()),
+        Err(error) if app.stop.is_cancelled() => Err(error),
+        Err(error) => {
+            tracing::warn!("the knowledge bases are not listed: {}", error.message);
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// The names of the first documents of a knowledge base; none if there is no such base.
+pub(super) async fn documents_of(app: &App, base: &str) -> Vec<String> {
+    let page = finish(app, app.knowledge.documents(base, None, MAX_DOCUMENTS)).await;
+    page.map(|page| page.documents.into_iter().map(|document| document.name).collect()).unwrap_or_default()
+}
+
+/// The ids of the newest runs.
+pub(super) async fn newest_runs(app: &App) -> Result<Vec<String>, ErrorData> {
+    let filter = RunFilter { limit: MAX_RUNS, ..RunFilter::default() };
+    let runs = app.run_reader.list(filter).await.map_err(|error| error_data(error.into()))?;
+    Ok(runs.runs.into_iter().map(|run| run.run_id.to_string()).collect())
 }
 
 /// The forms of the addresses.
@@ -161,7 +199,31 @@ fn decode(part: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{decode, encode};
+    use super::{MAX_BYTES, cut_trace, decode, encode};
+    use redflow_contract::id::RunId;
+    use redflow_contract::trace::{RunTrace, TraceStep, TraceStepKind};
+
+    #[test]
+    fn a_long_trace_is_cut_and_says_so() {
+        let step = |number: u32| TraceStep {
+            number,
+            at: 1,
+            iteration: 1,
+            step: TraceStepKind::Recall { messages: 1, sources: Vec::new(), code: None, duration_ms: 1 },
+        };
+        let trace = |count: u32| RunTrace {
+            run_id: RunId::from("r"),
+            steps: (1..=count).map(step).collect(),
+            provenance: Vec::new(),
+            ended: true,
+        };
+        let (whole, is_cut) = cut_trace(trace(10));
+        assert_eq!((whole.steps.len(), is_cut), (10, false));
+        let (part, is_cut) = cut_trace(trace(30_000));
+        let bytes = serde_json::to_vec(&part).unwrap().len();
+        assert!(is_cut && part.steps.len() < 30_000 && bytes < MAX_BYTES * 11 / 10, "{bytes}");
+        assert!(bytes > MAX_BYTES * 9 / 10, "as many steps as have room stay: {bytes}");
+    }
 
     #[test]
     fn a_name_survives_in_an_address() {

@@ -1,21 +1,24 @@
 //! What all requests of MCP clients share: sessions, changes of the lists, and the calls that are under way.
 
 use super::sessions::McpSessions;
+use super::shares::Shares;
+use super::tool_list::KeptList;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-/// Calls of agents that are under way at the same time.
+/// Calls of agents that are under way at the same time. One token has at most half of them.
 pub(crate) const MAX_AGENT_CALLS: usize = 256;
 
 /// What the requests of MCP clients share.
 pub(crate) struct McpServer {
     pub(super) protocol_sessions: Arc<LocalSessionManager>,
     pub(super) sessions: Arc<McpSessions>,
+    pub(super) tools: KeptList,
     pub(super) changes: ListChanges,
-    /// A permit for each call of an agent.
-    pub(super) agent_calls: Semaphore,
+    /// A place for each call of an agent.
+    pub(super) agent_calls: Arc<Shares>,
 }
 
 impl Default for McpServer {
@@ -26,8 +29,9 @@ impl Default for McpServer {
         Self {
             protocol_sessions: Arc::new(protocol_sessions),
             sessions: Arc::default(),
+            tools: KeptList::default(),
             changes: ListChanges::default(),
-            agent_calls: Semaphore::new(MAX_AGENT_CALLS),
+            agent_calls: Shares::new(MAX_AGENT_CALLS),
         }
     }
 }
@@ -46,7 +50,7 @@ impl McpServer {
     }
 }
 
-/// Counts the changes of the lists.
+/// Counts the changes of the list of tools.
 pub(crate) struct ListChanges(watch::Sender<u64>);
 
 impl Default for ListChanges {

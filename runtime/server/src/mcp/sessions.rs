@@ -4,6 +4,7 @@
 //! A session belongs to the token that opened it. Every request of it is checked like any other request; the session
 //! gives no rights.
 
+use super::shares::{NoPlace, Place, Shares};
 use crate::response::Problem;
 use redflow_access::Caller;
 use redflow_contract::code::ApiCode;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Sessions that are open at the same time.
+/// Sessions that are open at the same time. One token has at most half of them.
 pub(crate) const MAX_SESSIONS: usize = 256;
 
 /// Requests of one session that are under way at the same time.
@@ -22,18 +23,21 @@ pub(crate) const MAX_REQUESTS: usize = 64;
 pub(crate) const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
 
 /// The open sessions, by their ids.
-#[derive(Default)]
-pub(crate) struct McpSessions(Mutex<SessionTable>);
+pub(crate) struct McpSessions {
+    open: Mutex<HashMap<String, SessionState>>,
+    /// A place for each session that is open or being opened.
+    places: Arc<Shares>,
+}
 
-#[derive(Default)]
-struct SessionTable {
-    open: HashMap<String, SessionState>,
-    /// Sessions that are being opened.
-    reserved: usize,
+impl Default for McpSessions {
+    fn default() -> Self {
+        Self { open: Mutex::default(), places: Shares::new(MAX_SESSIONS) }
+    }
 }
 
 struct SessionState {
     caller: Caller,
+    _place: Place,
     /// The ids of the requests that are under way.
     requests: HashSet<String>,
     /// Requests and streams that are under way.
@@ -43,17 +47,18 @@ struct SessionState {
 
 impl McpSessions {
     /// Reserves the place of a new session.
-    pub(super) fn reserve(self: &Arc<Self>) -> Result<Reservation, Problem> {
-        let mut table = self.table();
-        if table.open.len() + table.reserved >= MAX_SESSIONS {
-            let text = format!(
-                "{MAX_SESSIONS} MCP sessions are open, which is the limit. End some with `DELETE /mcp`, or try again \
-                 later."
-            );
-            return Err(Problem::new(ApiCode::TooManyConnections, text));
-        }
-        table.reserved += 1;
-        Ok(Reservation(Arc::clone(self)))
+    pub(super) fn reserve(self: &Arc<Self>, caller: Caller) -> Result<Reservation, Problem> {
+        let place = self.places.take(&caller).map_err(|refusal| {
+            let limit = match refusal {
+                NoPlace::Full(most) => format!("{most} MCP sessions are open, which is the limit."),
+                NoPlace::Share(most) => {
+                    format!("{most} MCP sessions of this token are open, which is the limit of one token.")
+                }
+            };
+            let text = format!("{limit} End some with `DELETE /mcp`, or try again later.");
+            Problem::new(ApiCode::TooManyConnections, text)
+        })?;
+        Ok(Reservation { sessions: Arc::clone(self), caller, place })
     }
 
     /// Begins a request or a stream of a session. `request` is the id of the request.
@@ -63,8 +68,8 @@ impl McpSessions {
         caller: &Caller,
         request: Option<String>,
     ) -> Result<SessionUse, Problem> {
-        let mut table = self.table();
-        let state = table.open.get_mut(session).filter(|state| state.caller.token_name == caller.token_name);
+        let mut open = self.open();
+        let state = open.get_mut(session).filter(|state| state.caller.token_name == caller.token_name);
         let state = state.ok_or_else(|| {
             Problem::new(ApiCode::NotFound, "There is no such MCP session. Send `initialize` again.")
         })?;
@@ -85,13 +90,13 @@ impl McpSessions {
 
     /// Removes a session that its client has ended.
     pub(super) fn remove(&self, session: &str) {
-        self.table().open.remove(session);
+        self.open().remove(session);
     }
 
     /// Removes the sessions that are idle, and those whose caller is no longer accepted. Gives their ids.
     pub(super) fn sweep(&self, now: Instant, is_accepted: impl Fn(&Caller) -> bool) -> Vec<String> {
         let mut ended = Vec::new();
-        self.table().open.retain(|id, state| {
+        self.open().retain(|id, state| {
             let is_idle = state.uses == 0 && now.duration_since(state.last_use) >= MAX_IDLE;
             let stays = !is_idle && is_accepted(&state.caller);
             if !stays {
@@ -104,28 +109,28 @@ impl McpSessions {
 
     /// Removes all sessions, and gives their ids.
     pub(super) fn remove_all(&self) -> Vec<String> {
-        self.table().open.drain().map(|(id, _)| id).collect()
+        self.open().drain().map(|(id, _)| id).collect()
     }
 
-    fn table(&self) -> MutexGuard<'_, SessionTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> MutexGuard<'_, HashMap<String, SessionState>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The place of a session that is being opened.
-pub(super) struct Reservation(Arc<McpSessions>);
+pub(super) struct Reservation {
+    sessions: Arc<McpSessions>,
+    caller: Caller,
+    place: Place,
+}
 
 impl Reservation {
     /// Opens the session.
-    pub(super) fn open(self, session: String, caller: Caller) {
-        let state = SessionState { caller, requests: HashSet::new(), uses: 0, last_use: Instant::now() };
-        self.0.table().open.insert(session, state);
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.0.table().reserved -= 1;
+    pub(super) fn open(self, session: String) {
+        let Self { sessions, caller, place } = self;
+        let (requests, last_use) = (HashSet::new(), Instant::now());
+        let state = SessionState { caller, _place: place, requests, uses: 0, last_use };
+        sessions.open().insert(session, state);
     }
 }
 
@@ -138,7 +143,7 @@ pub(super) struct SessionUse {
 
 impl Drop for SessionUse {
     fn drop(&mut self) {
-        if let Some(state) = self.sessions.table().open.get_mut(&self.session) {
+        if let Some(state) = self.sessions.open().get_mut(&self.session) {
             if let Some(request) = &self.request {
                 state.requests.remove(request);
             }

@@ -21,23 +21,27 @@ fn code<T>(result: Result<T, Problem>) -> &'static str {
 #[test]
 fn no_more_sessions_than_the_limit_are_open_or_being_opened() {
     let sessions = Arc::new(McpSessions::default());
-    let mut reservations: Vec<_> = (0..MAX_SESSIONS).map(|_| sessions.reserve().unwrap()).collect();
-    assert_eq!(code(sessions.reserve()), "TOO_MANY_CONNECTIONS");
-    reservations.pop().unwrap().open("one".to_owned(), caller("a"));
-    assert_eq!(code(sessions.reserve()), "TOO_MANY_CONNECTIONS");
-    // One that was not opened gives its place back.
+    let reserve = |name: &str| sessions.reserve(caller(name));
+    let of = |name: &str| (0..MAX_SESSIONS / 2).map(|_| reserve(name).unwrap()).collect::<Vec<_>>();
+    let mut reservations = of("a");
+    // One token cannot take the places of others.
+    assert_eq!(code(reserve("a")), "TOO_MANY_CONNECTIONS");
+    let others = of("b");
+    assert_eq!(code(reserve("c")), "TOO_MANY_CONNECTIONS");
+    reservations.pop().unwrap().open("one".to_owned());
+    assert_eq!(code(reserve("a")), "TOO_MANY_CONNECTIONS");
+    // One that was not opened gives its place back, and so does one that has ended.
     reservations.pop();
-    assert_eq!(code(sessions.reserve()), "");
+    assert_eq!(code(reserve("a")), "");
     sessions.remove("one");
-    drop(reservations);
-    let all: Vec<_> = (0..MAX_SESSIONS).map(|_| sessions.reserve().unwrap()).collect();
-    assert_eq!(all.len(), MAX_SESSIONS);
+    drop((reservations, others));
+    assert_eq!(of("a").len() + of("b").len(), MAX_SESSIONS);
 }
 
 #[test]
 fn a_session_belongs_to_its_token() {
     let sessions = Arc::new(McpSessions::default());
-    sessions.reserve().unwrap().open("one".to_owned(), caller("a"));
+    sessions.reserve(caller("a")).unwrap().open("one".to_owned());
     assert_eq!(code(sessions.enter("one", &caller("a"), None)), "");
     assert_eq!(code(sessions.enter("one", &caller("b"), None)), "NOT_FOUND");
     assert_eq!(code(sessions.enter("two", &caller("a"), None)), "NOT_FOUND");
@@ -46,7 +50,7 @@ fn a_session_belongs_to_its_token() {
 #[test]
 fn the_ids_of_requests_that_are_under_way_are_unique() {
     let sessions = Arc::new(McpSessions::default());
-    sessions.reserve().unwrap().open("one".to_owned(), caller("a"));
+    sessions.reserve(caller("a")).unwrap().open("one".to_owned());
     let enter = |id: &str| sessions.enter("one", &caller("a"), Some(id.to_owned()));
     let first = enter("1").unwrap();
     assert_eq!(code(enter("1")), "REQUEST_INVALID");
@@ -62,7 +66,7 @@ fn the_ids_of_requests_that_are_under_way_are_unique() {
 fn an_idle_session_ends_and_one_in_use_does_not() {
     let sessions = Arc::new(McpSessions::default());
     for id in ["idle", "used"] {
-        sessions.reserve().unwrap().open(id.to_owned(), caller("a"));
+        sessions.reserve(caller("a")).unwrap().open(id.to_owned());
     }
     let _stream = sessions.enter("used", &caller("a"), None).unwrap();
     let now = Instant::now();

@@ -1,22 +1,23 @@
-//! Calls of tools of the registry, and of flow tools. The log has each call.
+//! Calls of tools of the registry, and of flow tools. The log has each call that may have had an effect.
 
 use super::call_context::CallContext;
 use super::content::{failure, invocation_result};
 use super::problem::error_data;
+use crate::app::App;
 use crate::bridge::instance::Instance;
 use crate::principal::principal;
 use crate::response::Problem;
-use crate::starts::MAX_KEY;
 use crate::tools::{ToolChoice, call_tool};
-use redflow_contract::Message;
 use redflow_contract::api::ProblemCode;
+use redflow_contract::code::ApiCode;
 use redflow_contract::event::FlowEvent;
-use redflow_contract::id::NodeId;
-use redflow_contract::tool::ToolEntry;
+use redflow_contract::id::{CallId, NodeId};
+use redflow_contract::scrub::Scrubber;
+use redflow_contract::tool::{ToolEntry, ToolInvocation};
+use redflow_contract::{Message, Millis};
 use redflow_engine::{FlowToolRequest, InvokeError};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
-use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,11 @@ pub(super) async fn call_registry_tool(
     input: Message,
     call: &CallContext,
 ) -> Result<CallToolResult, ErrorData> {
+    if call.has_key() {
+        let text = "`_meta[\"redflow/key\"]` is for agents and flow tools. This tool cannot keep a repeated call from \
+                    happening twice: leave the key out.";
+        return Ok(failure("TOOL_INPUT_INVALID", text));
+    }
     let called =
         call_tool(&call.app, &entry.id, &ToolChoice::default(), input, principal(&call.caller)).await;
     match called {
@@ -40,38 +46,115 @@ pub(super) async fn call_registry_tool(
 
 /// Sends a message through the nodes of a flow tool, and waits for the reply.
 pub(super) async fn call_flow_tool(
-    entry: &ToolEntry,
+    entry: &Arc<ToolEntry>,
     owner: Option<&Arc<Instance>>,
     input: Message,
     call: &CallContext,
 ) -> Result<CallToolResult, ErrorData> {
+    let key = match call.key() {
+        Ok(key) => key,
+        Err(text) => return Ok(failure("TOOL_INPUT_INVALID", &text)),
+    };
     let app = &call.app;
-    let permit = Arc::clone(&app.tool_calls).acquire_owned().await;
-    let _permit = permit.map_err(|_| error_data(Problem::internal()))?;
-    if app.stop.is_cancelled() {
-        return Err(error_data(Problem::stopping()));
-    }
-    let key = call.key.as_ref().and_then(Value::as_str).filter(|key| (1..=MAX_KEY).contains(&key.len()));
+    let permit = tokio::select! {
+        biased;
+        () = app.stop.cancelled() => return Err(error_data(Problem::stopping())),
+        () = call.cancelled.cancelled() => {
+            let text = "The client cancelled the call before it began.";
+            return Err(error_data(Problem::new(ApiCode::RequestInvalid, text)));
+        }
+        permit = Arc::clone(&app.tool_calls).acquire_owned() => permit,
+    };
+    let permit = permit.map_err(|_| error_data(Problem::internal()))?;
     let request = FlowToolRequest {
         node: NodeId::from(entry.provider.as_str()),
         input,
         by: Some(principal(&call.caller)),
-        key: key.map(str::to_owned),
+        key,
     };
-    let cancel = CancellationToken::new();
-    let engine = owner.map_or(&app.engine, |instance| instance.engine());
-    let called = engine.call_flow_tool(request, &cancel);
-    let called = tokio::select! {
-        called = called => called,
-        () = call.cancelled.cancelled() => Err(InvokeError::Cancelled),
-        () = app.stop.cancelled() => return Err(error_data(Problem::stopping())),
+    let flow_call = FlowCall {
+        app: Arc::clone(app),
+        entry: Arc::clone(entry),
+        owner: owner.cloned(),
+        request,
+        cancelled: call.cancelled.clone(),
     };
-    match called {
-        Ok(invocation) => {
-            let event = FlowEvent::ToolInvoked { call: Box::new(invocation.clone()) };
-            app.hub.log.append(invocation.at, event);
-            Ok(invocation_result(invocation))
+    // A task of its own: a call is logged even if its session ends meanwhile.
+    let task = tokio::spawn(async move {
+        let result = flow_call.make().await;
+        drop(permit);
+        result
+    });
+    task.await.map_err(|_| error_data(Problem::internal()))?
+}
+
+/// A call of a flow tool that has begun.
+struct FlowCall {
+    app: Arc<App>,
+    entry: Arc<ToolEntry>,
+    owner: Option<Arc<Instance>>,
+    request: FlowToolRequest,
+    cancelled: CancellationToken,
+}
+
+impl FlowCall {
+    async fn make(self) -> Result<CallToolResult, ErrorData> {
+        let app = &self.app;
+        let began = app.clock.now();
+        let engine = self.owner.as_ref().map_or(&app.engine, |instance| instance.engine());
+        let called = tokio::select! {
+            biased;
+            called = engine.call_flow_tool(self.request.clone(), &self.cancelled) => called,
+            () = app.stop.cancelled() => {
+                let reason = "It is unknown whether the call took effect: the sidecar stopped.";
+                self.append(self.unfinished(began, reason));
+                return Err(error_data(Problem::stopping()));
+            }
+        };
+        match called {
+            Ok(invocation) => {
+                self.append(invocation.clone());
+                Ok(invocation_result(invocation))
+            }
+            Err(error) => {
+                // Every other error comes before the call.
+                if error == InvokeError::Cancelled {
+                    self.append(self.unfinished(began, &error.to_string()));
+                }
+                Ok(failure(error.code().as_str(), &error.to_string()))
+            }
         }
-        Err(error) => Ok(failure(error.code().as_str(), &error.to_string())),
+    }
+
+    fn append(&self, call: ToolInvocation) {
+        self.app.hub.log.append(call.at, FlowEvent::ToolInvoked { call: Box::new(call) });
+    }
+
+    /// The call as the log has it if its outcome is unknown. The secrets of the flow and of the registry are removed.
+    fn unfinished(&self, began: Millis, reason: &str) -> ToolInvocation {
+        let app = &self.app;
+        let at = app.clock.now();
+        let flow = self.owner.as_ref().map_or_else(|| app.active_flow().tools, |instance| instance.tools());
+        let mut secrets = Scrubber::clone(&flow.scrubber);
+        secrets.add_all(app.tool_definitions.registry.snapshot().secrets());
+        let mut input = self.request.input.clone();
+        input.values_mut().for_each(|value| secrets.value(value));
+        ToolInvocation {
+            at,
+            id: self.entry.id.clone(),
+            tool: self.entry.name.clone(),
+            run_id: None,
+            call_id: CallId::from(app.clock.run_id().as_str()),
+            agent: None,
+            by: self.request.by.clone(),
+            effect: self.entry.effect,
+            input,
+            success: false,
+            output: None,
+            error: Some(reason.to_owned()),
+            code: None,
+            duration_ms: at.saturating_sub(began),
+            tries: 1,
+        }
     }
 }

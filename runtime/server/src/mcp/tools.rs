@@ -1,19 +1,15 @@
 //! The tools of the sidecar's own MCP server: agents, flow tools, and tools of the manifest with `mcp: true`.
 
 use super::exposed_nodes::{ExposedAgent, clean, object_schema};
-use super::problem::{error_data, invalid_params};
 use crate::active_flow::FlowTools;
-use crate::app::App;
 use crate::bridge::instance::Instance;
-use crate::response::{Problem, printable};
 use crate::tools::denying_rule;
-use redflow_contract::code::ApiCode;
 use redflow_contract::node::EffectClass;
-use redflow_contract::tool::{ToolEntry, ToolOrigin, ToolState, provider_name};
-use rmcp::ErrorData;
+use redflow_contract::tool::{ToolEntry, ToolOrigin, ToolState, id_part};
+use redflow_engine::RegistrySnapshot;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A tool that MCP clients can call.
@@ -35,24 +31,113 @@ pub(super) enum CallTarget {
     Registry { entry: Arc<ToolEntry> },
 }
 
-/// All tools, sorted by id: of the active flow, of the flows of Node-REDs, and of the registry.
-pub(super) fn exposed_tools(app: &App) -> Vec<ExposedTool> {
-    let instances = app.bridge.all();
-    let connected = instances.into_iter().filter(|instance| instance.is_connected());
-    let of_instances = connected.map(|instance| (instance.tools(), Some(instance)));
-    let flows = std::iter::once((app.active_flow().tools, None)).chain(of_instances);
-    let mut tools = Vec::new();
-    for (flow, owner) in flows {
-        add_flow(&mut tools, &flow, owner.as_ref());
+/// Bytes of the part of an id that names a Node-RED.
+const MAX_INSTANCE_PART: usize = 40;
+
+/// What the tools are made of.
+#[derive(Clone)]
+pub(super) struct ToolSources {
+    flow: Arc<FlowTools>,
+    /// The known Node-REDs, sorted by id. Also those that are not connected: their ids stay theirs.
+    instances: Vec<InstanceTools>,
+    registry: Arc<RegistrySnapshot>,
+    /// The ids of the tools of the registry with `mcp: true`.
+    callable: Arc<HashSet<String>>,
+}
+
+#[derive(Clone)]
+struct InstanceTools {
+    instance: Arc<Instance>,
+    is_connected: bool,
+    flow: Arc<FlowTools>,
+}
+
+impl ToolSources {
+    pub(super) fn new(
+        flow: Arc<FlowTools>,
+        instances: Vec<Arc<Instance>>,
+        registry: Arc<RegistrySnapshot>,
+        callable: Arc<HashSet<String>>,
+    ) -> Self {
+        let instances = instances.into_iter().map(|instance| {
+            let (is_connected, flow) = (instance.is_connected(), instance.tools());
+            InstanceTools { instance, is_connected, flow }
+        });
+        Self { flow, instances: instances.collect(), registry, callable }
     }
-    let callable = app.tool_definitions.mcp_callable();
-    let snapshot = app.tool_definitions.registry.snapshot();
-    let of_registry = snapshot.tools().iter().filter(|tool| callable.contains(&tool.entry.id));
-    tools.extend(of_registry.map(|tool| {
-        let entry = Arc::clone(&tool.entry);
-        ExposedTool { id: entry.id.clone(), target: CallTarget::Registry { entry } }
-    }));
-    tools.sort_by(|one, other| one.id.cmp(&other.id));
+
+    /// Whether nothing has changed. Every change makes new parts.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let is_same = |one: &InstanceTools, other: &InstanceTools| {
+            Arc::ptr_eq(&one.instance, &other.instance)
+                && one.is_connected == other.is_connected
+                && Arc::ptr_eq(&one.flow, &other.flow)
+        };
+        Arc::ptr_eq(&self.flow, &other.flow)
+            && self.instances.len() == other.instances.len()
+            && self.instances.iter().zip(&other.instances).all(|(one, other)| is_same(one, other))
+            && Arc::ptr_eq(&self.registry, &other.registry)
+            && Arc::ptr_eq(&self.callable, &other.callable)
+    }
+
+    /// All tools, sorted by id: of the active flow, of the flows of Node-REDs, and of the registry.
+    ///
+    /// A tool keeps its id when a Node-RED disconnects: if several flows have an id, the tool of each Node-RED has the
+    /// name of that Node-RED in its id.
+    pub(super) fn exposed_tools(&self) -> Vec<ExposedTool> {
+        let mut tools = flow_tools(&self.flow, None);
+        let of_registry = self.registry.tools().iter().filter(|tool| self.callable.contains(&tool.entry.id));
+        tools.extend(of_registry.map(|tool| {
+            let entry = Arc::clone(&tool.entry);
+            ExposedTool { id: entry.id.clone(), target: CallTarget::Registry { entry } }
+        }));
+        let of_instances: Vec<(&InstanceTools, Vec<ExposedTool>)> = self
+            .instances
+            .iter()
+            .map(|known| (known, flow_tools(&known.flow, Some(&known.instance))))
+            .collect();
+        let mut owners: HashMap<String, usize> = HashMap::new();
+        for tool in tools.iter().chain(of_instances.iter().flat_map(|(_, tools)| tools)) {
+            *owners.entry(tool.id.clone()).or_default() += 1;
+        }
+        for (known, own) in of_instances.into_iter().filter(|(known, _)| known.is_connected) {
+            tools.extend(own.into_iter().map(|mut tool| {
+                if owners.get(&tool.id).is_some_and(|count| *count > 1) {
+                    tool.id = format!("{}-{}", tool.id, instance_part(known.instance.id.as_str()));
+                }
+                tool
+            }));
+        }
+        tools.sort_by(|one, other| one.id.cmp(&other.id));
+        make_unique(&mut tools);
+        tools.sort_by(|one, other| one.id.cmp(&other.id));
+        tools
+    }
+
+    /// The tools as clients get them. Those that the policy denies to every caller are left out.
+    pub(super) fn describe(&self, tools: &[ExposedTool]) -> Vec<Tool> {
+        let describe = |tool: &ExposedTool| match &tool.target {
+            CallTarget::Agent { agent, .. } => Some(agent_tool(tool.id.clone(), agent)),
+            CallTarget::Flow { entry, .. } | CallTarget::Registry { entry } => {
+                let is_denied = denying_rule(&self.registry.policy().rules_of(entry)).is_some();
+                (entry.state == ToolState::Ready && !is_denied).then(|| entry_tool(tool.id.clone(), entry))
+            }
+        };
+        tools.iter().filter_map(describe).collect()
+    }
+}
+
+/// The name of a Node-RED as a part of an id.
+fn instance_part(instance: &str) -> String {
+    let mut part = id_part(instance);
+    part.truncate(MAX_INSTANCE_PART);
+    part
+}
+
+/// The tools of one flow, each with another id.
+fn flow_tools(flow: &FlowTools, owner: Option<&Arc<Instance>>) -> Vec<ExposedTool> {
+    let mut tools = Vec::new();
+    add_flow(&mut tools, flow, owner);
     make_unique(&mut tools);
     tools
 }
@@ -85,40 +170,6 @@ fn make_unique(tools: &mut [ExposedTool]) {
         taken.insert(id.clone());
         tool.id = id;
     }
-}
-
-/// Finds a tool by its id, by the name that models have for it, or by its last part.
-pub(super) fn find_tool(app: &App, name: &str) -> Result<ExposedTool, ErrorData> {
-    let mut tools = exposed_tools(app);
-    if let Some(place) = tools.iter().position(|tool| tool.id == name) {
-        return Ok(tools.swap_remove(place));
-    }
-    let last_part = |id: &str| id.split_once('.').map(|(_, rest)| rest.to_owned());
-    tools.retain(|tool| provider_name(&tool.id) == name || last_part(&tool.id).as_deref() == Some(name));
-    match tools.pop() {
-        Some(tool) if tools.is_empty() => Ok(tool),
-        Some(_) => {
-            let text = format!("Several tools are `{}`. Use an id of `tools/list`.", printable(name));
-            Err(error_data(Problem::new(ApiCode::ToolConflict, text)))
-        }
-        None => {
-            let text = format!("There is no tool `{}`. `tools/list` lists them.", printable(name));
-            Err(error_data(Problem::new(ApiCode::NotFound, text)))
-        }
-    }
-}
-
-/// The tools as clients get them. Those that the policy denies to every caller are left out.
-pub(super) fn list_tools(app: &App) -> Vec<Tool> {
-    let snapshot = app.tool_definitions.registry.snapshot();
-    let describe = |tool: ExposedTool| match tool.target {
-        CallTarget::Agent { agent, .. } => Some(agent_tool(tool.id, &agent)),
-        CallTarget::Flow { entry, .. } | CallTarget::Registry { entry } => {
-            let is_denied = denying_rule(&snapshot.policy().rules_of(&entry)).is_some();
-            (entry.state == ToolState::Ready && !is_denied).then(|| entry_tool(tool.id, &entry))
-        }
-    };
-    exposed_tools(app).into_iter().filter_map(describe).collect()
 }
 
 fn agent_tool(id: String, agent: &ExposedAgent) -> Tool {
@@ -159,41 +210,5 @@ fn to_object(value: Value) -> JsonObject {
     match value {
         Value::Object(object) => object,
         _ => JsonObject::new(),
-    }
-}
-
-/// The part of a list that a cursor names, and the cursor of the next part.
-pub(super) fn page<T>(
-    mut items: Vec<T>,
-    cursor: Option<&str>,
-    most: usize,
-) -> Result<(Vec<T>, Option<String>), ErrorData> {
-    let start = match cursor {
-        None => 0,
-        Some(cursor) => cursor.parse().ok().filter(|start| *start <= items.len()).ok_or_else(|| {
-            invalid_params("`cursor` is not one of this server. Read the list from its beginning.")
-        })?,
-    };
-    let mut rest = items.split_off(start);
-    let next = (rest.len() > most).then(|| (start + most).to_string());
-    rest.truncate(most);
-    Ok((rest, next))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::page;
-
-    #[test]
-    fn pages_meet_without_a_gap() {
-        let items: Vec<u32> = (0..5).collect();
-        let first = page(items.clone(), None, 2).unwrap();
-        assert_eq!(first, (vec![0, 1], Some("2".to_owned())));
-        let second = page(items.clone(), first.1.as_deref(), 2).unwrap();
-        assert_eq!(second, (vec![2, 3], Some("4".to_owned())));
-        assert_eq!(page(items.clone(), second.1.as_deref(), 2).unwrap(), (vec![4], None));
-        for wrong in ["x", "-1", "6"] {
-            assert!(page(items.clone(), Some(wrong), 2).is_err(), "{wrong}");
-        }
     }
 }

@@ -16,6 +16,7 @@ use redflow_contract::chat::{ChatHistory, ChatItem, ChatSend, ChatSent, ChatSpea
 use redflow_contract::code::ApiCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::id::NodeId;
+use redflow_contract::transcript::MAX_IMAGES;
 use redflow_engine::{StartKey, StartOrder};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,7 @@ pub(crate) async fn send(
     headers: HeaderMap,
     body: RequestBody,
 ) -> ApiResult {
-    let ChatSend { message, chat_message } = body::read_message(&headers, body, &app).await?;
+    let ChatSend { message, chat_message, images } = body::read_message(&headers, body, &app).await?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
@@ -38,13 +39,14 @@ pub(crate) async fn send(
         let text = format!("`message` must be a text of 1 to {MAX_CHAT_BYTES} bytes.");
         return Err(Problem::new(ApiCode::BodyInvalid, text));
     }
+    check_images(&images)?;
     let node = chat_node(&app, id)?;
     let now = app.clock.now();
     // The client may choose the id of the item, but neither its speaker nor its text.
     let client_id = chat_message.and_then(|item| item.get("id")?.as_str().map(str::to_owned));
     let client_id = client_id.filter(|id| (1..=MAX_ITEM_ID).contains(&id.len()));
     // With a key, a message that the client sends again has no second effect.
-    let key = client_id.as_ref().map(|id| start_key(&node, id, &message));
+    let key = client_id.as_ref().map(|id| start_key(&node, id, &message, &images));
     let item_id = client_id.unwrap_or_else(|| app.clock.message_id());
     let item = ChatItem {
         id: item_id,
@@ -55,7 +57,7 @@ pub(crate) async fn send(
         iteration: None,
     };
     let (node, chat_item, by) = (Some(node), Some(item), Some(principal(&caller)));
-    let order = StartOrder { node, chat_item, key, by, ..StartOrder::default() };
+    let order = StartOrder { node, chat_item, images, key, by, ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
     let refused = started.refused.into_iter().map(|report| report.agent.id);
     let agent_core_id = started.runs.into_iter().map(|(_, agent)| agent.id).chain(refused).next();
@@ -78,9 +80,19 @@ pub(crate) async fn clear(State(app): State<Arc<App>>, Path(id): Path, body: Req
     Ok(json(200, &ChatSent { success: true, message, agent_core_id: None }))
 }
 
-fn start_key(node: &NodeId, item: &str, message: &str) -> StartKey {
-    let parts = [node.as_str(), item, message];
-    let text: Vec<String> = parts.iter().map(|part| format!("{}:{part}", part.len())).collect();
+/// The agent checks whether they are pictures.
+fn check_images(images: &[String]) -> Result<(), Problem> {
+    let is_data_url = |image: &String| image.starts_with("data:");
+    if images.len() > MAX_IMAGES || !images.iter().all(is_data_url) {
+        let text = format!("`images` must be a list of at most {MAX_IMAGES} data URLs.");
+        return Err(Problem::new(ApiCode::BodyInvalid, text));
+    }
+    Ok(())
+}
+
+fn start_key(node: &NodeId, item: &str, message: &str, images: &[String]) -> StartKey {
+    let parts = [node.as_str(), item, message].into_iter().chain(images.iter().map(String::as_str));
+    let text: Vec<String> = parts.map(|part| format!("{}:{part}", part.len())).collect();
     StartKey::Chat(Digest::of(text.concat().as_bytes()))
 }
 

@@ -90,7 +90,7 @@ impl NodeRed {
     }
 
     /// Receives messages up to the next of a type. Asserts that no number is missing.
-    async fn receive(&mut self, wanted: &str) -> Value {
+    pub(crate) async fn receive(&mut self, wanted: &str) -> Value {
         loop {
             let message = self.next().await;
             if message["type"] == wanted {
@@ -146,18 +146,18 @@ impl NodeRed {
         }
     }
 
-    async fn reply(&mut self, call: &Value, reply: Value) -> u64 {
+    pub(crate) async fn reply(&mut self, call: &Value, reply: Value) -> u64 {
         self.send(json!({"type": "tool_result", "run": call["run"], "call": call["call"], "reply": reply}))
             .await
     }
 }
 
-fn returned(output: &Value) -> Value {
+pub(crate) fn returned(output: &Value) -> Value {
     json!({"type": "returned", "output": output})
 }
 
 /// A flow whose agent calls its only tool, a flow tool of this effect class, once.
-fn flow_tool_flow(effect: &str) -> Value {
+pub(crate) fn flow_tool_flow(effect: &str) -> Value {
     let call = json!({"action": "tool", "tool": "look", "input": {"what": "door"}, "confidence": 1});
     let mut nodes = flow(json!([call, {"action": "final", "message": "42"}]), &[("look", "flow-tool")]);
     let nodes_list = nodes.as_array_mut().unwrap();

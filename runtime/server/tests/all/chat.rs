@@ -68,6 +68,39 @@ async fn keeps_the_newest_turns_in_order() {
     assert_eq!(chat_lines(&sidecar).await, [] as [&str; 0]);
 }
 
+/// An AI Agent with a chat node.
+fn picture_flow() -> Value {
+    let mut nodes = flow(json!(["A pixel."]), &[]);
+    let agent = json!({
+        "id": "agent", "type": "ai-agent", "z": "tab", "model": "model", "wires": [["chat 1.a"], []],
+    });
+    nodes[2] = agent;
+    nodes.as_array_mut().unwrap().push(json!({
+        "id": "chat 1.a", "type": "chat-node", "z": "tab", "wires": [["agent"]],
+    }));
+    nodes
+}
+
+#[tokio::test]
+async fn a_message_may_have_pictures() {
+    let sidecar = TestSidecar::start(picture_flow()).await;
+    let gif = "data:image/gif;base64,R0lGODlhAQABAIAAAA==";
+    sidecar.post(SEND, json!({"message": "What is it?", "images": [gif]})).await.ok(200);
+    assert_eq!(wait_for_history(&sidecar, 2).await, ["user: What is it?", "agent: A pixel."]);
+    // What is no picture ends the run, and the chat says why.
+    let other = "data:image/gif;base64,aGVsbG8=";
+    sidecar.post(SEND, json!({"message": "And this?", "images": [gif, other]})).await.ok(200);
+    let history = wait_for_history(&sidecar, 4).await;
+    let error = "agent: IMAGE_INVALID: Picture 2 of the message is no PNG, JPEG, GIF or WebP file";
+    assert!(history[3].starts_with(error), "{}", history[3]);
+    for images in [json!([gif, gif, gif, gif, gif]), json!(["https://example.org/a.gif"]), json!(["R0lG"])] {
+        let problem = sidecar.post(SEND, json!({"message": "x", "images": images})).await.ok(400);
+        assert_eq!(problem["code"], "BODY_INVALID");
+        assert_eq!(problem["message"], "`images` must be a list of at most 4 data URLs.");
+    }
+    assert!(!sidecar.get(HISTORY).await.ok(200).to_string().contains("R0lG"));
+}
+
 #[tokio::test]
 async fn a_repeated_message_has_no_second_effect() {
     let sidecar = TestSidecar::start(chat_flow(json!([{"action": "final", "message": "42"}]))).await;

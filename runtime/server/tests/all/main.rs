@@ -27,6 +27,8 @@ mod kit;
 mod llama_stand_in;
 mod log_secrets;
 mod mcp_api;
+mod mcp_calls;
+mod mcp_lists;
 mod mcp_server;
 mod memory;
 mod models;

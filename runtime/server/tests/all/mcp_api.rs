@@ -147,6 +147,9 @@ impl McpServers for OneServer {
 
     fn finish_login<'a>(&'a self, callback: &'a str) -> McpAnswer<'a, String> {
         self.note(format!("finish {callback}"));
+        if callback.contains("state=slow") {
+            return Box::pin(std::future::pending());
+        }
         let refused = || ApiError::new(ApiCode::McpFailed, format!("no sign-in has this state: {callback}"));
         let done = if callback.contains("state=right") { Ok("files".to_owned()) } else { Err(refused()) };
         Box::pin(std::future::ready(done))
@@ -296,4 +299,51 @@ async fn tools_of_servers_are_listed_and_called() {
         sidecar.post("/api/tools/mcp.files.read/call", json!({"input": {"path": "a"}})).await.ok(200);
     assert_eq!((&called["success"], &called["output"]), (&json!(true), &json!({"path": "a"})));
     assert_eq!(sidecar.get("/api/tools/mcp.files.read/calls").await.ok(200)["calls"][0]["by"], "token:main");
+}
+
+/// The route needs no token, so strangers must not hold the sidecar by it.
+#[tokio::test]
+async fn few_sign_ins_end_at_the_same_time() {
+    let (sidecar, servers) = with_servers().await;
+    let get = |state: &str| sidecar.request("GET", &format!("/oauth/callback?code=c&state={state}"));
+    let slow: Vec<_> = (0..4).map(|_| tokio::spawn(get("slow").send())).collect();
+    let count = || servers.notes().iter().filter(|note| note.contains("state=slow")).count();
+    eventually("four sign-ins are under way", || async { (count() == 4).then_some(()) }).await;
+    get("right").send().await.refused(503, "TOO_MANY_CONNECTIONS");
+    slow.iter().for_each(tokio::task::JoinHandle::abort);
+    let freed = || async { (get("right").send().await.status == 200).then_some(()) };
+    eventually("a client that has gone makes room", freed).await;
+}
+
+#[tokio::test]
+async fn the_state_of_an_agent_has_its_servers_and_says_why_it_has_no_tools() {
+    let servers = Arc::new(OneServer::default());
+    let setup = Setup { mcp: Some(servers), ..Setup::default() };
+    let mut flow = plain_flow();
+    flow[2]["allowedTools"] = json!(["*"]);
+    flow[2]["wires"][1].as_array_mut().unwrap().push(json!("shop"));
+    let shop = json!({"id": "shop", "type": "registry-tool", "z": "tab", "ids": ["mcp.files.*"], "wires": [["agent"]]});
+    flow.as_array_mut().unwrap().push(shop);
+    let sidecar = setup.start(Some(flow.clone())).await;
+    let state = sidecar.get("/api/agents/agent/state").await.ok(200);
+    assert_eq!(state["mcpServers"][0]["name"], "files", "{state}");
+    assert_eq!(
+        (state["tools"].as_array().unwrap().len(), &state["toolsError"]),
+        (2, &Value::Null),
+        "{state}"
+    );
+    // An agent that uses no server has none.
+    let plain = Setup::default().start(Some(plain_flow())).await;
+    let state = plain.get("/api/agents/agent/state").await.ok(200);
+    assert_eq!((&state["mcpServers"], &state["toolsError"]), (&Value::Null, &Value::Null));
+    // A second node gives the agent the same tools again: its runs cannot begin.
+    let again = json!({"id": "again", "type": "registry-tool", "z": "tab", "ids": ["mcp.files.read"], "wires": [["agent"]]});
+    flow[2]["wires"][1].as_array_mut().unwrap().push(json!("again"));
+    flow.as_array_mut().unwrap().push(again);
+    let revision = sidecar.revision().await;
+    sidecar.post("/api/deployment", json!({"flows": flow, "revision": revision})).await.ok(200);
+    let state = sidecar.get("/api/agents/agent/state").await.ok(200);
+    assert_eq!(state["tools"], json!([]), "{state}");
+    assert_eq!(state["toolsError"]["code"], "CONFIG_INVALID", "{state}");
+    assert_eq!(state["mcpServers"][0]["name"], "files");
 }

@@ -4,6 +4,7 @@
 //! because no other process can submit any.
 
 mod forget;
+mod journal;
 mod reads;
 
 use super::row::causing_run;
@@ -14,6 +15,7 @@ use crate::error;
 use crate::events::body;
 use crate::events::log::{EventLogHandle, EventLogSettings, new_log_id};
 use crate::events::ring::EventRing;
+use journal::MemoryJournal;
 use redflow_contract::Millis;
 use redflow_contract::code::StoreCode;
 use redflow_contract::day::Day;
@@ -370,51 +372,6 @@ impl Run {
 
 /// The text after the plan in its line.
 const PLAN_LINE_END: &str = "}}";
-
-#[derive(Debug)]
-struct MemoryJournal {
-    runs: Arc<Mutex<Runs>>,
-    log: Option<EventLogHandle>,
-    run: RunId,
-    new_run: Option<Box<NewRun>>,
-    handle: u64,
-    next_seq: i64,
-    failure: Option<StoreError>,
-}
-
-impl MemoryJournal {
-    fn store(&mut self, seq: i64, new_run: Option<Box<NewRun>>, batch: Batch) -> Result<(), StoreError> {
-        if let Some(error) = &self.failure {
-            return Err(error.clone());
-        }
-        let bodies = self
-            .log
-            .as_ref()
-            .map(|log| body::unwritten_run_events(&batch.events, log.settings.max_event_bytes).collect());
-        let bodies: Vec<_> = bodies.unwrap_or_default();
-        let mut runs = lock(&self.runs);
-        let inserted = new_run.map_or(Ok(()), |run| runs.insert(*run, self.handle));
-        let stored = inserted.and_then(|()| runs.append(&self.run, self.handle, seq, batch));
-        if let (Ok(()), Some(log)) = (&stored, &self.log) {
-            // While the lock is held, so that no other handle can write the run and mix up the order of
-            // events.
-            log.ring.append(bodies);
-        }
-        drop(runs);
-        self.failure = stored.clone().err();
-        stored
-    }
-}
-
-impl Journal for MemoryJournal {
-    fn append(&mut self, batch: Batch) -> BoxFuture<'_, Result<(), StoreError>> {
-        // Counted here and not in the future: if the caller drops the future, the gap must show.
-        let seq = self.next_seq;
-        self.next_seq += 1;
-        let new_run = self.new_run.take();
-        Box::pin(async move { self.store(seq, new_run, batch) })
-    }
-}
 
 impl RunStore for MemoryStore {
     fn keeps_events(&self) -> bool {

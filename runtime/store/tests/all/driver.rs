@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
 use redflow_ports::{Batch, NewRun, RunStore, StoreError};
-use redflow_store::{Reader, RunFilter, Store};
+use redflow_store::{Driver, Reader, RunFilter, Store};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,6 +104,25 @@ async fn a_dropped_store_has_written_everything_and_leaves_one_file() {
     assert_eq!(files, ["lock", "redflow.db"]);
     let stored = Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
     assert_eq!((stored.mark.batches, stored.summary.status), (501, RunStatus::Interrupted));
+}
+
+#[test]
+fn commands_find_the_driver_that_listens() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = "127.0.0.1:1881".parse().unwrap();
+    assert_eq!(Driver::find(dir.path()), Driver::None);
+    // A driver that was killed may have left its address. It does not count, and the next driver removes it.
+    std::fs::write(dir.path().join("address"), "127.0.0.1:9\n").unwrap();
+    assert_eq!(Driver::find(dir.path()), Driver::None);
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(Driver::find(dir.path()), Driver::Unreachable);
+    store.set_address(address).unwrap();
+    assert_eq!(Driver::find(dir.path()), Driver::Sidecar(address));
+    std::fs::write(dir.path().join("address"), "no address").unwrap();
+    assert_eq!(Driver::find(dir.path()), Driver::Unreachable);
+    drop(store);
+    assert_eq!(Driver::find(dir.path()), Driver::None);
+    assert!(!dir.path().join("address").exists());
 }
 
 #[tokio::test]

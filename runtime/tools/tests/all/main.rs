@@ -9,6 +9,7 @@
 
 mod credentials;
 mod faults;
+mod images;
 mod kit;
 mod manifest_tools;
 mod requests;

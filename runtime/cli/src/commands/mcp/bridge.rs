@@ -1,11 +1,15 @@
-//! `redflow mcp serve --url URL`: passes the messages of a client on standard input on to the `/mcp` of a sidecar, and its
-//! answers to standard output.
+//! `redflow mcp serve` beside a sidecar: passes the messages of a client on standard input on to the `/mcp` of the
+//! sidecar, and its answers to standard output.
+//!
+//! Every request gets an answer, also if the sidecar is killed meanwhile. A session that the sidecar no longer knows,
+//! because it has started again, is opened again: the client does not notice.
 
+use super::client_message::{ClientMessage, ParamHeaders, VERSION_HEADER};
 use crate::exit::{CommandResult, Exit};
 use crate::sidecar::{EventReader, Sidecar};
 use crate::terminal::print_error;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +18,8 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::time::timeout;
 
 /// Bytes of a message of the client. The sidecar refuses larger ones.
 const MAX_LINE_BYTES: u64 = 8 * 1024 * 1024;
@@ -22,15 +27,16 @@ const MAX_LINE_BYTES: u64 = 8 * 1024 * 1024;
 /// Answers that wait until the client reads them.
 const MAX_WAITING: usize = 64;
 
-/// The first version of the protocol without sessions.
-const MODERN: &str = "2026-07-28";
-
 const SESSION_ID: &str = "mcp-session-id";
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// The time before the stream of notifications is opened again.
 const STREAM_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long requests under way may take after the client has closed its side, and answers to be written.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The code of a request that the sidecar did not answer.
+const UNREACHABLE: &str = "SIDECAR_UNREACHABLE";
 
 /// Passes messages on until the client closes its side.
 pub(super) async fn bridge<R, W>(sidecar: Sidecar, reader: R, writer: W) -> CommandResult
@@ -40,16 +46,28 @@ where
 {
     let (answers, waiting) = mpsc::channel(MAX_WAITING);
     let writing = tokio::spawn(write_answers(waiting, writer));
-    let bridge = Arc::new(Bridge { sidecar, answers, session: Mutex::default(), open: Mutex::default() });
+    let bridge = Arc::new(Bridge {
+        sidecar,
+        answers,
+        session: Mutex::default(),
+        opening: tokio::sync::Mutex::default(),
+        open: Mutex::default(),
+        param_headers: Mutex::default(),
+    });
+    let mut tasks = Tasks { requests: JoinSet::new(), following: None };
     let mut reader = BufReader::new(reader);
+    let mut exit = Exit::Success;
     loop {
         let mut line = Vec::new();
         let read = (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await;
         match read {
             Ok(0) | Err(_) => break,
             Ok(_) if line.len() as u64 >= MAX_LINE_BYTES => {
-                print_error("the MCP client sent a message of more than 8 MiB");
-                return Ok(Exit::Failure);
+                let text = "the MCP client sent a message of more than 8 MiB";
+                print_error(text);
+                bridge.write(&error_answer(&Value::Null, -32600, "BODY_TOO_LARGE", text)).await;
+                exit = Exit::Failure;
+                break;
             }
             Ok(_) => {}
         }
@@ -57,16 +75,33 @@ where
             continue;
         }
         match serde_json::from_slice::<Value>(&line) {
-            Ok(message) => bridge.pass_on(message, line).await,
+            Ok(message) => bridge.pass_on(&message, line, &mut tasks).await,
             Err(_) => {
-                bridge.write(&error_answer(&Value::Null, -32700, "BODY_INVALID", "this is no JSON")).await
+                bridge.write(&error_answer(&Value::Null, -32700, "BODY_INVALID", "this is no JSON")).await;
             }
         }
+        while tasks.requests.try_join_next().is_some() {}
+    }
+    let Tasks { mut requests, following } = tasks;
+    // Answers of the last requests are worth a moment, also for `printf … | redflow mcp serve`.
+    let _ = timeout(DRAIN, async { while requests.join_next().await.is_some() {} }).await;
+    requests.shutdown().await;
+    if let Some(following) = following {
+        following.abort();
+        let _ = following.await;
     }
     bridge.end().await;
     drop(bridge);
-    writing.abort();
-    Ok(Exit::Success)
+    let _ = timeout(DRAIN, writing).await;
+    Ok(exit)
+}
+
+/// The tasks of a bridge.
+struct Tasks {
+    /// One for each request that is under way.
+    requests: JoinSet<()>,
+    /// Reads the notifications of the session.
+    following: Option<JoinHandle<()>>,
 }
 
 async fn write_answers<W: AsyncWrite + Unpin>(mut waiting: mpsc::Receiver<String>, mut writer: W) {
@@ -82,127 +117,218 @@ async fn write_answers<W: AsyncWrite + Unpin>(mut waiting: mpsc::Receiver<String
 struct ProtocolSession {
     id: Option<String>,
     version: Option<String>,
+    /// The `initialize` of the client, which opens the session again.
+    initialize: Option<Arc<ClientMessage>>,
 }
 
 struct Bridge {
     sidecar: Sidecar,
     answers: mpsc::Sender<String>,
     session: Mutex<ProtocolSession>,
+    /// Held while the session is opened again, so that one request does it.
+    opening: tokio::sync::Mutex<()>,
     /// The requests that are under way, by their ids.
     open: Mutex<HashMap<String, AbortHandle>>,
+    /// The arguments of tools that are sent as headers too.
+    param_headers: Mutex<ParamHeaders>,
+}
+
+/// How a stream of messages has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StreamEnd {
+    /// It had the answer to the request.
+    Answered,
+    /// It had none.
+    Cut,
+    /// An event is too large to be read.
+    TooLarge,
 }
 
 impl Bridge {
-    async fn pass_on(self: &Arc<Self>, message: Value, line: Vec<u8>) {
-        let method = message["method"].as_str().unwrap_or_default().to_owned();
-        let version = message["params"]["_meta"][VERSION_KEY].as_str().map(str::to_owned);
-        let id = message.get("id").cloned();
-        let is_modern = |version: &String| version.as_str() >= MODERN;
-        let has_session = self.session().id.is_some();
-        if method == "notifications/cancelled" && !has_session {
+    async fn pass_on(self: &Arc<Self>, message: &Value, line: Vec<u8>, tasks: &mut Tasks) {
+        let message = {
+            let param_headers = self.param_headers.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::new(ClientMessage::new(message, line, &param_headers))
+        };
+        if let Some(cancelled) = &message.cancels
+            && self.session().id.is_none()
+        {
             // Without sessions, a request is cancelled by disconnecting.
-            if let Some(request) = self.open().remove(&message["params"]["requestId"].to_string()) {
+            if let Some(request) = self.open().remove(cancelled) {
                 request.abort();
             }
             return;
         }
-        let mut request = self.request(Method::POST, version.as_ref().filter(|version| is_modern(version)));
-        if version.as_ref().is_some_and(is_modern) {
-            request = request.header("mcp-method", &method);
-            let name = message["params"]["name"].as_str().or_else(|| message["params"]["uri"].as_str());
-            if let Some(name) = name {
-                request = request.header("mcp-name", name);
-            }
-        }
-        let request = request.header(CONTENT_TYPE, "application/json").body(line);
-        let is_first = method == "initialize";
-        let bridge = Arc::clone(self);
-        let key = id.as_ref().map(Value::to_string);
-        let task_key = key.clone();
-        let task = tokio::spawn(async move {
-            bridge.answer(request, id, is_first).await;
-            if let Some(key) = task_key {
-                bridge.open().remove(&key);
-            }
-        });
-        if is_first || key.is_none() {
+        let Some(key) = message.id.as_ref().map(Value::to_string).filter(|_| !message.is_initialize()) else {
             // The next message needs the session, and notifications stay in their order.
-            let _ = task.await;
-        } else if let Some(key) = key
-            && !task.is_finished()
-        {
-            self.open().insert(key, task.abort_handle());
-        }
-        if method == "notifications/initialized" {
-            tokio::spawn(Arc::clone(self).follow_notifications());
-        }
+            self.answer(&message).await;
+            if message.method == "notifications/initialized" && tasks.following.is_none() {
+                tasks.following = Some(tokio::spawn(Arc::clone(self).follow_notifications()));
+            }
+            return;
+        };
+        let bridge = Arc::clone(self);
+        let task_key = key.clone();
+        // Locked until the task is known: it may end at once.
+        let mut open = self.open();
+        let task = tasks.requests.spawn(async move {
+            bridge.answer(&message).await;
+            bridge.open().remove(&task_key);
+        });
+        open.insert(key, task);
     }
 
-    fn request(&self, method: Method, version: Option<&String>) -> RequestBuilder {
+    fn request(&self, method: Method, session: &ProtocolSession) -> RequestBuilder {
         let request = self.sidecar.request(method, &["mcp"], &[]);
         let request = request.header(ACCEPT, "application/json, text/event-stream");
-        if let Some(version) = version {
-            return request.header(PROTOCOL_VERSION, version);
-        }
-        let ProtocolSession { id, version } = self.session().clone();
-        let headers = [(SESSION_ID, id), (PROTOCOL_VERSION, version)];
-        let set = headers.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let headers = [(SESSION_ID, &session.id), (VERSION_HEADER, &session.version)];
+        let set = headers.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
         set.fold(request, |request, (name, value)| request.header(name, value))
     }
 
-    /// Sends a request, and writes what comes back.
-    async fn answer(&self, request: RequestBuilder, id: Option<Value>, is_first: bool) {
+    async fn send(&self, message: &ClientMessage, session: &ProtocolSession) -> reqwest::Result<Response> {
+        let none = ProtocolSession::default();
+        let has_session = !message.is_modern() && !message.is_initialize();
+        let request = self.request(Method::POST, if has_session { session } else { &none });
+        let headers = message.headers.clone();
+        request
+            .headers(headers)
+            .header(CONTENT_TYPE, "application/json")
+            .body(message.body.clone())
+            .send()
+            .await
+    }
+
+    /// Sends a message, and writes what comes back. A session that the sidecar does not know is opened again first.
+    async fn answer(&self, message: &Arc<ClientMessage>) {
         let refuse = async |code: &str, text: &str| {
-            if let Some(id) = &id {
+            if let Some(id) = &message.id {
                 self.write(&error_answer(id, -32000, code, text)).await;
             }
         };
-        let Ok(response) = request.send().await else {
-            return refuse("SIDECAR_UNREACHABLE", "the sidecar cannot be reached").await;
+        let session = self.session().clone();
+        let mut sent = self.send(message, &session).await;
+        let is_unknown = |response: &Response| response.status() == StatusCode::NOT_FOUND;
+        let uses_session = session.id.is_some() && !message.is_modern() && !message.is_initialize();
+        if uses_session && sent.as_ref().is_ok_and(is_unknown) && self.open_again(&session).await {
+            let session = self.session().clone();
+            sent = self.send(message, &session).await;
+        }
+        let Ok(response) = sent else {
+            return refuse(UNREACHABLE, "the sidecar cannot be reached; is `redflow serve` running?").await;
         };
-        if is_first {
-            let session = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
-            self.session().id = session.map(str::to_owned);
+        if message.is_initialize() {
+            *self.session() = ProtocolSession {
+                id: session_id(&response),
+                version: None,
+                initialize: Some(Arc::clone(message)),
+            };
         }
         if is_stream(&response) {
-            self.write_stream(response, is_first).await;
-            return;
+            let end = self.write_stream(response, message.id.as_ref()).await;
+            let text = match end {
+                StreamEnd::Answered => return,
+                StreamEnd::Cut => {
+                    "the sidecar closed the connection before it answered; a run that has begun may go on: see `redflow \
+                     runs list`"
+                }
+                StreamEnd::TooLarge => "the answer of the sidecar is too large to be passed on",
+            };
+            return refuse(UNREACHABLE, text).await;
         }
+        let status = response.status();
         let Ok(body) = response.bytes().await else {
-            return refuse("SIDECAR_UNREACHABLE", "the sidecar closed the connection").await;
+            return refuse(UNREACHABLE, "the sidecar closed the connection before it answered").await;
         };
         match serde_json::from_slice::<Value>(&body) {
-            Ok(answer) if answer.get("jsonrpc").is_some() => self.write(&answer).await,
+            Ok(answer) if answer.get("jsonrpc").is_some() => {
+                self.note(&answer);
+                self.write(&answer).await;
+            }
             Ok(error) => {
                 let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
                 refuse(&text("code"), &text("message")).await;
             }
-            // A notification has no answer.
-            Err(_) => {}
+            Err(_) => {
+                let text = format!("the sidecar answered with status {} and no JSON", status.as_u16());
+                refuse(UNREACHABLE, &text).await;
+            }
         }
     }
 
-    async fn write_stream(&self, mut response: Response, is_first: bool) {
+    /// Opens the session again with the `initialize` of the client. False if that fails.
+    async fn open_again(&self, lost: &ProtocolSession) -> bool {
+        let _one = self.opening.lock().await;
+        let now = self.session().clone();
+        if now.id != lost.id {
+            // Another request was faster.
+            return now.id.is_some();
+        }
+        let Some(initialize) = now.initialize else { return false };
+        let Ok(response) = self.send(&initialize, &ProtocolSession::default()).await else { return false };
+        let (id, version) = (session_id(&response), now.version);
+        // The client has its answer already.
+        if id.is_none() || response.bytes().await.is_err() {
+            return false;
+        }
+        let session = ProtocolSession { id, version, initialize: Some(initialize) };
+        *self.session() = session.clone();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+        let request =
+            self.request(Method::POST, &session).header(CONTENT_TYPE, "application/json").body(ready);
+        request.send().await.is_ok_and(|response| response.status().is_success())
+    }
+
+    /// Writes the messages of a stream until it ends.
+    async fn write_stream(&self, mut response: Response, id: Option<&Value>) -> StreamEnd {
         let mut reader = EventReader::new();
+        let mut end = StreamEnd::Cut;
         while let Ok(Some(piece)) = response.chunk().await {
-            let Ok(events) = reader.push(&piece) else { return };
+            let Ok(events) = reader.push(&piece) else {
+                return if end == StreamEnd::Cut { StreamEnd::TooLarge } else { end };
+            };
             for event in events {
                 let Ok(message) = serde_json::from_str::<Value>(&event) else { continue };
-                if is_first && let Some(version) = message["result"]["protocolVersion"].as_str() {
-                    self.session().version = Some(version.to_owned());
+                let is_answer = message.get("result").or_else(|| message.get("error")).is_some();
+                if is_answer && message.get("id") == id {
+                    end = StreamEnd::Answered;
                 }
+                self.note(&message);
                 self.write(&message).await;
             }
+        }
+        end
+    }
+
+    /// Remembers what later requests need: the version of the session, and which arguments are headers too.
+    fn note(&self, message: &Value) {
+        let result = &message["result"];
+        if let Some(version) = result["protocolVersion"].as_str() {
+            self.session().version = Some(version.to_owned());
+        }
+        if let Some(tools) = result["tools"].as_array() {
+            self.param_headers.lock().unwrap_or_else(PoisonError::into_inner).add(tools);
         }
     }
 
     /// Writes the notifications of a session, until it ends.
     async fn follow_notifications(self: Arc<Self>) {
-        while self.session().id.is_some() && !self.answers.is_closed() {
-            match self.request(Method::GET, None).send().await {
-                Ok(response) if is_stream(&response) => self.write_stream(response, false).await,
-                Ok(_) => return,
-                Err(_) => {}
+        while !self.answers.is_closed() {
+            let session = self.session().clone();
+            if session.id.is_none() {
+                return;
+            }
+            match self.request(Method::GET, &session).send().await {
+                Ok(response) if is_stream(&response) => {
+                    self.write_stream(response, None).await;
+                }
+                Ok(response) if response.status() == StatusCode::NOT_FOUND => {
+                    self.open_again(&session).await;
+                }
+                // This sidecar has no such stream.
+                Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
+                // It may be starting, or has too much to do.
+                Ok(_) | Err(_) => {}
             }
             tokio::time::sleep(STREAM_PAUSE).await;
         }
@@ -215,8 +341,9 @@ impl Bridge {
 
     /// Ends the session.
     async fn end(&self) {
-        if self.session().id.is_some() {
-            let _ = self.request(Method::DELETE, None).send().await;
+        let session = self.session().clone();
+        if session.id.is_some() {
+            let _ = timeout(DRAIN, self.request(Method::DELETE, &session).send()).await;
         }
     }
 
@@ -227,6 +354,10 @@ impl Bridge {
     fn open(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn session_id(response: &Response) -> Option<String> {
+    response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned)
 }
 
 fn is_stream(response: &Response) -> bool {

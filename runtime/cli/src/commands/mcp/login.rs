@@ -8,6 +8,7 @@ use crate::terminal::{fail, print_note, print_text};
 use crate::text::{describe_io_error, printable_line};
 use redflow_contract::mcp::McpLogin;
 use std::time::Duration;
+use url::Url;
 
 /// How long a person has for the sign-in.
 const LOGIN_TIME: Duration = Duration::from_secs(10 * 60);
@@ -25,7 +26,14 @@ pub(super) async fn login(name: &str, source: &McpSource<'_>) -> CommandResult {
     print_note("open this address in a browser, and sign in; Ctrl-C stops:");
     let printed = print_address(&address);
     let wait = async {
-        let (callback, page) = listener.next().await;
+        let (callback, page) = loop {
+            let (callback, page) = listener.next().await;
+            // Every page in a browser can open this address. Only the issuer knows the state.
+            if state_of(&callback) == state_of(&address.url) {
+                break (callback, page);
+            }
+            page.send(PageText::NotHere).await;
+        };
         let finished = local.servers().finish_login(&callback).await;
         page.send(if finished.is_ok() { PageText::SignedIn } else { PageText::Failed }).await;
         finished.map_err(print_api_error)
@@ -35,6 +43,12 @@ pub(super) async fn login(name: &str, source: &McpSource<'_>) -> CommandResult {
     };
     print_note(&format!("signed in at {}", printable_line(&server?, 60)));
     Ok(printed)
+}
+
+/// The parameter that the issuer sends back.
+fn state_of(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    url.query_pairs().find(|(name, _)| name == "state").map(|(_, state)| state.into_owned())
 }
 
 fn print_address(login: &McpLogin) -> Exit {

@@ -4,10 +4,12 @@
 mod add;
 mod bridge;
 mod callback;
+mod client_message;
 mod definition;
 mod login;
 mod pin;
 mod print;
+mod running;
 mod serve;
 mod source;
 
@@ -17,8 +19,8 @@ use crate::context::AppContext;
 use crate::errors::print_api_error;
 use crate::exit::{CommandResult, Exit};
 use crate::input::read_json;
-use crate::session::new_runtime;
-use crate::sidecar::{LocalTarget, select_sidecar};
+use crate::session::{BLOCKING_TASKS, new_runtime};
+use crate::sidecar::{LocalTarget, Sidecar, select_sidecar};
 use crate::signals::{RunLifetime, StopSignals, listen};
 use crate::terminal::{fail, print_json, print_note, print_text};
 use crate::text::printable_line;
@@ -30,8 +32,18 @@ pub(crate) fn mcp(options: &McpOptions, context: &AppContext) -> CommandResult {
     match &options.command {
         McpCommand::Serve(serve) => {
             let is_local = options.data.is_some() || serve.flows.is_some();
-            match select_sidecar(&options.sidecar(), &context.settings, LocalTarget::named_if(is_local))? {
+            let target = LocalTarget::named_if(is_local);
+            let sidecar = match select_sidecar(&options.sidecar(), &context.settings, target)? {
+                // A named flow, or a sidecar without storage, is one of its own.
+                None if serve.flows.is_none() && !serve.ephemeral => running::find_sidecar(context)?,
+                named => named,
+            };
+            match sidecar {
                 Some(sidecar) => {
+                    let address = printable_line(sidecar.url().as_str(), 200);
+                    print_note(&format!(
+                        "serving MCP on standard input and output, for the sidecar at {address}"
+                    ));
                     wait(context, bridge::bridge(sidecar, tokio::io::stdin(), tokio::io::stdout()))
                 }
                 None => serve::serve(serve, context),
@@ -50,13 +62,28 @@ pub(crate) fn mcp(options: &McpOptions, context: &AppContext) -> CommandResult {
         McpCommand::Tools(named) => with_source(options, context, async |source| tools(named, source).await),
         McpCommand::Call(call) => with_source(options, context, async |source| call_tool(call, source).await),
         McpCommand::Login { name } => {
-            with_source(options, context, async |source| login::login(name, source).await)
+            with_keeper(options, context, async |source| login::login(name, source).await)
         }
         McpCommand::Logout { name } => {
-            with_source(options, context, async |source| logout(name, source).await)
+            with_keeper(options, context, async |source| logout(name, source).await)
         }
-        McpCommand::Pin(tools) => with_source(options, context, async |source| pin::pin(tools, source).await),
+        McpCommand::Pin(tools) => with_keeper(options, context, async |source| pin::pin(tools, source).await),
     }
+}
+
+/// Runs a command that changes pins or tokens. A sidecar that runs has read both, so it makes the change: then it uses
+/// them at once.
+fn with_keeper(
+    options: &McpOptions,
+    context: &AppContext,
+    command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
+) -> CommandResult {
+    let target = LocalTarget::named_if(options.data.is_some());
+    let sidecar = match select_sidecar(&options.sidecar(), &context.settings, target)? {
+        None => running::find_sidecar(context)?,
+        named => named,
+    };
+    with_servers(sidecar, context, command)
 }
 
 /// Runs a command with the servers of the data directory or of the sidecar.
@@ -66,7 +93,15 @@ fn with_source(
     command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
 ) -> CommandResult {
     let target = LocalTarget::named_if(options.data.is_some());
-    let source = match select_sidecar(&options.sidecar(), &context.settings, target)? {
+    with_servers(select_sidecar(&options.sidecar(), &context.settings, target)?, context, command)
+}
+
+fn with_servers(
+    sidecar: Option<Sidecar>,
+    context: &AppContext,
+    command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
+) -> CommandResult {
+    let source = match sidecar {
         Some(sidecar) => McpSource::remote(sidecar),
         None => McpSource::local(context)?,
     };
@@ -92,7 +127,7 @@ fn wait(context: &AppContext, command: impl Future<Output = CommandResult>) -> C
     let signals = StopSignals::default();
     // Without signals the command still works; Ctrl-C then ends it at once.
     let _ = listen(signals.clone(), RunLifetime::Ephemeral);
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let result = tokio::select! {
             result = command => result,
             () = signals.cancel.cancelled() => {
@@ -102,7 +137,10 @@ fn wait(context: &AppContext, command: impl Future<Output = CommandResult>) -> C
         };
         context.mcp.stop().await;
         result
-    })
+    });
+    // A read of standard input cannot be stopped, so it must not be waited for.
+    runtime.shutdown_timeout(BLOCKING_TASKS);
+    result
 }
 
 async fn list(json: bool, source: &McpSource<'_>) -> CommandResult {

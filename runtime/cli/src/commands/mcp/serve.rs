@@ -1,16 +1,18 @@
 //! `redflow mcp serve`: a sidecar without a listener, whose one client speaks MCP on standard input and output.
 
 use crate::args::McpServeOptions;
-use crate::commands::serve::{Stores, server_settings, start_sidecar};
+use crate::commands::serve::{EXPIRY_INTERVAL, Stores, server_settings, start_sidecar};
 use crate::context::AppContext;
 use crate::data_dir::create_data_dir;
 use crate::errors::{print_api_error, print_store_error};
 use crate::exit::{CommandResult, Exit};
+use crate::knowledge::remove_expired_entries;
 use crate::session::Session;
 use crate::signals::RunLifetime;
 use crate::terminal::print_note;
 use redflow_access::Tokens;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 pub(super) fn serve(options: &McpServeOptions, context: &AppContext) -> CommandResult {
     let settings = &context.settings;
@@ -26,7 +28,14 @@ pub(super) fn serve(options: &McpServeOptions, context: &AppContext) -> CommandR
         let sidecar = start_sidecar(context, stores, tokens, &flows, server).await?;
         print_note("serving MCP on standard input and output");
         let stop = session.signals().suspend.clone();
-        sidecar.serve_mcp(tokio::io::stdin(), tokio::io::stdout(), stop).await;
+        let archive = Arc::clone(context.knowledge()?.archive());
+        let ended = stop.child_token();
+        let serve = async {
+            sidecar.serve_mcp(tokio::io::stdin(), tokio::io::stdout(), stop).await;
+            ended.cancel();
+        };
+        let expired = remove_expired_entries(&*archive, &*context.metrics, EXPIRY_INTERVAL, &ended);
+        tokio::join!(serve, expired);
         Ok(Exit::Success)
     });
     session.end();

@@ -1,8 +1,8 @@
 //! `redflow run FLOW`: runs a flow in this process.
 
-use super::prepare::{open_journals, open_store, read_flow, read_input};
+use super::prepare::{open_journals, open_store, read_flow, read_images, read_input};
 use super::report::{Report, Target};
-use super::start::{choose_start, refusals};
+use super::start::{add_images, choose_start, refusals};
 use crate::args::RunOptions;
 use crate::context::AppContext;
 use crate::diagnostics::print_diagnostics;
@@ -27,6 +27,7 @@ pub(super) fn run_flow(options: &RunOptions, context: &AppContext, flow: &Path) 
     let checked = &loaded.checked;
     let input = read_input(options)?;
     let (start, agent) = choose_start(checked, options.node.as_deref(), input).map_err(|text| fail(&text))?;
+    let start = add_images(start, read_images(options)?).map_err(|text| fail(&text))?;
     if let Some(problems) = refusals(checked, &start) {
         print_diagnostics(Some(flow), problems);
     }

@@ -9,8 +9,13 @@ use crate::input::read_json;
 use crate::journal_files::JournalFiles;
 use crate::loaded_flow::LoadedFlow;
 use crate::terminal::fail;
+use crate::text::printable_line;
+use redflow_contract::image::{MAX_IMAGE_BYTES, image_from_bytes};
+use redflow_contract::transcript::MAX_IMAGES;
 use redflow_store::Store;
 use serde_json::Value;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 pub(super) fn read_flow(context: &AppContext, flow: &Path) -> Result<LoadedFlow, Exit> {
@@ -23,6 +28,29 @@ pub(super) fn read_flow(context: &AppContext, flow: &Path) -> Result<LoadedFlow,
 pub(super) fn read_input(options: &RunOptions) -> Result<Option<Value>, Exit> {
     let input = options.input.as_deref().map(|text| read_json(text, "input"));
     input.transpose().map_err(|text| fail(&text))
+}
+
+/// The pictures as data URLs, or as https addresses.
+pub(super) fn read_images(options: &RunOptions) -> Result<Vec<String>, Exit> {
+    if options.image.len() > MAX_IMAGES {
+        return Err(fail(&format!("at most {MAX_IMAGES} pictures are allowed; leave out an --image")));
+    }
+    options.image.iter().map(|image| read_image(image).map_err(|text| fail(&text))).collect()
+}
+
+fn read_image(image: &str) -> Result<String, String> {
+    if image.starts_with("https://") {
+        return Ok(image.to_owned());
+    }
+    let name = printable_line(image, 200);
+    let unreadable = |error: std::io::Error| format!("the picture `{name}` cannot be read: {error}");
+    let file = File::open(image).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    // One byte more shows that a file is too large.
+    file.take(MAX_IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let image =
+        image_from_bytes(&bytes, None).map_err(|problem| format!("the picture `{name}` {problem}"))?;
+    Ok(format!("data:{};base64,{}", image.mime.as_str(), image.data))
 }
 
 pub(super) fn open_journals(options: &RunOptions) -> Result<Option<JournalFiles>, Exit> {

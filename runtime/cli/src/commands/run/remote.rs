@@ -3,7 +3,7 @@
 //! Converts the answers of the sidecar to the reports of a local engine. Ctrl-C cancels the runs at the
 //! sidecar; SIGTERM only stops following them.
 
-use super::prepare::read_input;
+use super::prepare::{read_images, read_input};
 use super::report::{Report, Target};
 use crate::args::RunOptions;
 use crate::errors::{print_api_error, print_with_help};
@@ -32,7 +32,8 @@ use tokio::task::JoinSet;
 pub(super) fn run_at_sidecar(options: &RunOptions, sidecar: &Sidecar) -> CommandResult {
     let payload = read_input(options)?;
     let node = options.node.as_deref().map(NodeId::from);
-    let request = StartRequest { node, payload, wait: false };
+    let images = read_images(options)?;
+    let request = StartRequest { node, payload, images, wait: false };
 
     let session = Session::start(RunLifetime::Remote)?;
     let timeline = Arc::new(Timeline::new(Verbosity::from_quiet(options.quiet)));

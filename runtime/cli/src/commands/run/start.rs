@@ -68,6 +68,18 @@ pub(super) fn choose_start(
     }
 }
 
+/// Adds pictures to the message of an agent.
+pub(super) fn add_images(start: Start, images: Vec<String>) -> Result<Start, String> {
+    match start {
+        start if images.is_empty() => Ok(start),
+        Start::Agent { node, payload } => {
+            let message = [("payload".to_owned(), payload), ("images".to_owned(), images.into())];
+            Ok(Start::Message { node, message: message.into_iter().collect() })
+        }
+        _ => Err("pictures need an agent: name it with --node ID".to_owned()),
+    }
+}
+
 fn list_agents(checked: &CheckedFlow) -> String {
     let list: String =
         checked.agents.iter().take(50).map(|agent| format!("\n{}", describe(checked, agent.ix))).collect();

@@ -2,6 +2,7 @@
 
 mod calls;
 mod cancel;
+mod iteration;
 mod list;
 mod outcome;
 mod prune;
@@ -41,7 +42,10 @@ pub(crate) fn runs(options: &RunsOptions, context: &AppContext) -> CommandResult
     match &options.command {
         None => list::list(&options.list, source),
         Some(RunsCommand::List(options)) => list::list(options, source),
-        Some(RunsCommand::Show(options)) => show::show(options, source),
+        Some(RunsCommand::Show(options)) => match options.iteration {
+            Some(number) => iteration::show(&options.show, number, source),
+            None => show::show(&options.show, source),
+        },
         Some(RunsCommand::Events(options)) if options.follow => match &remote {
             Some(remote) => show::follow(&options.show, remote),
             None => Err(fail("only the runs of a sidecar can be followed: name it with --url URL")),

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::files::display_path;
 use crate::run_source::{LocalRuns, RunSource as _};
 use crate::session::new_runtime;
+use crate::terminal::print_note;
 use redflow_contract::Message;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::event::FlowEvent;
@@ -45,6 +46,22 @@ impl<'a> LocalTools<'a> {
         Ok(Self { runs: LocalRuns::new(context, None)?, context, dir, runtime })
     }
 
+    /// The tool with this id or this name, if it is known now.
+    fn entry(&self, id: &str) -> Option<ToolEntry> {
+        let entries = self.context.registry.snapshot().entries();
+        entries.into_iter().find(|entry| entry.id == id || entry.name == id)
+    }
+
+    /// Connects to the MCP server whose tool has this id or this name.
+    async fn connect_server_of(&self, id: &str) {
+        let servers = self.context.mcp.list().servers;
+        let has_name = |server: &str| id.starts_with(&provider_name(&format!("mcp.{server}.")));
+        let named = servers.into_iter().map(|server| server.name).find(|server| has_name(server));
+        if let Some(server) = mcp_server_of(id).map(str::to_owned).or(named) {
+            self.context.mcp.wait(&[server], &[]).await;
+        }
+    }
+
     /// The call that an event ended, with what the journal of its run has.
     fn read_call(
         &self,
@@ -80,21 +97,27 @@ impl ToolSource for LocalTools<'_> {
         display_path(&self.dir)
     }
 
+    /// Connects to no MCP server: that would start all programs.
     fn list(&self) -> Result<Vec<ToolEntry>, ApiError> {
+        if let Some(server) = self.context.mcp.list().servers.first() {
+            let name = &server.name;
+            print_note(&format!("the tools of MCP servers are not in this list: redflow mcp tools {name}"));
+        }
         Ok(self.context.registry.snapshot().entries())
     }
 
     fn find(&self, id: &str) -> Result<ToolEntry, ApiError> {
-        let entries = self.context.registry.snapshot().entries();
-        let found = entries.iter().find(|entry| entry.id == id || entry.name == id);
-        found.cloned().ok_or_else(|| unknown_tool(id, &self.place()))
+        self.runtime.block_on(async {
+            self.connect_server_of(id).await;
+            let found = self.entry(id);
+            self.context.mcp.stop().await;
+            found.ok_or_else(|| unknown_tool(id, &self.place()))
+        })
     }
 
     fn call(&self, id: &str, input: Message) -> Result<ToolInvocation, ApiError> {
         self.runtime.block_on(async {
-            if let Some(server) = mcp_server_of(id) {
-                self.context.mcp.wait(&[server.to_owned()], &[]).await;
-            }
+            self.connect_server_of(id).await;
             let called = call_tool(self.context, id, input).await;
             self.context.mcp.stop().await;
             called.unwrap_or_else(|| Err(unknown_tool(id, &self.place())))
@@ -105,8 +128,8 @@ impl ToolSource for LocalTools<'_> {
         let Some(reader) = Reader::find(&self.dir).map_err(from_store)? else { return Ok(Vec::new()) };
         // The flow of the sidecar is unknown here. A tool that is a node of its own has its own name.
         let own = id.strip_prefix("builtin.").or_else(|| id.strip_prefix("flow."));
-        let name = self.find(id).map(|entry| entry.name);
-        let tool = name.unwrap_or_else(|_| own.map_or_else(|| provider_name(id), str::to_owned));
+        let name = self.entry(id).map(|entry| entry.name);
+        let tool = name.unwrap_or_else(|| own.map_or_else(|| provider_name(id), str::to_owned));
         let (mut calls, mut before, mut last) = (Vec::new(), None, None);
         while calls.len() < limit {
             let query = ToolCallQuery { id: id.to_owned(), name: tool.clone(), before, most: PAGE };

@@ -1,6 +1,8 @@
 //! A scripted server and issuer, a network that leads public names to it, and a store in memory.
 
-use super::{EgressClient, HttpEndpoint, ResolvedAuth};
+use super::{AllTokens, EgressClient, HttpEndpoint, HttpTimes, ResolvedAuth};
+use redflow_contract::api::ProblemCode;
+use redflow_contract::code::ApiCode;
 use redflow_contract::mcp::McpPins;
 use redflow_egress::{Egress, EgressPolicy, EgressSettings, ScriptedNet};
 use redflow_ports::{FileStoreError, McpStore};
@@ -12,6 +14,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -126,8 +129,24 @@ impl Peer {
     }
 
     pub(super) fn endpoint_with(&self, auth: ResolvedAuth, store: &Arc<MemoryStore>) -> HttpEndpoint {
-        HttpEndpoint::new(URL, auth, self.egress(), store.clone(), "docs".to_owned()).unwrap()
+        self.endpoint_of(auth, &all_tokens(store))
     }
+
+    pub(super) fn endpoint_of(&self, auth: ResolvedAuth, tokens: &AllTokens) -> HttpEndpoint {
+        let (egress, key) = (self.egress(), "docs".to_owned());
+        HttpEndpoint::new(URL, auth, egress, tokens, key, HttpTimes::default()).unwrap()
+    }
+
+    /// An endpoint with other times.
+    pub(super) fn endpoint_in(&self, auth: ResolvedAuth, times: HttpTimes) -> HttpEndpoint {
+        let (egress, key) = (self.egress(), "docs".to_owned());
+        HttpEndpoint::new(URL, auth, egress, &all_tokens(&MemoryStore::new()), key, times).unwrap()
+    }
+}
+
+/// The tokens of a process.
+pub(super) fn all_tokens(store: &Arc<MemoryStore>) -> AllTokens {
+    AllTokens::new(store.clone(), || {})
 }
 
 /// The method of the message in a request; empty if it has none.
@@ -187,7 +206,7 @@ pub(super) type Connection = RunningService<RoleClient, ()>;
 
 /// Connects in the newest era that the server knows.
 pub(super) async fn connect(endpoint: &HttpEndpoint) -> Result<Connection, ClientInitializeError> {
-    let transport: StreamableHttpClientTransport<EgressClient> = endpoint.transport();
+    let transport: StreamableHttpClientTransport<EgressClient> = endpoint.transport(Arc::default());
     let lifecycle = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: None,
@@ -195,12 +214,12 @@ pub(super) async fn connect(endpoint: &HttpEndpoint) -> Result<Connection, Clien
     ().serve_with_lifecycle(transport, lifecycle).await
 }
 
-/// Keeps tokens in memory.
-pub(super) struct MemoryStore(Mutex<HashMap<String, String>>);
+/// Keeps tokens in memory. They cannot be read while the flag is set.
+pub(super) struct MemoryStore(Mutex<HashMap<String, String>>, pub(super) AtomicBool);
 
 impl MemoryStore {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::default()))
+        Arc::new(Self(Mutex::default(), AtomicBool::new(false)))
     }
 
     pub(super) fn kept(&self) -> Vec<String> {
@@ -218,6 +237,10 @@ impl McpStore for MemoryStore {
     }
 
     fn tokens(&self, key: &str) -> Result<Option<String>, FileStoreError> {
+        if self.1.load(Ordering::Relaxed) {
+            let message = "the tokens cannot be decrypted".to_owned();
+            return Err(FileStoreError { code: ProblemCode::Api(ApiCode::CredentialsUnreadable), message });
+        }
         Ok(self.0.lock().unwrap().get(key).cloned())
     }
 

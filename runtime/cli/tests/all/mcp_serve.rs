@@ -1,0 +1,266 @@
+//! `redflow mcp serve` beside a sidecar, as desktop clients start it: which sidecar it finds, and what happens when that
+//! is killed.
+
+use crate::kit::{Folder, Running, final_answer, flow};
+use crate::serve::SidecarProcess;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{ChildStdin, ChildStdout, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A flow whose agent answers after this time.
+fn agent_flow(delay_ms: u64) -> Value {
+    let mut nodes = flow(final_answer("done"), vec![]);
+    for node in nodes.as_array_mut().unwrap() {
+        if node["type"] == "scripted-model" {
+            node["delayMs"] = json!(delay_ms);
+        }
+    }
+    nodes
+}
+
+/// A client that has started `redflow mcp serve`.
+struct Client {
+    running: Running,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Client {
+    fn start(folder: &Folder, args: &[&str]) -> Self {
+        let words = ["mcp", "serve"].into_iter().chain(args.iter().copied());
+        let mut running = folder.redflow(words).spawn();
+        let (input, output) = (running.0.stdin.take(), running.0.stdout.take().unwrap());
+        Self { running, input, lines: read_lines(output) }
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn request(&mut self, id: u32, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+
+    /// The next message that `is_wanted`, and what came before it.
+    fn wait_for(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).unwrap();
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if is_wanted(&message) {
+                return message;
+            }
+        }
+    }
+
+    fn answer(&self, id: u32) -> Value {
+        self.wait_for(|message| message["id"] == id)
+    }
+
+    /// Opens a session of the era that has them.
+    fn initialize(&mut self) {
+        let info = json!({"name": "t", "version": "1"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+        self.request(0, "initialize", params);
+        assert_eq!(self.answer(0)["result"]["serverInfo"]["name"], "redflow");
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    }
+
+    fn tools(&mut self, id: u32) -> Vec<String> {
+        self.request(id, "tools/list", json!({}));
+        let answer = self.answer(id);
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}")).iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = self.running.0.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        panic!("the process does not end");
+    }
+}
+
+fn read_lines(output: ChildStdout) -> Receiver<String> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receive
+}
+
+fn slow_call() -> Value {
+    json!({"name": "agent.a", "arguments": {"input": "x"}, "_meta": {"progressToken": 1}})
+}
+
+#[test]
+fn it_finds_the_sidecar_of_the_data_directory() {
+    let sidecar = SidecarProcess::start(&agent_flow(0));
+    let mut first = Client::start(&sidecar.folder, &[]);
+    let mut second = Client::start(&sidecar.folder, &[]);
+    for client in [&mut first, &mut second] {
+        client.initialize();
+        assert_eq!(client.tools(1), ["agent.a"]);
+        client.request(2, "tools/call", slow_call());
+        let answer = client.answer(2);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        client.input = None;
+        assert_eq!(client.exit_code(), Some(0));
+    }
+    // The runs are those of the sidecar.
+    assert_eq!(sidecar.folder.runs().len(), 2);
+}
+
+#[test]
+fn without_a_sidecar_it_is_one_itself() {
+    let folder = Folder::with_flow(&agent_flow(0));
+    let mut alone = Client::start(&folder, &["--flows", "flow.json"]);
+    alone.initialize();
+    assert_eq!(alone.tools(1), ["agent.a"]);
+    // Nothing listens, so another one cannot join it.
+    let second = folder.redflow(["mcp", "serve"]).stdin("").run();
+    second.assert_refused("error[DATA_LOCKED]");
+    alone.input = None;
+    assert_eq!(alone.exit_code(), Some(0));
+}
+
+#[test]
+fn the_answers_of_a_script_are_written_before_it_ends() {
+    let sidecar = SidecarProcess::start(&agent_flow(300));
+    // The last name is no text of a header, and arrives nevertheless.
+    let call = |name: &str| ("tools/call", json!({"name": name, "arguments": {"input": "x"}}));
+    let answers = ask(&sidecar.folder, &[("tools/list", json!({})), call("agent.a"), call("agent.Ümlaut")]);
+    assert_eq!(answers[0]["result"]["tools"][0]["name"], "agent.a");
+    assert_eq!(answers[1]["result"]["content"][0]["text"], "done");
+    assert_eq!(answers[2]["error"]["data"]["code"], "NOT_FOUND", "{}", answers[2]);
+}
+
+/// Sends requests of the era without sessions, and gives their answers by their ids.
+fn ask(folder: &Folder, requests: &[(&str, Value)]) -> Vec<Value> {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let mut script = String::new();
+    for (id, (method, params)) in requests.iter().enumerate() {
+        let mut params = params.clone();
+        params["_meta"] = meta.clone();
+        script += &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+    let output = folder.redflow(["mcp", "serve"]).stdin(script).run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    let mut answers: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(answers.len(), requests.len(), "{output:#?}");
+    answers
+}
+
+#[test]
+fn documents_of_knowledge_bases_are_resources() {
+    let folder = Folder::with_flow(&agent_flow(0));
+    folder.write("pump.md", "# Pump\n\nThe pump needs oil.\n");
+    // Longer than a resource may be.
+    let long: String =
+        (0..15_000).map(|number| format!("Rule {number}: {}\n\n", "keep it dry. ".repeat(5))).collect();
+    folder.write("long book.md", long);
+    folder.run_ok(["kb", "add", "manuals", "pump.md", "long book.md", "--embeddings", "hash"]);
+    let sidecar = SidecarProcess::start_in(folder);
+    let (pump, long) = ("redflow://kb/manuals/pump.md", "redflow://kb/manuals/long%20book.md");
+    let read = |uri: &str| ("resources/read", json!({"uri": uri}));
+    let complete = |name: &str, context: Value| {
+        let template = json!({"type": "ref/resource", "uri": "redflow://kb/{base}/{document}"});
+        (
+            "completion/complete",
+            json!({"ref": template, "argument": {"name": name, "value": ""}, "context": context}),
+        )
+    };
+    let answers = ask(
+        &sidecar.folder,
+        &[
+            ("resources/list", json!({})),
+            read(pump),
+            read(long),
+            read("redflow://kb/manuals/none.md"),
+            complete("base", json!({})),
+            complete("document", json!({"arguments": {"base": "manuals"}})),
+        ],
+    );
+    let listed = answers[0]["result"]["resources"].as_array().unwrap();
+    let mut uris: Vec<&str> = listed.iter().map(|resource| resource["uri"].as_str().unwrap()).collect();
+    uris.sort_unstable();
+    assert_eq!(uris, [long, pump]);
+    let text =
+        |answer: &Value| answer["result"]["contents"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(text(&answers[1]).contains("The pump needs oil."), "{}", answers[1]);
+    let cut = text(&answers[2]);
+    assert!(cut.ends_with("[The rest of the document is left out.]"), "{}", cut.len());
+    assert!((900_000..1_100_000).contains(&cut.len()), "{}", cut.len());
+    assert!(answers[3]["error"]["data"]["code"].is_string(), "{}", answers[3]);
+    assert_eq!(answers[4]["result"]["completion"]["values"], json!(["manuals"]));
+    assert_eq!(answers[5]["result"]["completion"]["values"].as_array().unwrap().len(), 2, "{}", answers[5]);
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused() {
+    let sidecar = SidecarProcess::start(&agent_flow(0));
+    let mut script = "[\n".to_owned();
+    script += &"x".repeat(9 * 1024 * 1024);
+    let output = sidecar.folder.redflow(["mcp", "serve"]).stdin(script).run();
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    let codes: Vec<Value> = output
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["error"]["data"]["code"].clone())
+        .collect();
+    assert_eq!(codes, ["BODY_INVALID", "BODY_TOO_LARGE"]);
+}
+
+/// Every request gets an answer, and the client goes on when the sidecar is back.
+#[test]
+fn a_killed_sidecar_is_answered_and_comes_back() {
+    let mut sidecar = SidecarProcess::start(&agent_flow(20_000));
+    let mut client = Client::start(&sidecar.folder, &[]);
+    client.initialize();
+    client.request(5, "tools/call", slow_call());
+    client.wait_for(|message| message["method"] == "notifications/progress");
+    sidecar.crash();
+    let answer = client.answer(5);
+    assert_eq!(answer["error"]["data"]["code"], "SIDECAR_UNREACHABLE", "{answer}");
+    // The session is opened again, and the client does not notice.
+    assert_eq!(client.tools(6), ["agent.a"]);
+    assert_eq!(client.tools(7), ["agent.a"]);
+    // Its notifications go on: a tool of the manifest changes the list.
+    std::thread::park_timeout(Duration::from_secs(3));
+    let tool = json!({"id": "test.shown", "kind": "http", "description": "Reads.", "method": "GET",
+        "url": "https://example.org/x", "effect": "read", "mcp": true, "inputSchema": {"type": "object"}});
+    std::fs::write(sidecar.folder.data().join("tools.json"), json!({"tools": [tool]}).to_string()).unwrap();
+    client.wait_for(|message| message["method"] == "notifications/tools/list_changed");
+    assert_eq!(client.tools(8), ["agent.a", "test.shown"]);
+}
+
+/// The client keeps its side open.
+#[test]
+fn a_signal_ends_it_at_once() {
+    let sidecar = SidecarProcess::start(&agent_flow(0));
+    for signal in ["-TERM", "-INT"] {
+        let mut client = Client::start(&sidecar.folder, &[]);
+        client.initialize();
+        let began = Instant::now();
+        let id = client.running.0.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert_eq!(client.exit_code(), Some(1), "{signal}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{signal}");
+    }
+}

@@ -1,0 +1,134 @@
+//! Checks the result of an agent for one thing: the arguments of its finishing tool.
+
+use crate::compile::CompiledAgent;
+use crate::final_answer::FinalAnswer;
+use crate::requested_call::{ValueProblem, check_value, read_value};
+use crate::task::{RESULT, Task};
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::node::FINISH_STEP;
+use redflow_contract::plan::TaskKind;
+use redflow_contract::run_error::RunError;
+use redflow_contract::transcript::RequestedCall;
+use redflow_machine::output::to_text;
+use redflow_machine::text::quote;
+use redflow_machine::violation::SchemaViolation;
+use serde_json::Value;
+
+/// The call that finishes the run: alone, or beside calls that cannot be made any more.
+pub(crate) fn finishing_call(calls: &[RequestedCall], concludes: bool) -> Option<&RequestedCall> {
+    let mut finishing = calls.iter().filter(|call| call.name == FINISH_STEP);
+    let call = finishing.next()?;
+    let is_only = finishing.next().is_none() && (concludes || calls.len() == 1);
+    is_only.then_some(call)
+}
+
+/// Why a result cannot be used.
+#[derive(Debug)]
+pub(crate) struct ResultProblem {
+    /// What the agent tells the model.
+    pub(crate) correction: String,
+    /// What is wrong, for the error of the run.
+    message: String,
+    pointer: Option<String>,
+    rule: Option<String>,
+}
+
+impl ResultProblem {
+    /// The error of a run whose model could not correct its result.
+    pub(crate) fn error(&self, iteration: u32) -> RunError {
+        let (pointer, rule) = (self.pointer.clone(), self.rule.clone());
+        RunError {
+            code: RunErrorCode::OutputInvalid,
+            message: self.message.clone(),
+            pointer,
+            rule,
+            iteration,
+        }
+    }
+}
+
+/// Checks the arguments of the finishing tool. `text` is the user's message.
+pub(crate) fn check_result(
+    agent: &CompiledAgent,
+    task: &Task,
+    arguments: &str,
+    text: &str,
+) -> Result<FinalAnswer, ResultProblem> {
+    let value = read_result(agent, arguments).map_err(|problem| describe(agent, task, &problem))?;
+    let has_schema = agent.output_schema().is_some();
+    if let Value::String(result) = &value {
+        let is_text = !has_schema || task.kind == TaskKind::Summarize;
+        if is_text && result.trim().is_empty() {
+            return Err(refuse("minLength", "The result is empty.", "Give a text."));
+        }
+        let count = |text: &str| text.trim().chars().count();
+        let (length, most) = (count(result), count(text));
+        if task.kind == TaskKind::Summarize && length > most {
+            let reason = format!("The summary has {length} characters, but the text has only {most}.");
+            return Err(refuse("maxLength", &reason, "Write a shorter one."));
+        }
+    }
+    let text = to_text(&value);
+    Ok(FinalAnswer { text, value: has_schema.then_some(value) })
+}
+
+fn refuse(rule: &str, reason: &str, remedy: &str) -> ResultProblem {
+    ResultProblem {
+        correction: format!("{reason} {remedy} Call `finish_step` again, with the whole result."),
+        message: reason.to_owned(),
+        pointer: Some(format!("/{RESULT}")),
+        rule: Some(rule.to_owned()),
+    }
+}
+
+/// Reads the result out of the arguments.
+fn read_result(agent: &CompiledAgent, arguments: &str) -> Result<Value, ValueProblem> {
+    let violation = |pointer: &str, rule, complaint| {
+        ValueProblem::Schema(vec![SchemaViolation { pointer: pointer.to_owned(), rule, complaint }])
+    };
+    let Value::Object(mut map) = read_value(arguments, None, &agent.spec().limits)? else {
+        return Err(violation("", "type", "is not an object with the key `result`"));
+    };
+    let Some(result) = map.shift_remove(RESULT) else {
+        return Err(violation("/result", "required", "is missing"));
+    };
+    if let Some(schema) = agent.output_schema() {
+        check_value(&result, arguments.len(), schema, "/result")?;
+    }
+    Ok(result)
+}
+
+fn describe(agent: &CompiledAgent, task: &Task, problem: &ValueProblem) -> ResultProblem {
+    let mut correction = match problem {
+        ValueProblem::NotJson(reason) => format!("The arguments {reason}."),
+        ValueProblem::Schema(_) => format!("The result {}.", problem.complaint()),
+    };
+    if task.kind == TaskKind::Classify {
+        let names: Vec<String> = categories(agent).map(quote).collect();
+        correction.push_str(&format!(" The only categories are {}.", names.join(", ")));
+    }
+    correction.push_str(" Call `finish_step` again, with the whole result.");
+    match problem {
+        ValueProblem::NotJson(reason) => {
+            let message = format!("The result had to be JSON; the arguments of `finish_step` {reason}.");
+            ResultProblem { correction, message, pointer: None, rule: None }
+        }
+        ValueProblem::Schema(violations) => {
+            let first = violations.first();
+            let pointer = first.map(|first| first.pointer.clone()).unwrap_or_default();
+            let complaint = first.map_or("is not allowed by the schema", |first| first.complaint);
+            let place = if pointer.is_empty() { "it" } else { &pointer };
+            let message = format!("The result cannot be used: {place} {complaint}.");
+            let rule = first.map(|first| first.rule.to_owned());
+            ResultProblem { correction, message, pointer: Some(pointer), rule }
+        }
+    }
+}
+
+/// The categories of a classifier, which only its schema has.
+fn categories(agent: &CompiledAgent) -> impl Iterator<Item = &str> {
+    let schema = agent.settings().output_schema.as_ref();
+    let one = schema.map(|schema| schema.get("items").unwrap_or(schema));
+    let names = one.and_then(|schema| schema.get("enum")).and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}

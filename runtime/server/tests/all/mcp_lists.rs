@@ -1,0 +1,166 @@
+//! The lists of the sidecar's MCP server: ids of tools, changes, completions, and headers of arguments.
+
+use crate::bridge::NodeRed;
+use crate::kit::{Setup, TOKEN, TestSidecar, eventually, plain_flow};
+use crate::mcp_server::{LEGACY, Legacy, MODERN, Modern, messages, names, post, read_more, read_until};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+async fn listed(sidecar: &TestSidecar) -> Vec<String> {
+    let list = Modern::new(sidecar).call("tools/list", json!({})).await;
+    names(&list).into_iter().map(str::to_owned).collect()
+}
+
+/// A cached list of a client must never lead to another agent.
+#[tokio::test]
+async fn a_tool_keeps_its_id_when_a_node_red_disconnects() {
+    let sidecar = Setup::default().start(None).await;
+    let mut first = NodeRed::new(&sidecar, "one", "b1").await;
+    first.deploy(plain_flow()).await;
+    assert_eq!(listed(&sidecar).await, ["agent.Counting"]);
+    let mut second = NodeRed::new(&sidecar, "two", "b1").await;
+    second.deploy(plain_flow()).await;
+    assert_eq!(listed(&sidecar).await, ["agent.Counting-one", "agent.Counting-two"]);
+    drop(first);
+    let is_gone = || async { (listed(&sidecar).await.len() == 1).then_some(()) };
+    eventually("the first Node-RED is gone", is_gone).await;
+    assert_eq!(listed(&sidecar).await, ["agent.Counting-two"]);
+    let client = Modern::new(&sidecar);
+    let call = |name: &str| json!({"name": name, "arguments": {"input": "?"}});
+    for gone in ["agent.Counting", "agent.Counting-one"] {
+        let refused = client.call("tools/call", call(gone)).await;
+        assert_eq!(refused["error"]["data"]["code"], "NOT_FOUND", "{gone}");
+    }
+    let called = client.call("tools/call", call("agent.Counting-two")).await;
+    assert_eq!(called["result"]["content"][0]["text"], "42", "{called}");
+}
+
+#[tokio::test]
+async fn the_flow_of_the_sidecar_has_the_plain_id() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut node_red = NodeRed::new(&sidecar, "ho.me", "b1").await;
+    node_red.deploy(plain_flow()).await;
+    assert_eq!(listed(&sidecar).await, ["agent.Counting", "agent.Counting-ho-me"]);
+}
+
+/// Reads until nothing comes for a while.
+async fn read_rest(tcp: &mut TcpStream) -> String {
+    let mut seen = Vec::new();
+    while let Ok(Ok(1..)) = timeout(Duration::from_millis(800), tcp.read_buf(&mut seen)).await {}
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// A client that says again and again that it is ready gets each change once.
+#[tokio::test]
+async fn a_change_is_announced_once() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let client = Legacy::open(&sidecar, TOKEN).await;
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    for _ in 0..20 {
+        assert_eq!(client.post(ready.clone()).send().await.status, 202);
+    }
+    let stream = sidecar.request("GET", "/mcp").token(TOKEN).header("accept", "text/event-stream");
+    let (mut tcp, _) = read_until(&client.with_session(stream), "\r\n\r\n").await;
+    let mut flows = plain_flow();
+    for name in ["Second", "Third"] {
+        flows[2]["name"] = json!(name);
+        let revision = sidecar.revision().await;
+        sidecar.post("/api/deployment", json!({"flows": flows, "revision": revision})).await.ok(200);
+        let mut seen = read_more(&mut tcp, "list_changed").await;
+        seen.push_str(&read_rest(&mut tcp).await);
+        assert_eq!(seen.matches("notifications/tools/list_changed").count(), 1, "{seen}");
+        assert!(!seen.contains("resources/list_changed"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_declared_is_answered() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let started = sidecar.run(json!({"payload": "?"})).await;
+    let run = started["runs"][0]["runId"].as_str().unwrap();
+    let client = Modern::new(&sidecar);
+    let discovered = client.call("server/discover", json!({})).await;
+    let mut declared: Vec<&String> =
+        discovered["result"]["capabilities"].as_object().unwrap().keys().collect();
+    declared.sort();
+    assert_eq!(declared, ["completions", "prompts", "resources", "tools"]);
+    assert_eq!(discovered["result"]["capabilities"]["resources"]["listChanged"], Value::Null);
+    assert_eq!(client.call("prompts/list", json!({})).await["result"]["prompts"], json!([]));
+    let prompt = client.call("prompts/get", json!({"name": "x"})).await;
+    assert_eq!(
+        (&prompt["error"]["code"], &prompt["error"]["data"]["code"]),
+        (&json!(-32602), &json!("NOT_FOUND"))
+    );
+    let complete = async |uri: &str, name: &str, value: &str| {
+        let argument = json!({"name": name, "value": value});
+        let params = json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument});
+        client.call("completion/complete", params).await
+    };
+    let runs = complete("redflow://runs/{run}", "run", &run[..4]).await;
+    assert_eq!(runs["result"]["completion"]["values"], json!([run]), "{runs}");
+    let none = complete("redflow://runs/{run}", "run", "no-such").await;
+    assert_eq!(none["result"]["completion"]["values"], json!([]));
+    let refused = complete("redflow://runs/{run}", "other", "").await;
+    assert_eq!(refused["error"]["data"]["code"], "REQUEST_INVALID", "{refused}");
+}
+
+/// Since 2026-07-28, an argument whose schema names a header is sent in that header too.
+#[tokio::test]
+async fn a_header_of_an_argument_must_agree_with_it() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let schema =
+        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let tool = json!({"id": "test.shop", "kind": "http", "description": "Orders.", "method": "GET",
+        "url": "https://example.org/x", "effect": "read", "mcp": true, "inputSchema": schema});
+    sidecar.post("/api/tools", tool).await.ok(201);
+    let client = Modern::new(&sidecar);
+    let call = json!({"name": "test.shop", "arguments": {"region": "süd"}});
+    for (header, is_right) in [
+        (None, false),
+        (Some("nord"), false),
+        (Some("=?base64?bm9yZA==?="), false),
+        (Some("=?base64?c8O8ZA==?="), true),
+    ] {
+        let request = client.request("tools/call", call.clone());
+        let request = match header {
+            Some(value) => request.header("mcp-param-region", value),
+            None => request,
+        };
+        let reply = request.send().await;
+        let answer = messages(&reply).pop().unwrap();
+        if is_right {
+            assert_eq!(answer["result"]["structuredContent"], json!({"region": "süd"}), "{answer}");
+        } else {
+            assert_eq!(
+                (reply.status, &answer["error"]["code"]),
+                (400, &json!(-32020)),
+                "{header:?}: {answer}"
+            );
+        }
+    }
+    // Earlier versions have no such headers.
+    let client = Legacy::open(&sidecar, TOKEN).await;
+    let called = client.call(1, "tools/call", call).await.pop().unwrap();
+    assert_eq!(called["result"]["isError"], false, "{called}");
+}
+
+#[tokio::test]
+async fn a_wrong_cursor_is_refused() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let client = Modern::new(&sidecar);
+    for method in ["tools/list", "resources/list"] {
+        let refused = client.call(method, json!({"cursor": "no-such-entry"})).await;
+        assert_eq!(refused["error"]["code"], -32602, "{method}");
+    }
+    let after = client.call("tools/list", json!({"cursor": "agent.Counting"})).await;
+    assert_eq!(after["result"]["tools"], json!([]));
+    // A client of either version reads the same list.
+    assert_ne!(LEGACY, MODERN);
+    let unknown =
+        post(&sidecar, TOKEN, json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).send().await;
+    assert_eq!(unknown.status / 100, 4);
+}
