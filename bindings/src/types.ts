@@ -72,7 +72,7 @@ export type Digest = string;
 /**
  * A problem that the checker finds in a flow.
  */
-export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "MEMORY_CYCLE" | "MEMORY_MODEL_MISSING" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_NOT_STRICT" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "PROPERTY_UNKNOWN" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MCP_SERVER_UNKNOWN" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_KEY_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "MEMORY_CYCLE" | "MEMORY_MODEL_MISSING" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "CREDENTIAL_UNBOUND" | "TOOL_WITHOUT_SCHEMA" | "TOOL_NOT_STRICT" | "TOOL_CONNECTED_NOT_ALLOWED" | "MEMORY_NOT_USED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "PROPERTY_UNKNOWN" | "DEFAULT_ASSUMED" | "COLLECTION_UNKNOWN" | "EMBEDDINGS_LEXICAL" | "MCP_SERVER_UNKNOWN" | "MANIFEST_INVALID" | "NEEDS_NODE_RED";
 
 /**
  * Why a run ended without an answer.
@@ -995,7 +995,7 @@ name: string,
 /**
  * What belongs to it, for the model.
  */
-description: string, };
+description?: string, };
 
 /**
  * The length of a summary.
@@ -2487,7 +2487,8 @@ include: Array<string>,
 exclude: Array<string>, 
 /**
  * The effect classes of tools, by name or pattern with `*`. A name counts before a pattern. Of several patterns that
- * match, the strictest class counts. Others are `at_most_once`.
+ * match, the one with the most characters beside `*` counts, and of equal ones the strictest class. Others are
+ * `at_most_once`.
  */
 effects: { [key in string]: EffectClass }, 
 /**

@@ -110,6 +110,7 @@ export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "to
     case "MEMORY_MULTIPLE":
     case "MEMORY_CYCLE":
     case "MEMORY_MODEL_MISSING":
+    case "MEMORY_NOT_USED":
     case "PROMPT_TEMPLATE_IGNORED":
     case "SECRET_IN_FLOW":
     case "SESSION_SHARED":

@@ -32,6 +32,8 @@ test("every language has the same keys and placeholders", () => {
       assert.deepEqual(placeholders(value), placeholders(english.get(key)), `${language}: ${key}`);
       // Node-RED inserts labels as HTML, and reads "$t(" as a reference to another key.
       assert.doesNotMatch(value, /[<>]|&\w+;|\$t\(/, `${language}: ${key}`);
+      // Node-RED inserts values for `__name__` only. Code in a text may have braces.
+      assert.doesNotMatch(value.replaceAll(/`[^`]*`/g, ""), /\{\{/, `${language}: ${key}`);
     }
   }
 });

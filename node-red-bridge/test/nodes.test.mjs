@@ -463,7 +463,13 @@ test("the rules return a sentence for an invalid value", () => {
     [shared.categories([], { name }), "It must be a JSON list with at least one entry: […]."],
     [shared.categories("[1", { name }), /^It is not JSON/],
     [shared.categories(Array.from({ length: 200 }, (_, n) => `c${n}`), { name }), true],
-    ...[[1], [{}], [" "], [{ name: "a" }], [{ name: "", description: "b" }], Array.from({ length: 201 }, (_, n) => `c${n}`)].map((value) => [
+    // As the sidecar: blanks around a name do not count, a description may be left out, and a character counts once.
+    [shared.categories([{ name: "a" }, { name: "b", description: null }, "é".repeat(200), ` ${"😀".repeat(200)} `], { name }), true],
+    ...[["a", "a"], ["a", { name: " a " }], ["x".repeat(201)], [{ name: "😀".repeat(201) }]].map((value) => [
+      shared.categories(value, { name }),
+      "It: every category needs another name, of at most 200 characters.",
+    ]),
+    ...[[1], [{}], [" "], [{ name: "a", description: 1 }], [{ name: "", description: "b" }], Array.from({ length: 201 }, (_, n) => `c${n}`)].map((value) => [
       shared.categories(value, { name }),
       'It must be a JSON list of 1 to 200 categories, such as ["bug", {"name": "praise", "description": "says thanks"}].',
     ]),
@@ -521,7 +527,8 @@ function conforms(rule, value, root) {
   const own = Object.entries(rule.properties ?? {}).every(
     ([name, inner]) => !is("object") || !(name in value) || conforms(inner, value[name], root),
   );
-  return isLess && isShort && isLike && isOne && items && own;
+  const isWhole = !is("object") || (rule.required ?? []).every((name) => name in value);
+  return isLess && isShort && isLike && isOne && items && own && isWhole;
 }
 
 /** Invalid values that a flow may have. */
@@ -530,6 +537,16 @@ const VALUES = [
   ...["x", "two words", "2026-1-1", "y".repeat(41), "y".repeat(201), "<b>", "react ", "Auto"],
   ...[[], [1], ["a", 1], [[]], [5], [{}], { type: "x" }, { tools: 1 }, { contextWindow: -1 }, { maxOutput: 1.5 }, {}],
 ];
+
+test("a category needs a name and no description, in the schema as in the dialog", () => {
+  const root = schema("node.ai-classifier");
+  const { validate } = definitions.get("ai-classifier").defaults.categories;
+  const rows = [["a", true], [{ name: "a" }, true], [{ name: "a", description: null }, true], [{ description: "d" }, false], [{ name: "a", description: 1 }, false]];
+  for (const [category, isOne] of rows) {
+    const [inSchema, inDialog] = [conforms(root.properties.categories, [category], root), validate.call({}, [category], {}) === true];
+    assert.deepEqual([inSchema, inDialog], [isOne, isOne], JSON.stringify(category));
+  }
+});
 
 test("a dialog rejects every value that its schema rejects", () => {
   let refused = 0;

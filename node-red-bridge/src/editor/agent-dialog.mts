@@ -1,5 +1,5 @@
-// The dialog of an agent with its tabs: four, or three without tools. Stops all requests when it closes. The template has the fields of the tab
-// General; the other tabs have their own modules.
+// The dialog of an agent with its tabs: four, or three without tools. Stops all requests when it closes. The template has the
+// fields of the tab General; the other tabs have their own modules.
 
 import { adminApi } from "./admin-client.mjs";
 import { watchAgentErrors } from "./agent-errors-watch.mjs";

@@ -3,6 +3,7 @@
 
 import { ChatLog, oneAtATime } from "./chat-log.mjs";
 import type { ChatItem } from "./chat-log.mjs";
+import { PICTURE_TYPES, pictureLabels, pictureProblem, readPictures } from "./chat-pictures.mjs";
 import { cut, element, untrusted, MAX_ROW_CHARS } from "./dom.mjs";
 import { isAgent } from "./flow.mjs";
 import { text } from "./text.mjs";
@@ -13,13 +14,23 @@ interface Status {
   text?: unknown;
 }
 
-const MAX_TYPED_CHARS = 100_000;
+/** A message without a response, with the text and the choice of files that it was made of. */
+interface UnsentMessage {
+  typed: string;
+  choice: number;
+  body: { message: string; id: string; images: string[] };
+}
 
-/** The formats of pictures that models take. */
-const PICTURE_TYPES = "image/png,image/jpeg,image/gif,image/webp";
+const MAX_TYPED_CHARS = 100_000;
 
 /** How long the history may take, in milliseconds. */
 const TIMEOUT_MS = 30_000;
+
+/** How long a message with its pictures may take, in milliseconds. */
+const SEND_TIMEOUT_MS = 120_000;
+
+/** The texts of failures without a text of their own, by HTTP status. Node-RED itself refuses a body that is too large. */
+const FAILURES: Record<number, string> = { 401: "nodes.chat.forbidden", 403: "nodes.chat.forbidden", 413: "nodes.chat.refusedSize" };
 
 /** The open windows by node id. */
 const windows = new Map<string, { dialog: any; focus(): void }>();
@@ -41,26 +52,33 @@ export function openChat(node: EditorNode): void {
   input.placeholder = text("nodes.chat.say");
   const clear = element("button", { class: "red-ui-button", text: text("nodes.chat.clear"), attributes: { type: "button" } });
   const send = element("button", { class: "red-ui-button", text: text("nodes.chat.send"), attributes: { type: "submit" } });
-  const files = element("input", { attributes: { type: "file", accept: PICTURE_TYPES, multiple: "", hidden: "", tabindex: "-1" } });
+  const files = element("input", { attributes: { type: "file", accept: PICTURE_TYPES.join(","), multiple: "", hidden: "", tabindex: "-1" } });
   const choose = element("button", { class: "red-ui-button", attributes: { type: "button" } });
   const form = element("form", { class: "redflow-chat-form" }, input, files, choose, send, clear);
   // A repeated message, whose response was lost, keeps its id.
-  let unsent: { message: string; id: string; images: string[] } | undefined;
+  let unsent: UnsentMessage | undefined;
+  // Counts the choices of files: a choice during a request belongs to the next message.
+  let choices = 0;
+  const chosenFiles = (): File[] => [...(files.files ?? [])];
   const showChosen = (): void => {
-    const count = files.files?.length ?? 0;
-    choose.textContent = count > 0 ? text("nodes.chat.chosen", { count }) : text("nodes.chat.pictures");
+    const n = chosenFiles().length;
+    choose.textContent = n > 0 ? text("nodes.chat.chosen", { n }) : text("nodes.chat.pictures");
   };
   showChosen();
   choose.addEventListener("click", () => files.click());
   files.addEventListener("change", () => {
-    unsent = undefined;
+    choices += 1;
+    const found = pictureProblem(chosenFiles());
+    problem.textContent = found ?? "";
+    if (found !== undefined) {
+      files.value = "";
+    }
     showChosen();
   });
 
   const showFailure = (request: { status: number; responseJSON?: { code?: string; message?: string } }): void => {
     const { code, message } = request.responseJSON ?? {};
-    const key = request.status === 401 || request.status === 403 ? "nodes.chat.forbidden" : "nodes.chat.away";
-    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(key);
+    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(FAILURES[request.status] ?? "nodes.chat.away");
   };
   const refresh = oneAtATime((done) => {
     $.ajax({ url: path, dataType: "json", timeout: TIMEOUT_MS })
@@ -71,33 +89,47 @@ export function openChat(node: EditorNode): void {
       .fail(showFailure)
       .always(done);
   });
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const message = input.value;
-    if (message.trim() === "") {
-      return;
-    }
-    const post = (body: object): void => {
-      $.ajax({ url: path, method: "POST", contentType: "application/json", data: JSON.stringify(body) })
-        .done(() => {
-          unsent = undefined;
+  // While a message is read and sent, another press would send it twice.
+  let isSending = false;
+  const setSending = (sending: boolean): void => {
+    isSending = sending;
+    send.setAttribute("aria-disabled", String(sending));
+  };
+  const post = ({ typed, choice, body }: UnsentMessage): void => {
+    $.ajax({ url: path, method: "POST", contentType: "application/json", data: JSON.stringify(body), timeout: SEND_TIMEOUT_MS })
+      .done(() => {
+        unsent = undefined;
+        if (input.value === typed) {
           input.value = "";
+        }
+        if (choices === choice) {
           files.value = "";
           showChosen();
-          refresh();
-        })
-        .fail(showFailure);
-    };
-    if (unsent?.message === message) {
+        }
+        refresh();
+      })
+      .fail(showFailure)
+      .always(() => setSending(false));
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const [typed, choice, pictures] = [input.value, choices, chosenFiles()];
+    const message = typed.trim() === "" ? pictureLabels(pictures.length) : typed;
+    if (message === "" || isSending) {
+      return;
+    }
+    setSending(true);
+    if (unsent?.typed === typed && unsent.choice === choice) {
       post(unsent);
       return;
     }
-    readPictures([...(files.files ?? [])], (images) => {
+    readPictures(pictures, (images) => {
       if (images === undefined) {
+        setSending(false);
         problem.textContent = text("nodes.chat.unreadable");
         return;
       }
-      unsent = { message, id: RED.nodes.id(), images };
+      unsent = { typed, choice, body: { message, id: RED.nodes.id(), images } };
       post(unsent);
     });
   });
@@ -128,22 +160,6 @@ export function openChat(node: EditorNode): void {
   windows.set(node.id, { dialog, focus });
   refresh();
   focus();
-}
-
-/** Reads the chosen files as data URLs, in their order. Gives undefined if one cannot be read. */
-function readPictures(files: Blob[], done: (images: string[] | undefined) => void, read: string[] = []): void {
-  const [first, ...rest] = files;
-  if (first === undefined) {
-    done(read);
-    return;
-  }
-  const reader = new FileReader();
-  reader.addEventListener("load", () => {
-    const url = typeof reader.result === "string" ? reader.result : "";
-    readPictures(rest, done, [...read, url]);
-  });
-  reader.addEventListener("error", () => done(undefined));
-  reader.readAsDataURL(first);
 }
 
 /** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */

@@ -284,22 +284,29 @@ function isSpan(span: unknown): boolean {
   return areTexts && typeof pin === "boolean" && typeof tokens === "number" && isWithin(tokens, { name: "", min: 1, max: MAX_SPAN_TOKENS, whole: true });
 }
 
-/** The most categories of a classifier. */
+/** The most categories of a classifier, and the most characters of a name. */
 const MAX_CATEGORIES = 200;
+const MAX_CATEGORY_CHARS = 200;
 
-/** Whether a value is a JSON list of categories: names, or objects with a name and a description. */
+/** Whether a value is a JSON list of categories: names, or objects with a name and perhaps a description. Each name is there once. */
 export function categories(value: unknown, rule: Rule): Verdict {
   const verdict = list(value, rule);
   if (verdict !== true || !Array.isArray(value)) {
     return verdict;
   }
-  const areCategories = value.length <= MAX_CATEGORIES && value.every(isCategory);
-  return areCategories ? true : text("fields.categories", { name: rule.name, most: MAX_CATEGORIES });
+  const names = value.flatMap((category) => categoryName(category) ?? []);
+  if (value.length > MAX_CATEGORIES || names.length < value.length) {
+    return text("fields.categories", { name: rule.name, most: MAX_CATEGORIES });
+  }
+  const fit = new Set(names).size === names.length && names.every((name) => Array.from(name).length <= MAX_CATEGORY_CHARS);
+  return fit ? true : text("fields.categoryNames", { name: rule.name, most: MAX_CATEGORY_CHARS });
 }
 
-function isCategory(category: unknown): boolean {
-  const { name, description }: Record<string, unknown> = isObject(category) ? category : { name: category, description: "" };
-  return typeof name === "string" && name.trim() !== "" && typeof description === "string";
+/** The name of a category. Undefined if the value is no category. */
+function categoryName(category: unknown): string | undefined {
+  const { name, description }: Record<string, unknown> = isObject(category) ? category : { name: category };
+  const isDescription = description === undefined || description === null || typeof description === "string";
+  return isDescription && typeof name === "string" && name.trim() !== "" ? name.trim() : undefined;
 }
 
 const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning"];

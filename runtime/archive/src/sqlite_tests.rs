@@ -138,6 +138,7 @@ with_both! {
     what_does_not_fit_is_not_stored
     a_file_of_somebody_else_is_refused
     an_index_without_a_log_of_changes_is_built_again
+    a_collection_of_an_older_process_is_searched
 }
 
 pub(super) fn collection(name: &str) -> NewCollection {
@@ -688,6 +689,52 @@ async fn a_file_of_somebody_else_is_refused(place: Place) {
         let mode = std::fs::metadata(place.file()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+}
+
+/// A process with an older program, which had the file open before another one converted it, makes no table of
+/// occurrences.
+async fn a_collection_of_an_older_process_is_searched(place: Place) {
+    place.archive.create_collection(collection("kb/new")).await.unwrap();
+    place.archive.create_collection(collection(KB)).await.unwrap();
+    place.archive.put(KB, vec![entry("a", "pump", [1.0, 0.0, 0.0])]).await.unwrap();
+    let older = rusqlite::Connection::open(place.file()).unwrap();
+    let tables = || -> Vec<String> {
+        let sql = "SELECT name FROM sqlite_schema WHERE name GLOB 'occurrences_*' ORDER BY name";
+        let mut statement = older.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let all: &[&str] = if place.keys.is_some() { &[] } else { &["occurrences_1", "occurrences_2"] };
+    assert_eq!(tables(), all);
+    let remove = || older.execute_batch("DROP TABLE IF EXISTS occurrences_2").unwrap();
+    remove();
+    assert_eq!(keys(&place.other(), by_words("pump")).await, ["a"], "it is read first");
+    assert_eq!(tables(), all);
+    remove();
+    let writer = place.other();
+    writer.put(KB, vec![entry("b", "pump", [0.0, 1.0, 0.0])]).await.unwrap();
+    assert_eq!(tables(), all, "it is written first");
+    assert_eq!(keys(&writer, by_words("pump")).await, ["a", "b"]);
+}
+
+/// An older program leaves the table of occurrences behind when it drops a collection.
+#[tokio::test]
+async fn a_table_that_is_left_behind_hinders_no_collection() {
+    let place = Place::plain();
+    place.archive.create_collection(collection(KB)).await.unwrap();
+    let older = rusqlite::Connection::open(place.file()).unwrap();
+    older
+        .execute_batch(
+            "DELETE FROM collection; DROP TABLE words_1; DROP TABLE text_1;
+             DELETE FROM sqlite_sequence WHERE name = 'collection';",
+        )
+        .unwrap();
+    let other = place.other();
+    other.create_collection(collection(KB)).await.unwrap();
+    let id: i64 = older.query_row("SELECT id FROM collection", [], |row| row.get(0)).unwrap();
+    assert_eq!(id, 1, "it has the id of the former one");
+    other.put(KB, vec![entry("a", "pump", [1.0, 0.0, 0.0])]).await.unwrap();
+    assert_eq!(keys(&other, by_words("pump")).await, ["a"]);
+    assert!(other.remove_collection(KB).await.unwrap());
 }
 
 /// The log of changes is trimmed, and the rest of it belongs to a collection that is removed.

@@ -1,40 +1,52 @@
 use super::super::query_words::QueryWords;
-use super::{AllowedEntries, MAX_OCCURRENCES, TextHit, WordCounts, add, create, entries_with, search};
+use super::{
+    AllowedEntries, MAX_COUNTED_ONCE, MAX_OCCURRENCES, TextHit, WordCounts, add, create, entries_with, search,
+};
 use crate::index::{CollectionIndex, Row};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
 use redflow_ports::SearchFilter;
 use rusqlite::Connection;
 
-/// A text index, and the entries of its texts: each odd one is of Ada.
+fn row(text: &str, is_of_ada: bool) -> Row<'static> {
+    Row {
+        kind: EntryKind::Chunk,
+        state: EntryState::Live,
+        trust: Trust::User,
+        user: is_of_ada.then_some("ada"),
+        session: None,
+        tags: &[],
+        valid_from: 0,
+        valid_to: None,
+        created_at: 0,
+        expires_at: None,
+        importance: 0.0,
+        text_bytes: text.len() as u32,
+    }
+}
+
+/// A text index, and the entries of its texts.
 struct Texts {
     connection: Connection,
     index: CollectionIndex,
 }
 
 impl Texts {
+    /// Each odd one is of Ada.
     fn new(texts: impl IntoIterator<Item = String>) -> Self {
+        Self::of_ada(texts, |id| id % 2 == 1)
+    }
+
+    fn of_ada(texts: impl IntoIterator<Item = String>, is_of_ada: impl Fn(i64) -> bool) -> Self {
         let connection = Connection::open_in_memory().unwrap();
         create(&connection, 1).unwrap();
+        connection.execute_batch("BEGIN").unwrap();
         let mut index = CollectionIndex::new(1, 0);
         for (id, text) in (1_i64..).zip(texts) {
             add(&connection, 1, id, &text).unwrap();
-            let row = Row {
-                kind: EntryKind::Chunk,
-                state: EntryState::Live,
-                trust: Trust::User,
-                user: (id % 2 == 1).then_some("ada"),
-                session: None,
-                tags: &[],
-                valid_from: 0,
-                valid_to: None,
-                created_at: 0,
-                expires_at: None,
-                importance: 0.0,
-                text_bytes: text.len() as u32,
-            };
-            assert!(index.set(id, &row, None));
+            assert!(index.set(id, &row(&text, is_of_ada(id)), None));
         }
+        connection.execute_batch("COMMIT").unwrap();
         Self { connection, index }
     }
 
@@ -110,12 +122,42 @@ fn occurrences_are_bounded() {
     let texts = Texts::new(["x x x", "y", "x x", "x x x x"].map(str::to_owned));
     let with = |left: usize| {
         let mut rest = left;
-        let entries = entries_with(&texts.connection, 1, "x", &mut rest).unwrap();
+        let entries = entries_with(&texts.connection, 1, "x", i64::MIN, &mut rest).unwrap();
         (entries, left - rest)
     };
     assert_eq!(with(MAX_OCCURRENCES), (vec![(1, 3), (3, 2), (4, 4)], 9));
     assert_eq!(with(5), (vec![(1, 3), (3, 2), (4, 1)], 5));
     assert_eq!(with(2), (vec![(1, 2), (3, 1), (4, 1)], 2));
     assert_eq!(with(0), (vec![(1, 1), (3, 1), (4, 1)], 0));
-    assert_eq!(entries_with(&texts.connection, 1, "z", &mut 0).unwrap(), []);
+    assert_eq!(entries_with(&texts.connection, 1, "z", i64::MIN, &mut 0).unwrap(), []);
+    let from = |first, left| entries_with(&texts.connection, 1, "x", first, &mut { left }).unwrap();
+    assert_eq!(from(4, 0), [(4, 1)]);
+    assert_eq!(from(4, 2), [(1, 2), (4, 1)]);
+    assert_eq!(from(1, 5), [(1, 3), (3, 2), (4, 1)]);
+}
+
+/// A filter may allow only entries behind those that a search without a filter reads.
+#[test]
+fn entries_of_a_frequent_word_are_bounded() {
+    let most = MAX_OCCURRENCES + MAX_COUNTED_ONCE;
+    let with_it = most + 1_000;
+    let mut texts = Texts::of_ada((0..with_it).map(|_| "the".to_owned()), |id| id > with_it as i64 - 3);
+    // As many texts without a word, which the text index need not have.
+    for id in (with_it as i64 + 1..).take(with_it + 10_000) {
+        assert!(texts.index.set(id, &row("...", false), None));
+    }
+    let weight = texts.index.word_weight(with_it);
+    assert!(weight > 0.01 && weight < texts.index.word_weight(most));
+    let hits = texts.search("the", usize::MAX, None);
+    assert_eq!((hits.len(), hits[0], hits[most - 1]), (most, (1, weight), (most as i64, weight)));
+    let last = [2, 1, 0].map(|back| (with_it as i64 - back, weight));
+    assert_eq!(texts.search("the", 10, Some("ada")), last);
+}
+
+/// Their number is known only about, and that must not change what an ordinary search gives.
+#[test]
+fn a_word_of_fewer_entries_is_read_whole() {
+    let texts = Texts::new((0..MAX_COUNTED_ONCE).map(|_| "the".to_owned()));
+    assert_eq!(entries_with(&texts.connection, 1, "the", i64::MIN, &mut 0).unwrap().len(), MAX_COUNTED_ONCE);
+    assert_eq!(texts.search("the", usize::MAX, None).len(), MAX_COUNTED_ONCE);
 }

@@ -127,6 +127,7 @@ codes! {
         ToolWithoutSchema "TOOL_WITHOUT_SCHEMA" Severity::Warning, "A tool has no JSON Schema for its input.";
         ToolNotStrict "TOOL_NOT_STRICT" Severity::Warning, "A tool asks for strict input, but its JSON Schema does not fit.";
         ToolConnectedNotAllowed "TOOL_CONNECTED_NOT_ALLOWED" Severity::Warning, "A connected tool is not in `allowedTools`.";
+        MemoryNotUsed "MEMORY_NOT_USED" Severity::Warning, "A memory is connected to an agent that has none.";
         PromptTemplateIgnored "PROMPT_TEMPLATE_IGNORED" Severity::Warning, "`modelPromptTemplate` has no effect.";
         SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
         SecretInFlow "SECRET_IN_FLOW" Severity::Warning, "A key or password is written in the flow file.";

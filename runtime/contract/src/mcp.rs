@@ -79,7 +79,8 @@ pub struct McpServer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
     /// The effect classes of tools, by name or pattern with `*`. A name counts before a pattern. Of several patterns that
-    /// match, the strictest class counts. Others are `at_most_once`.
+    /// match, the one with the most characters beside `*` counts, and of equal ones the strictest class. Others are
+    /// `at_most_once`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub effects: BTreeMap<String, EffectClass>,
     /// The longest time of a call, in milliseconds; 60000 by default.

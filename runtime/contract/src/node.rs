@@ -64,7 +64,8 @@ pub use node_red::{
 };
 pub use presets::{
     AiClassifierConfig, AiExtractorConfig, AiSimpleAgentConfig, AiSummarizerConfig, Category,
-    DEFAULT_MAX_TOKEN_LIMIT, DEFAULT_TASK_ITERATIONS, FINISH_STEP, MAX_CATEGORIES, SummaryLength,
+    DEFAULT_MAX_TOKEN_LIMIT, DEFAULT_TASK_ITERATIONS, FINISH_RESULT, FINISH_STEP, MAX_CATEGORIES,
+    SummaryLength,
 };
 pub use tools::{RegistryToolConfig, ToolConfig};
 pub use values::{

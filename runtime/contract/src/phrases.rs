@@ -104,6 +104,8 @@ phrases! {
     tool_called_finish_step_help() "Set another `toolName` on it.";
     tool_of_reader(name) "the tool `{name}` is connected, but this agent only reads its text and calls no tools";
     tool_of_reader_help() "Disconnect the tool, or use an `ai-simple-agent`.";
+    memory_of_reader(memory) "{memory} is connected, but this agent only reads its text and has no memory";
+    memory_of_reader_help() "Disconnect the memory, or use an `ai-simple-agent`.";
     tool_not_allowed(name) "the tool `{name}` is connected, but the model may not call it";
     tool_not_allowed_help(name) "Add \"{name}\" to `allowedTools`, or disconnect the tool.";
     mcp_server_unknown(server) "the manifest has no MCP server `{server}`: nothing of it can be used";
@@ -131,6 +133,8 @@ phrases! {
     property_unknown_help(property) "Remove `{property}`.";
     property_ignored(node_type, property) "`{node_type}` has no property `{property}`, so it has no effect";
     property_misspelt(node_type, property, known) "`{node_type}` has no property `{property}`, so it has no effect: did you mean `{known}`?";
+    property_of_other_model(node_type, property) "`{node_type}` has no property `{property}`, so it has no effect: only other types of models have it";
+    property_of_other_model_help(property) "Remove `{property}`. If the server knows such a setting, name it in `extraBody` as the server does.";
     property_misspelt_help(property, known) "Rename `{property}` to `{known}`, or remove it.";
     no_tool_allowed() "the agent may call no tool: `allowedTools` is empty";
     no_tool_allowed_help() "Allow at least one: tick it in the agent's tab Tools, or name it in `allowedTools`.";

@@ -139,7 +139,7 @@ pub enum TaskKind {
     Extract,
     /// Finds the category of a text.
     Classify,
-    /// Sums a text up. The result must be shorter than the text.
+    /// Sums a text up. The result must not be longer than the text.
     Summarize,
 }
 

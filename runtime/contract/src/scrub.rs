@@ -6,7 +6,7 @@ mod stream;
 
 pub use stream::ScrubStream;
 
-use crate::fact::{MAX_RAW_BYTES, ModelAnswer, ToolResult};
+use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
 use crate::source::Source;
@@ -159,33 +159,30 @@ impl Scrubber {
 
     /// Removes the secrets from a model's answer.
     pub fn answer(&self, answer: &mut ModelAnswer) {
-        self.raw(answer);
+        let is_reasoned = answer.reasoning.is_some();
+        self.reasoning(&mut answer.reasoning);
+        let is_dropped = is_reasoned && answer.reasoning.is_none();
+        // A stream splits texts, so that no search finds a secret that the answer has: then the response is dropped.
+        answer.raw =
+            answer.raw.take().filter(|_| !is_dropped && !self.is_in(answer)).map(|raw| self.cut_text(&raw));
         self.text(&mut answer.text);
         for reported in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
             self.text(reported);
         }
         self.calls(&mut answer.tool_calls);
-        self.reasoning(&mut answer.reasoning);
     }
 
-    /// Removes the secrets from the response as it was sent. It is cut, so that its end can be a part of a secret. A
-    /// stream splits texts, so that no search finds a secret that the answer has: then the response is dropped.
-    fn raw(&self, answer: &mut ModelAnswer) {
-        if self.secrets.is_empty() || answer.raw.is_none() {
-            return;
-        }
-        let arguments = answer.tool_calls.iter().map(|call| &call.arguments);
-        let has_secret =
-            std::iter::once(&answer.text).chain(arguments).any(|text| !self.find(text).is_empty());
-        // The last character may have been dropped, because only a part of it has room.
-        let is_cut = |raw: &String| raw.len() + char::MAX_LEN_UTF8 > MAX_RAW_BYTES;
-        answer.raw = answer.raw.take().filter(|_| !has_secret).map(|mut raw| {
-            if is_cut(&raw) {
-                return self.stream().push(&raw);
-            }
-            self.text(&mut raw);
-            raw
-        });
+    /// Whether the text or a call of an answer has a secret.
+    fn is_in(&self, answer: &ModelAnswer) -> bool {
+        let calls = answer.tool_calls.iter().flat_map(|call| [&call.id, &call.name, &call.arguments]);
+        !self.secrets.is_empty()
+            && std::iter::once(&answer.text).chain(calls).any(|text| !self.find(text).is_empty())
+    }
+
+    /// Removes the secrets from a text that may be cut anywhere, so that its end can be a part of a secret. It may have
+    /// been cut before other secrets were removed from it, so its length does not tell.
+    fn cut_text(&self, text: &str) -> String {
+        self.stream().push(text)
     }
 
     fn calls(&self, calls: &mut [RequestedCall]) {
@@ -237,7 +234,7 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 mod tests {
     use super::Scrubber;
     use crate::archive::{SourceKind, Trust};
-    use crate::fact::{ModelAnswer, ToolResult};
+    use crate::fact::{MAX_RAW_BYTES, ModelAnswer, ToolResult};
     use crate::source::Source;
     use crate::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
     use serde_json::json;
@@ -306,13 +303,58 @@ mod tests {
         };
         let raw = r#"{"id":"r1","echo":"Bearer sk-verysecret"}"#.to_owned();
         assert_eq!(raw_of(raw, "hi").as_deref(), Some(r#"{"id":"r1","echo":"Bearer [redacted]"}"#));
-        // What merely ends like the start of a secret stays, unless the response was cut there.
-        assert_eq!(raw_of("ends in sk-very".to_owned(), "").as_deref(), Some("ends in sk-very"));
-        let cut = format!("{}sk-very", "x".repeat(super::MAX_RAW_BYTES - 7));
-        assert_eq!(raw_of(cut, "").map(|raw| raw.len()), Some(super::MAX_RAW_BYTES - 7));
+        // The response may be cut within a secret, whatever its length is by now.
+        assert_eq!(raw_of("ends in sk-very".to_owned(), "").as_deref(), Some("ends in "));
         // The pieces of a stream hide a secret, so nothing is kept.
         let pieces = r#"data: {"text":"sk-very"} data: {"text":"secret"}"#.to_owned();
         assert_eq!(raw_of(pieces, "It is sk-verysecret."), None);
+    }
+
+    /// The pieces of a stream hide a secret wherever it is in the answer.
+    #[test]
+    fn drops_the_response_if_a_call_or_the_reasoning_has_a_secret() {
+        let pieces = r#"data: {"piece":"sk-very"} data: {"piece":"secret"}"#;
+        let call = |id: &str, name: &str, arguments: &str| {
+            let [id, name, arguments] = [id, name, arguments].map(str::to_owned);
+            vec![RequestedCall { id, name, arguments }]
+        };
+        let thought = |text: &str| {
+            Some(OpaqueParts {
+                wire: "w".to_owned(),
+                parts: vec![json!({"thinking": text, "signature": "s"})],
+            })
+        };
+        for (tool_calls, reasoning, is_kept) in [
+            (call("id", "name", "{}"), thought("Hm."), true),
+            (call("sk-verysecret", "name", "{}"), None, false),
+            (call("id", "sk-verysecret", "{}"), None, false),
+            (call("id", "name", "sk-verysecret"), None, false),
+            (Vec::new(), thought("It is sk-verysecret."), false),
+        ] {
+            let raw = Some(pieces.to_owned());
+            let mut answer = ModelAnswer { tool_calls, reasoning, raw, ..ModelAnswer::default() };
+            scrubber().answer(&mut answer);
+            assert_eq!(answer.raw.as_deref(), is_kept.then_some(pieces), "{answer:?}");
+        }
+    }
+
+    /// A model that signs in removes its token first, which makes the response shorter.
+    #[test]
+    fn two_scrubbers_leave_no_part_of_a_secret_at_the_cut() {
+        let mut first = Scrubber::default();
+        first.add("bearer-token-of-a-model");
+        let start =
+            format!("{{\"echo\":\"bearer-token-of-a-model\",\"text\":\"{}", "x".repeat(MAX_RAW_BYTES));
+        let raw = format!("{}sk-very", &start[..MAX_RAW_BYTES - 7]);
+        let mut answer = ModelAnswer { raw: Some(raw), ..ModelAnswer::default() };
+        first.answer(&mut answer);
+        scrubber().answer(&mut answer);
+        let raw = answer.raw.unwrap();
+        assert!(
+            raw.starts_with("{\"echo\":\"[redacted]\"") && raw.ends_with("xxx"),
+            "{}",
+            &raw[raw.len() - 20..]
+        );
     }
 
     /// All ways in which a service can write a secret back.

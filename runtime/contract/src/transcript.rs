@@ -154,6 +154,12 @@ impl ChatMessage {
         self.content.len() + calls.sum::<usize>() + reasoning.sum::<usize>()
     }
 
+    /// The size in bytes, with as many for a picture as a text of about its tokens has. For estimates of tokens.
+    #[must_use]
+    pub fn bytes_with_images(&self) -> usize {
+        self.bytes() + self.images.len() * TOKENS_PER_IMAGE * BYTES_PER_TOKEN
+    }
+
     /// About how many tokens a model reads for it: one for every three bytes, four for the message, and a fixed
     /// number for each picture.
     #[must_use]

@@ -2,25 +2,14 @@
 
 use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, ReplyPurpose, ToolChoice};
 use redflow_contract::id::NodeId;
-use redflow_contract::node::{FINISH_STEP, OnUnknown};
+use redflow_contract::node::{FINISH_RESULT, FINISH_STEP, OnUnknown};
 use redflow_contract::plan::{AgentSpec, ConverseSpec, TaskKind, TaskSpec, ToolSpec};
-use serde_json::{Map, Value, json};
+use redflow_json_schema::wrap_schema;
+use serde_json::{Value, json};
 
 /// What every agent for one thing is told after its own prompt.
 pub(crate) const FINISH_PROMPT: &str = "Give your result by calling the tool `finish_step`, alone and once. If it is \
     the only tool, call it now, with the best result that you can give.";
-
-/// The key of the result in the arguments of the finishing tool.
-pub(crate) const RESULT: &str = "result";
-
-/// The keywords under which schemas keep the parts that they refer to.
-const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-
-/// The keywords that only the root of a schema may have.
-const ROOT_KEYWORDS: [&str; 2] = ["$schema", "$id"];
-
-/// The keywords whose values are data, not schemas.
-const DATA_KEYWORDS: [&str; 4] = ["enum", "const", "default", "examples"];
 
 /// The task of an agent, compiled once.
 #[derive(Debug)]
@@ -69,7 +58,7 @@ fn finishing_tool(schema: Option<&Value>) -> ToolSpec {
         name: FINISH_STEP.to_owned(),
         description: "Gives the result and ends the work. Call it alone, when all other calls have returned."
             .to_owned(),
-        input_schema: Some(wrap_schema(result)),
+        input_schema: Some(wrap_schema(result, FINISH_RESULT)),
         node: NodeId::from(FINISH_STEP),
         effect: None,
         timeout_ms: 0,
@@ -82,51 +71,3 @@ fn finishing_tool(schema: Option<&Value>) -> ToolSpec {
         strict: None,
     }
 }
-
-/// The schema of an object whose only property follows another schema. Local references stay valid: definitions move
-/// to the root, where providers look for them, and other references are written anew.
-fn wrap_schema(mut schema: Value) -> Value {
-    move_references(&mut schema);
-    if let Value::Object(schema) = &mut schema {
-        schema.retain(|name, _| !ROOT_KEYWORDS.contains(&name.as_str()));
-    }
-    let mut wrapper = Map::new();
-    wrapper.insert("type".to_owned(), json!("object"));
-    for name in DEFINITIONS {
-        let definitions = schema.as_object_mut().and_then(|schema| schema.shift_remove(name));
-        wrapper.extend(definitions.map(|definitions| (name.to_owned(), definitions)));
-    }
-    wrapper.insert("properties".to_owned(), json!({RESULT: schema}));
-    wrapper.insert("required".to_owned(), json!([RESULT]));
-    wrapper.insert("additionalProperties".to_owned(), json!(false));
-    Value::Object(wrapper)
-}
-
-fn move_references(schema: &mut Value) {
-    match schema {
-        Value::Array(list) => list.iter_mut().for_each(move_references),
-        Value::Object(map) => {
-            for (name, value) in map {
-                match value {
-                    Value::String(target) if name == "$ref" => {
-                        let is_definition = |name: &&str| {
-                            target.strip_prefix("#/").is_some_and(|path| path.starts_with(*name))
-                        };
-                        if let Some(path) = target.strip_prefix('#')
-                            && !DEFINITIONS.iter().any(is_definition)
-                        {
-                            *target = format!("#/properties/{RESULT}{path}");
-                        }
-                    }
-                    _ if DATA_KEYWORDS.contains(&name.as_str()) => {}
-                    value => move_references(value),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-#[cfg(test)]
-#[path = "task_tests.rs"]
-mod tests;

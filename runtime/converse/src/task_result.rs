@@ -3,9 +3,9 @@
 use crate::compile::CompiledAgent;
 use crate::final_answer::FinalAnswer;
 use crate::requested_call::{ValueProblem, check_value, read_value};
-use crate::task::{RESULT, Task};
+use crate::task::Task;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::node::FINISH_STEP;
+use redflow_contract::node::{FINISH_RESULT, FINISH_STEP};
 use redflow_contract::plan::TaskKind;
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::RequestedCall;
@@ -76,7 +76,7 @@ fn refuse(rule: &str, reason: &str, remedy: &str) -> ResultProblem {
     ResultProblem {
         correction: format!("{reason} {remedy} Call `finish_step` again, with the whole result."),
         message: reason.to_owned(),
-        pointer: Some(format!("/{RESULT}")),
+        pointer: Some(format!("/{FINISH_RESULT}")),
         rule: Some(rule.to_owned()),
     }
 }
@@ -89,7 +89,7 @@ fn read_result(agent: &CompiledAgent, arguments: &str) -> Result<Value, ValuePro
     let Value::Object(mut map) = read_value(arguments, None, &agent.spec().limits)? else {
         return Err(violation("", "type", "is not an object with the key `result`"));
     };
-    let Some(result) = map.shift_remove(RESULT) else {
+    let Some(result) = map.shift_remove(FINISH_RESULT) else {
         return Err(violation("/result", "required", "is missing"));
     };
     if let Some(schema) = agent.output_schema() {

@@ -17,7 +17,6 @@ use redflow_contract::policy::CallSubject;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::{REGISTRY_TOOL, ToolEntry, ToolInvocation, ToolRetry};
 use redflow_contract::{Message, Millis};
-use redflow_machine::ValueSchema;
 use redflow_ports::{Clock, Measurement, Meter, ProvidedTool, ToolOutcome};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
@@ -137,7 +136,7 @@ impl Registry {
         let (result, tries) = match admitted {
             Err(refused) => (*refused, 0),
             Ok(_permit) => {
-                if let Some(violation) = input_violation(entry.input_schema.as_ref(), &call.input)? {
+                if let Some(violation) = self.input_violation(entry.input_schema.as_ref(), &call.input)? {
                     return Err(InvokeError::InputInvalid(violation));
                 }
                 let mut tries = 1;
@@ -194,6 +193,17 @@ impl Registry {
         Ok(invocation)
     }
 
+    /// Where the input breaks the schema; none if it does not.
+    fn input_violation(
+        &self,
+        schema: Option<&Value>,
+        input: &Message,
+    ) -> Result<Option<String>, InvokeError> {
+        let Some(schema) = schema else { return Ok(None) };
+        let schema = self.input_schemas.compile(schema).map_err(InvokeError::ToolInvalid)?;
+        Ok(schema.violation(&Value::Object(input.clone())))
+    }
+
     fn admit_outside(
         &self,
         entry: &ToolEntry,
@@ -219,11 +229,4 @@ impl Registry {
         };
         self.admit(snapshot.policy(), &subject, now)
     }
-}
-
-/// Where the input breaks the schema; none if it does not.
-fn input_violation(schema: Option<&Value>, input: &Message) -> Result<Option<String>, InvokeError> {
-    let Some(schema) = schema else { return Ok(None) };
-    let schema = ValueSchema::compile(schema).map_err(InvokeError::ToolInvalid)?;
-    Ok(schema.violation(&Value::Object(input.clone())))
 }

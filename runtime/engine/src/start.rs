@@ -120,31 +120,54 @@ impl StartKey {
 pub(crate) struct EarlierRun {
     pub(crate) run: RunId,
     pub(crate) agent: NodeId,
-    /// The payload of the message that began it, if it had one. None if its journal is not readable.
-    pub(crate) payload: Option<Option<Value>>,
+    /// What began it. None if its journal is not readable.
+    pub(crate) input: Option<StartInput>,
+}
+
+/// The parts of a message that a caller chooses.
+#[derive(Debug, PartialEq)]
+pub(crate) struct StartInput {
+    payload: Option<Value>,
+    /// The digest of the pictures, which may be large; none without pictures.
+    images: Option<Digest>,
+}
+
+impl StartInput {
+    /// The input of a stored message. One of a version without pictures has none.
+    pub(crate) fn of_message(mut message: Message) -> Self {
+        let images = message.swap_remove("images").and_then(|images| Digest::of_json(&images).ok());
+        Self { payload: message.swap_remove("payload"), images }
+    }
+
+    fn of_order(order: &StartOrder) -> Self {
+        let images = Some(&order.images).filter(|images| !images.is_empty());
+        let images = images.and_then(|images| Digest::of_json(images).ok());
+        Self { payload: order.payload.clone(), images }
+    }
 }
 
 /// What a caller asked for under its key. The same key must always ask for the same.
 #[derive(Debug)]
 pub(crate) struct CallerRequest {
     node: Option<NodeId>,
-    payload: Option<Value>,
+    input: StartInput,
 }
 
 impl CallerRequest {
     /// None if the key is not one that a caller chose.
     pub(crate) fn new(order: &StartOrder) -> Option<Self> {
         let is_caller = matches!(order.key, Some(StartKey::Caller(_) | StartKey::Mcp(_)));
-        is_caller.then(|| Self { node: order.node.clone(), payload: order.payload.clone() })
+        is_caller.then(|| Self { node: order.node.clone(), input: StartInput::of_order(order) })
     }
 
     /// Compares the request with the run that an earlier start with the same key began, as far as that run is
     /// readable.
     pub(crate) fn check(&self, earlier: &EarlierRun) -> Result<(), StartError> {
         let node = self.node.as_ref().is_some_and(|node| *node != earlier.agent).then_some("`node`");
-        let is_other = earlier.payload.as_ref().is_some_and(|payload| self.payload != *payload);
-        let payload = is_other.then_some("`payload`");
-        let different: Vec<&str> = node.into_iter().chain(payload).collect();
+        let input = earlier.input.as_ref();
+        let payload = input.filter(|input| input.payload != self.input.payload).map(|_| "`payload`");
+        let images = input.filter(|input| input.images != self.input.images).map(|_| "`images`");
+        let different: Vec<&str> = node.into_iter().chain(payload).chain(images).collect();
         if different.is_empty() { Ok(()) } else { Err(StartError::KeyReused(different.join(" and "))) }
     }
 }

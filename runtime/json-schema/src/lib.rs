@@ -8,6 +8,7 @@ mod graph;
 mod pattern;
 mod strict;
 mod work;
+mod wrap;
 
 pub use cost::{MAX_NESTING_OF_RETURNS, MAX_PROGRAMS, MAX_RETURNS};
 pub use graph::{MAX_NESTING, MAX_PATTERN_BYTES, MAX_SCHEMAS, SchemaRules};
@@ -15,6 +16,7 @@ pub use jsonschema::error::{TypeKind, ValidationErrorKind};
 pub use jsonschema::{JsonType, ValidationError};
 pub use strict::{strict_input, strict_object};
 pub use work::{MAX_WORK, TooMuchWork, Violations};
+pub use wrap::wrap_schema;
 
 use cost::SchemaCost;
 use graph::SchemaGraph;

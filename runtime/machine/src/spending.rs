@@ -12,7 +12,7 @@ use redflow_contract::id::CallId;
 use redflow_contract::node::{Budget, BudgetKind};
 use redflow_contract::run_error::RunError;
 use redflow_contract::tally::{RunTally, Spent};
-use redflow_contract::transcript::{ChatMessage, Transcript};
+use redflow_contract::transcript::Transcript;
 use redflow_contract::usage::RunUsage;
 
 /// What a run spends.
@@ -104,7 +104,7 @@ impl Spending {
         // Only an estimate needs the size of the request.
         let bytes = if answer.usage.is_none() {
             let sent = transcript.segments().iter().take(sent_segments);
-            sent.map(|segment| ChatMessage::bytes(segment)).sum()
+            sent.map(|segment| segment.bytes_with_images()).sum()
         } else {
             0
         };

@@ -20,6 +20,21 @@ pub fn render(template: &str, message: &Message) -> String {
     out + rest
 }
 
+/// Whether a template reads a property of the message, or a part of it.
+#[must_use]
+pub fn reads_property(template: &str, property: &str) -> bool {
+    let mut rest = template;
+    while let Some((_, after)) = rest.split_once("{{") {
+        let Some((name, tail)) = after.split_once("}}") else { return false };
+        let mut steps = name.trim().split('.');
+        if (steps.next(), steps.next()) == (Some("msg"), Some(property)) {
+            return true;
+        }
+        rest = tail;
+    }
+    false
+}
+
 fn look_up<'a>(name: &str, message: &'a Message) -> Option<&'a Value> {
     let mut steps = name.split('.');
     let start = match steps.next()? {

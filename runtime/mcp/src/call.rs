@@ -150,12 +150,16 @@ impl McpTool {
         let mut params = CallToolRequestParams::new(self.name.clone());
         params.arguments = Some(call.input.clone().into_iter().collect());
         let mut rounds = InputRounds::default();
+        // A server that asks has taken the call, and may have begun to do it.
+        let mut is_taken = false;
         loop {
             let asked = match self.exchange(connected, call, params.clone(), deadline).await {
                 Ok(ServerResult::InputRequiredResult(asked)) => asked,
                 Ok(result) => return Attempt::Ended(self.returned(result)),
+                Err(attempt) if is_taken => return Attempt::Ended(self.lost_after_question(attempt)),
                 Err(attempt) => return attempt,
             };
+            is_taken = true;
             match rounds.decline(self.server.name(), asked).await {
                 Ok(declined) => {
                     (params.input_responses, params.request_state) = (declined.responses, declined.state);
@@ -238,6 +242,16 @@ impl McpTool {
             return Attempt::SessionEnd(outcome);
         }
         Attempt::Ended(outcome)
+    }
+
+    /// The end of a call whose server asked first. That its answer was not sent does not mean that nothing was done.
+    fn lost_after_question(&self, attempt: Attempt) -> ToolOutcome {
+        match attempt.outcome() {
+            ToolOutcome::Returned(ToolResult { code: Some(ToolCode::McpUnavailable), .. }) => {
+                self.lost("the connection was lost after the server had asked a question")
+            }
+            outcome => outcome,
+        }
     }
 
     /// The call was sent, and no answer came.

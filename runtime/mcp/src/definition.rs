@@ -1,6 +1,6 @@
 //! Definitions of servers: with the secrets of the environment, and what is wrong with them.
 
-use crate::http::ResolvedAuth;
+use crate::http::{ResolvedAuth, TokenKey};
 use crate::text::matches_pattern;
 use http::HeaderName;
 use redflow_contract::digest::Digest;
@@ -21,8 +21,8 @@ pub(crate) struct ServerDefinition {
     pub(crate) name: String,
     /// The name that its pins are kept under.
     pub(crate) key: String,
-    /// The name that its tokens are kept under.
-    pub(crate) token_key: String,
+    /// The names that its tokens are kept under.
+    pub(crate) token_key: TokenKey,
     pub(crate) origin: McpOrigin,
     pub(crate) server: McpServer,
     /// The values of the environment variables that its program gets.
@@ -110,10 +110,11 @@ impl ServerDefinition {
         let problem = problem.or_else(|| (!named).then(|| "It has neither `command` nor `url`.".to_owned()));
         // Nodes can have one address and other clients. A name of the manifest has one client.
         let token_key = match &auth {
-            ResolvedAuth::OAuth { client_id: Some(id), .. } if origin == McpOrigin::Node => {
-                format!("{key}#{}", Digest::of(id.as_bytes()).to_hex())
-            }
-            _ => key.to_owned(),
+            ResolvedAuth::OAuth { client_id: Some(id), .. } if origin == McpOrigin::Node => TokenKey {
+                name: format!("{key}#{}", Digest::of(id.as_bytes()).to_hex()),
+                old_name: Some(key.to_owned()),
+            },
+            _ => TokenKey::from(key.to_owned()),
         };
         let (name, key) = (name.to_owned(), key.to_owned());
         Self { name, key, token_key, origin, server, secrets, auth, scrubber, problem, fingerprint }
@@ -225,13 +226,19 @@ fn auth_fields(auth: &ResolvedAuth) -> Vec<String> {
     }
 }
 
-/// The class that rules give a tool. A name counts before a pattern, and of several patterns the strictest class: the
-/// order of patterns is not kept everywhere, so it must not count.
+/// The class that rules give a tool. A name counts before a pattern. Of several patterns the most specific one counts, and
+/// of equally specific ones the strictest class. The order of patterns is not kept everywhere, so it must not count.
 fn find_class(rules: &[(String, EffectClass)], tool: &str) -> Option<EffectClass> {
     let by_name = rules.iter().find(|(name, _)| name == tool);
     let matching = || rules.iter().filter(|(pattern, _)| matches_pattern(pattern, tool));
-    let found = by_name.or_else(|| matching().max_by_key(|(_, class)| strictness(*class)));
+    let rank = |(pattern, class): &&(String, EffectClass)| (literal_chars(pattern), strictness(*class));
+    let found = by_name.or_else(|| matching().max_by_key(rank));
     found.map(|(_, class)| *class)
+}
+
+/// How many characters of a pattern stand for themselves. The more there are, the more specific it is.
+fn literal_chars(pattern: &str) -> usize {
+    pattern.chars().filter(|c| *c != '*').count()
 }
 
 fn strictness(class: EffectClass) -> u8 {

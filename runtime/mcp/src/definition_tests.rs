@@ -26,13 +26,18 @@ fn a_name_counts_before_a_pattern_and_the_node_before_the_manifest() {
 }
 
 #[test]
-fn of_several_patterns_the_strictest_class_counts() {
-    let effects = json!({"*": "read", "write_*": "at_most_once", "w*": "idempotent"});
+fn the_most_specific_pattern_counts_and_of_equal_ones_the_strictest_class() {
+    let effects = json!({"*": "at_most_once", "read_*": "read", "w*": "idempotent", "write_*": "at_most_once",
+        "a*": "read", "*z": "idempotent", "*read_*y*": "at_most_once"});
     let server = define(json!({"command": "x", "effects": effects}));
     let rows = [
+        ("read_file", EffectClass::Read),
+        ("read_copy", EffectClass::AtMostOnce),
         ("write_file", EffectClass::AtMostOnce),
         ("walk", EffectClass::Idempotent),
-        ("list", EffectClass::Read),
+        ("list", EffectClass::AtMostOnce),
+        ("a", EffectClass::Read),
+        ("abz", EffectClass::Idempotent),
     ];
     let node: Vec<_> =
         server.server.effects.iter().rev().map(|(name, class)| (name.clone(), *class)).collect();
@@ -79,7 +84,11 @@ fn another_way_to_prove_who_one_is_makes_another_server() {
     // Another client has other tokens.
     let keys = [oauth(code, Some("a"), &[]), oauth(code, Some("b"), &[]), oauth(code, None, &[])]
         .map(|auth| of(auth).token_key);
-    assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[2] == "docs@example.org", "{keys:?}");
+    assert!(keys[0].name != keys[1].name && keys[1].name != keys[2].name, "{keys:?}");
+    // An earlier version did not tell clients apart.
+    let old_names = keys.each_ref().map(|key| key.old_name.as_deref());
+    assert_eq!(old_names, [Some("docs@example.org"), Some("docs@example.org"), None]);
+    assert_eq!(keys[2].name, "docs@example.org");
 }
 
 #[test]

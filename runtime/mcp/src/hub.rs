@@ -165,7 +165,7 @@ fn login_error(error: LoginError) -> ApiError {
 /// The endpoint of a server where a person can sign in.
 fn login_endpoint(server: &ServerHandle) -> Result<Arc<HttpEndpoint>, ApiError> {
     if server.definition.server.url.is_none() {
-        return Err(login_refused("The server is a program, so nobody signs in there."));
+        return Err(login_refused("The server is a program, so it has no sign-in."));
     }
     server.endpoint().map_err(failed)
 }
@@ -275,6 +275,11 @@ impl McpServers for McpHub {
                         );
                         return Err(PinError(ApiError::new(ApiCode::McpPinStale, text)));
                     };
+                    if let Some(reason) = tool.approval_refusal() {
+                        let name = shown_name(&tool.name);
+                        let text = format!("The tool `{name}` cannot be approved, so nothing was. {reason}");
+                        return Err(PinError(ApiError::new(ApiCode::BodyInvalid, text)));
+                    }
                     let definition = tool.definition.clone();
                     let pin = McpPin { digest: *digest, definition, at: now, approved: true };
                     pins.tools.insert(tool.name.clone(), pin);

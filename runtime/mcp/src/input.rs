@@ -44,7 +44,7 @@ impl AskError {
 
 /// The answers that a request is repeated with.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Declined {
+pub(crate) struct InputAnswers {
     pub(crate) responses: Option<InputResponses>,
     pub(crate) state: Option<String>,
 }
@@ -62,7 +62,7 @@ impl InputRounds {
         &mut self,
         server: &str,
         asked: InputRequiredResult,
-    ) -> Result<Declined, AskError> {
+    ) -> Result<InputAnswers, AskError> {
         self.0 += 1;
         let requests = asked.input_requests.unwrap_or_default();
         let state_bytes = asked.request_state.as_ref().map_or(0, String::len);
@@ -91,7 +91,7 @@ impl InputRounds {
             responses.insert(key, answer);
         }
         let responses = (!responses.is_empty()).then_some(responses);
-        Ok(Declined { responses, state: asked.request_state })
+        Ok(InputAnswers { responses, state: asked.request_state })
     }
 }
 

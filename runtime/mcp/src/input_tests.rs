@@ -14,7 +14,7 @@ fn question() -> Value {
         {"type": "object", "properties": {"name": {"type": "string"}}}}})
 }
 
-async fn decline(requests: &Value, state: &str) -> Result<super::Declined, AskError> {
+async fn decline(requests: &Value, state: &str) -> Result<super::InputAnswers, AskError> {
     InputRounds::default().decline("files", input_required(requests, state)).await
 }
 

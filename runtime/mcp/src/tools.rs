@@ -40,6 +40,21 @@ pub(crate) struct SentTool {
     pub(crate) is_too_long: bool,
 }
 
+impl SentTool {
+    /// Why a person cannot approve it: people do not see its whole definition. None if they do.
+    pub(crate) fn approval_refusal(&self) -> Option<String> {
+        if self.is_too_long {
+            return Some(too_long_text());
+        }
+        let text = "`include` or `exclude` of the server leaves it out. Include it first, and look at it.";
+        (!self.included).then(|| text.to_owned())
+    }
+}
+
+fn too_long_text() -> String {
+    format!("Its definition has more than {MAX_DEFINITION_BYTES} bytes.")
+}
+
 /// The list of tools that a server sends, bounded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SentTools {
@@ -215,11 +230,12 @@ fn server_tool(definition: &ServerDefinition, view: PinView<'_>, sent: &SentTool
         |reason: String| make(definition, name, &unknown, sent.digest, (ToolState::Blocked, Some(reason)));
     let problem = |otherwise: &str| view.problem.unwrap_or(otherwise).to_owned();
     let Some(pins) = view.pins else { return blocked(problem("The pins of the server cannot be read.")) };
+    // No person can approve it, so it does not wait for an approval.
+    if sent.is_too_long {
+        return blocked(too_long_text());
+    }
     let approve = approval_text(&definition.name);
     match pin_state(pins, definition.trust(), name, sent.digest) {
-        PinState::Approved | PinState::First if sent.is_too_long => {
-            blocked(format!("Its definition has more than {MAX_DEFINITION_BYTES} bytes."))
-        }
         // Its pin could not be written.
         PinState::First => {
             blocked(problem("Its first definition has not been kept. The next list of the server does that."))

@@ -9,6 +9,7 @@ use crate::entra::EntraSignIn;
 use crate::live_model::{LiveModel, RequestOptions};
 use crate::model_list::ListSource;
 use crate::price::{Price, Prices, find_price};
+use crate::refused_thoughts::RefusedThoughts;
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
 use redflow_contract::deployed_model::ModelPrice;
@@ -201,6 +202,7 @@ impl ModelBuilder {
             options,
             price,
             refused_formats: Default::default(),
+            refused_thoughts: RefusedThoughts::default(),
             slots,
             list_source: self.list_source,
             found_target: (!self.is_named).then(Mutex::default),

@@ -176,6 +176,13 @@ impl CallError {
             && (text.contains("thought") || text.contains("thinking"))
     }
 
+    /// Whether the provider refuses the request for a reason that has no code of its own.
+    #[must_use]
+    pub(crate) fn is_bad_request(&self) -> bool {
+        matches!(self, Self::Provider(error, _) if error.status == 400)
+            && self.code() == RunErrorCode::ModelError
+    }
+
     /// Whether the server failed by itself, perhaps for a moment.
     #[must_use]
     pub(crate) fn is_internal(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::entra::{AccessToken, EntraSignIn};
 use crate::event_stream::{EventStream, EventTooLong};
 use crate::raw_start::RawStart;
 use crate::refused_formats::RefusedFormats;
+use crate::refused_thoughts::{RefusedThoughts, without_thoughts};
 use crate::retry::retry_delay;
 use crate::retry_advice::RetryAdvice;
 use crate::transport::{Endpoint, ResponseBody, Transport, TransportResponse, read_body};
@@ -20,7 +21,7 @@ use redflow_contract::scrub::Scrubber;
 use redflow_ports::{DeltaObserver, Measurement, Meter, ModelWait, WaitObserver};
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 use url::Url;
@@ -104,6 +105,8 @@ pub struct CallOptions<'a> {
     pub weaker_formats: &'a [AnswerFormat<'a>],
     /// Where a refused format is remembered, if the provider accepts a weaker one.
     pub refused_formats: Option<&'a RefusedFormats>,
+    /// Where refused thoughts are remembered, if the provider accepts the request without them.
+    pub refused_thoughts: Option<&'a RefusedThoughts>,
     /// Whether the call waits for a model that is still being loaded.
     pub waits_for_loading: bool,
     /// Learns that it does.
@@ -127,7 +130,12 @@ impl Driver {
     ) -> Result<ModelAnswer, Failure> {
         let deadline = options.deadline.unwrap_or_else(|| Instant::now() + target.timeout);
         let mut loading = LoadingWait { observer: options.wait_observer, since: None, is_reported: false };
+        let (wire, all_messages) = (target.wire.name(), chat.messages);
+        let known = options.refused_thoughts.filter(|_| chat.reasoning.is_kept());
+        let known = known.and_then(|memory| memory.remove_from(all_messages));
+        let (shorter, mut refused_signature) = (OnceLock::new(), None);
         let (mut chat, mut max_retries, mut attempts) = (*chat, options.max_retries, 1);
+        chat.messages = known.as_deref().unwrap_or(all_messages);
         let (mut weaker, mut refused) = (options.weaker_formats.iter(), Vec::new());
         loop {
             let raw = options.keeps_raw.then(Box::default);
@@ -143,6 +151,9 @@ impl Driver {
                 Ok(Ok(answer)) => {
                     if let Some(memory) = options.refused_formats {
                         refused.into_iter().for_each(|format| memory.add(format));
+                    }
+                    if let Some(memory) = options.refused_thoughts.filter(|_| refused_signature.is_some()) {
+                        memory.add_all(all_messages, wire);
                     }
                     return Ok(answer);
                 }
@@ -169,12 +180,18 @@ impl Driver {
                 continue;
             }
             // The signature of a thought can be that of another model, or older than the provider's keys.
-            if chat.reasoning.is_kept() && !progress.is_answered && error.refuses_signature() {
+            if refused_signature.is_none()
+                && chat.reasoning.is_kept()
+                && !progress.is_answered
+                && error.refuses_signature()
+                && let Some(messages) = without_thoughts(chat.messages, |thought| thought.wire == wire)
+            {
                 tracing::warn!(
                     provider = target.provider,
                     "the provider refuses the signature of a thought, so thoughts are not sent back"
                 );
-                chat.reasoning = Reasoning::Discard;
+                refused_signature = Some(error);
+                chat.messages = shorter.get_or_init(|| messages);
                 attempts += 1;
                 max_retries = max_retries.saturating_add(1);
                 continue;
@@ -199,6 +216,10 @@ impl Driver {
             // There is no retry after the deadline.
             let wait = retry_delay(&error, attempts, max_retries, fastrand::f64()).filter(is_in_time);
             let Some(wait) = wait else {
+                // A request without thoughts can be refused because it has none. The first error says more.
+                if let Some(first) = refused_signature.take().filter(|_| error.is_bad_request()) {
+                    error = first;
+                }
                 error.scrub(&target.secrets);
                 let mut message = error.message(&target.provider_text, &target.model, attempts);
                 if error.is_not_found() {
@@ -268,20 +289,24 @@ impl Driver {
     ) -> Result<(TransportResponse, Option<Arc<AccessToken>>), CallError> {
         let (endpoint, mut refused) = (endpoint_of(target, chat.stream), None);
         loop {
-            // Each attempt encodes the body again, so that a waiting run does not hold it in memory.
+            let (endpoint, token) = match &target.sign_in {
+                None => (Cow::Borrowed(&*endpoint), None),
+                Some(sign_in) => {
+                    // Boxed, because few models sign in.
+                    let token = Box::pin(sign_in.token(&*self.transport, refused.as_ref())).await?;
+                    (Cow::Owned(token.add_to(&endpoint)), Some(token))
+                }
+            };
+            // Each attempt encodes the body again, and only when it can be sent, so that a waiting run does not hold it
+            // in memory.
             let mut body = Vec::with_capacity(estimated_bytes(chat));
             let encoded = target.wire.encode(chat, &mut body);
             encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
-            let Some(sign_in) = &target.sign_in else {
-                return Ok((self.transport.post(&endpoint, body).await?, None));
-            };
-            // Boxed, because few models sign in.
-            let sent = sign_in.post(&*self.transport, &endpoint, body, refused.as_ref());
-            let (response, token) = Box::pin(sent).await?;
-            if response.status != 401 || refused.is_some() {
-                return Ok((response, Some(token)));
+            let response = self.transport.post(&endpoint, body).await?;
+            match token {
+                Some(token) if response.status == 401 && refused.is_none() => refused = Some(token),
+                token => return Ok((response, token)),
             }
-            refused = Some(token);
         }
     }
 }
@@ -341,11 +366,12 @@ pub(crate) async fn read_error_body(body: Box<dyn ResponseBody>) -> Bytes {
 }
 
 /// About the size of the encoded request, so that encoding rarely reallocates and wastes little memory.
-fn estimated_bytes(chat: &ChatRequest<'_>) -> usize {
+pub(crate) fn estimated_bytes(chat: &ChatRequest<'_>) -> usize {
     let quoted = |text: &str| text.len() + text.len() / 8 + 48;
     let messages = chat.messages.iter().map(|message| {
         let calls = message.tool_calls.iter().map(|call| quoted(&call.arguments) + 64);
-        quoted(&message.content) + calls.sum::<usize>()
+        let images = message.images.iter().map(|image| image.data.len() + 96);
+        quoted(&message.content) + calls.sum::<usize>() + images.sum::<usize>()
     });
     let tools = chat.tools.iter().map(|tool| tool.description.len() + 256);
     let schema =

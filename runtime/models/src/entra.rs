@@ -4,7 +4,7 @@
 //! application nor a token is in any text. A token goes only to the address of the model.
 
 use crate::call_error::CallError;
-use crate::transport::{Endpoint, Transport, TransportResponse, read_body};
+use crate::transport::{Endpoint, Transport, read_body};
 use http::{HeaderValue, header};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::scrub::Scrubber;
@@ -45,6 +45,15 @@ pub(crate) struct AccessToken {
     pub(crate) secrets: Scrubber,
 }
 
+impl AccessToken {
+    /// An endpoint with the token.
+    pub(crate) fn add_to(&self, endpoint: &Endpoint) -> Endpoint {
+        let mut endpoint = endpoint.clone();
+        endpoint.headers.insert(header::AUTHORIZATION, self.header.clone());
+        endpoint
+    }
+}
+
 impl EntraSignIn {
     /// Signs in at the address that gives tokens.
     pub(crate) fn new(
@@ -57,22 +66,9 @@ impl EntraSignIn {
         Self { endpoint, host, client_id, client_secret, scope, token: Mutex::default() }
     }
 
-    /// Sends a body with the token. `refused` is a token that the endpoint has refused.
-    pub(crate) async fn post(
-        &self,
-        transport: &dyn Transport,
-        endpoint: &Endpoint,
-        body: Vec<u8>,
-        refused: Option<&Arc<AccessToken>>,
-    ) -> Result<(TransportResponse, Arc<AccessToken>), CallError> {
-        let token = self.token(transport, refused).await?;
-        let mut endpoint = endpoint.clone();
-        endpoint.headers.insert(header::AUTHORIZATION, token.header.clone());
-        Ok((transport.post(&endpoint, body).await?, token))
-    }
-
-    /// The token, or a new one if it expires soon or was refused. The lock lets one request be under way.
-    async fn token(
+    /// The token, or a new one if it expires soon or is one that the endpoint has refused. The lock lets one request be
+    /// under way.
+    pub(crate) async fn token(
         &self,
         transport: &dyn Transport,
         refused: Option<&Arc<AccessToken>>,

@@ -1,14 +1,21 @@
+use super::EntraSignIn;
 use crate::ModelSettings;
-use crate::recording::{Node, RecordedRequest, Recording, Reply, block_on};
+use crate::driver::{CallOptions, Driver, Target};
+use crate::event_stream::StreamFormat;
+use crate::openai_chat::OpenaiChat;
+use crate::recording::{Node, RecordedRequest, Recording, Reply, RetryLog, block_on};
 use crate::transport::{Endpoint, Transport, TransportError, TransportResponse};
+use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
+use http::{HeaderMap, HeaderValue, header};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
+use redflow_contract::scrub::Scrubber;
 use redflow_contract::transcript::Transcript;
-use redflow_ports::{BoxFuture, ChatModel, ModelRequest};
+use redflow_ports::{BoxFuture, ChatModel, ModelRequest, ToolChoice};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const TYPE: &str = "model.azure.openai";
@@ -130,6 +137,100 @@ fn calls_at_once_share_one_sign_in() {
         steps(&recording),
         ["sign in", "Bearer bearer-token-a", "Bearer bearer-token-a", "Bearer bearer-token-a"]
     );
+}
+
+/// A wire and a transport that log what happens, in its order.
+struct Logged<T> {
+    inner: T,
+    log: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Wire for Logged<OpenaiChat> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn with_model(&self, model: &str) -> Box<dyn Wire> {
+        self.inner.with_model(model)
+    }
+
+    fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        self.log.lock().unwrap().push("encode");
+        self.inner.encode(chat, out)
+    }
+
+    fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
+        self.inner.decode(body, reasoning)
+    }
+
+    fn stream_format(&self) -> StreamFormat {
+        self.inner.stream_format()
+    }
+
+    fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
+        self.inner.assembler(reasoning)
+    }
+
+    fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
+        self.inner.parse_error(status, body)
+    }
+}
+
+impl Transport for Logged<Arc<Recording>> {
+    fn post<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+        body: Vec<u8>,
+    ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
+        let step = if endpoint.url.path().ends_with("/token") { "sign in" } else { "send" };
+        self.log.lock().unwrap().push(step);
+        self.inner.post(endpoint, body)
+    }
+}
+
+/// A run that waits for a token holds no body in memory.
+#[test]
+fn a_request_is_encoded_when_its_token_is_there() {
+    let endpoint = |url: &str, kind: &'static str| Endpoint {
+        url: url.parse().unwrap(),
+        headers: HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]),
+    };
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let recording =
+        Recording::new([token("a", &json!(3600)), Reply::new(401, &[], "{}"), token("b", &json!(3600))]);
+    let form = endpoint(TOKEN_URL, "application/x-www-form-urlencoded");
+    let target = Target {
+        wire: Box::new(Logged { inner: OpenaiChat::default(), log: Arc::clone(&log) }),
+        endpoint: endpoint("https://mine.openai.azure.com/openai/v1/chat/completions", "application/json"),
+        provider: "azure",
+        provider_text: "Azure".to_owned(),
+        model: "prod".to_owned(),
+        timeout: Duration::from_secs(60),
+        idle_timeout: None,
+        secrets: Scrubber::default(),
+        sign_in: Some(Arc::new(EntraSignIn::new(
+            form,
+            "client-1".to_owned(),
+            SECRET.to_owned().into(),
+            "scope",
+        ))),
+    };
+    let driver = Driver {
+        transport: Arc::new(Logged { inner: recording, log: Arc::clone(&log) }),
+        meter: Arc::new(RetryLog::default()),
+    };
+    let chat = ChatRequest {
+        messages: &[],
+        tools: &[],
+        tool_choice: ToolChoice::None,
+        format: AnswerFormat::Text,
+        stream: false,
+        reasoning: Reasoning::Discard,
+        cache: None,
+    };
+    let answer = block_on(driver.call(&target, &chat, CallOptions::default(), None)).unwrap();
+    assert_eq!(answer.text, "hi");
+    assert_eq!(*log.lock().unwrap(), ["sign in", "encode", "send", "sign in", "encode", "send"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::ModelSettings;
 use crate::anthropic::AnthropicMessages;
+use crate::driver::estimated_bytes;
 use crate::gemini::Gemini;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
@@ -110,4 +111,20 @@ fn a_model_without_vision_is_not_called_with_pictures() {
     }
     // Its model is known to have vision.
     assert_eq!(call("openai-model", json!({"model": "gpt-4o"})).1, 1);
+}
+
+/// A body that grows while it is encoded is copied, and the last copy may have twice its size.
+#[test]
+fn the_estimated_size_of_a_request_has_the_pictures() {
+    let image = |mime| Image { mime, data: "A".repeat(1 << 20).into() };
+    let images = vec![image(ImageType::Png), image(ImageType::Jpeg)];
+    let sample = conversation([system("Answer."), ChatMessage { images, ..user("What do they show?") }]);
+    for (wire, name) in wires() {
+        let mut body = Vec::with_capacity(estimated_bytes(&sample.request()));
+        let capacity = body.capacity();
+        wire.encode(&sample.request(), &mut body).unwrap();
+        assert!(body.len() > 2 << 20, "{name}: {}", body.len());
+        assert_eq!(body.capacity(), capacity, "{name}");
+        assert!(capacity - body.len() < 4_096, "{name}: {capacity} for {}", body.len());
+    }
 }

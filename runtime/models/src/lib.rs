@@ -37,10 +37,12 @@ pub mod price;
 mod prompt_cache_tests;
 mod providers;
 mod raw_start;
+mod recent_digests;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;
 pub mod refused_formats;
+pub mod refused_thoughts;
 #[cfg(test)]
 mod reply_tests;
 pub mod retry;

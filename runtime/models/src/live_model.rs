@@ -4,6 +4,7 @@ use crate::driver::{CallOptions, Driver, Target};
 use crate::model_list::{ListSource, list_models};
 use crate::price::Price;
 use crate::refused_formats::RefusedFormats;
+use crate::refused_thoughts::RefusedThoughts;
 use crate::wire::{AnswerFormat, CacheLifetime, CacheRequest, ChatRequest, Reasoning, SchemaKind};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, Usage};
@@ -11,7 +12,7 @@ use redflow_contract::json::size_of;
 use redflow_contract::model_test::{ModelList, SentFormat, SentRequest};
 use redflow_contract::node::{PromptCache, StructuredOutput};
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{BYTES_PER_TOKEN, ChatMessage, RequestedCall, TOKENS_PER_IMAGE};
+use redflow_contract::transcript::{ChatMessage, RequestedCall};
 use redflow_ports::{
     AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, ReplyFormat, SchemaText,
     ToolChoice, WaitObserver,
@@ -30,6 +31,8 @@ pub(crate) struct LiveModel {
     pub(crate) price: Option<Price>,
     /// What the server refuses without native tools, and with them. Some servers refuse both together.
     pub(crate) refused_formats: [RefusedFormats; 2],
+    /// The thoughts that the provider refuses to read again.
+    pub(crate) refused_thoughts: RefusedThoughts,
     /// The calls that the node may make at once. None for any number.
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) list_source: ListSource,
@@ -157,6 +160,7 @@ impl ChatModel for LiveModel {
                 requires_stream: self.options.stream.is_some(),
                 weaker_formats,
                 refused_formats: Some(refused),
+                refused_thoughts: Some(&self.refused_thoughts),
                 waits_for_loading: request.retry,
                 wait_observer: request.wait_observer,
                 keeps_raw: request.keeps_raw,
@@ -323,10 +327,7 @@ impl LiveModel {
 
 /// The size of a request, with about as many bytes for a picture as a text of its tokens has.
 fn request_bytes(chat: &ChatRequest<'_>) -> usize {
-    let messages = chat
-        .messages
-        .iter()
-        .map(|message| message.bytes() + message.images.len() * TOKENS_PER_IMAGE * BYTES_PER_TOKEN);
+    let messages = chat.messages.iter().map(|message| message.bytes_with_images());
     let tools = chat
         .tools
         .iter()

@@ -1,44 +1,28 @@
 //! Remembers which formats of answers the server of a model refuses, so that later calls do not ask for them.
 
+use crate::recent_digests::RecentDigests;
 use crate::wire::AnswerFormat;
-use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The most refused schemas that are remembered of one model. The oldest one is forgotten, and asked for once more.
 const MAX_REFUSED_SCHEMAS: usize = 32;
 
 /// The refused formats of one model. Text is never refused, and a refused schema says nothing about others.
 #[derive(Debug, Default)]
-pub struct RefusedFormats {
-    /// Whether there are any. Most servers refuse none.
-    any: AtomicBool,
-    digests: Mutex<VecDeque<u64>>,
-}
+pub struct RefusedFormats(RecentDigests<MAX_REFUSED_SCHEMAS>);
 
 impl RefusedFormats {
     /// Whether the server has refused this format.
     #[must_use]
     pub fn contains(&self, format: AnswerFormat<'_>) -> bool {
-        self.any.load(Ordering::Relaxed)
-            && digest(format).is_some_and(|digest| {
-                self.digests.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest)
-            })
+        !self.0.is_empty() && digest(format).is_some_and(|digest| self.0.contains(digest))
     }
 
     /// Remembers a refused format.
     pub fn add(&self, format: AnswerFormat<'_>) {
-        let Some(digest) = digest(format) else { return };
-        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
-        if digests.contains(&digest) {
-            return;
+        if let Some(digest) = digest(format) {
+            self.0.add(digest);
         }
-        if digests.len() == MAX_REFUSED_SCHEMAS {
-            digests.pop_front();
-        }
-        digests.push_back(digest);
-        self.any.store(true, Ordering::Relaxed);
     }
 }
 

@@ -35,7 +35,7 @@ fn cache_key() -> CacheKey<'static> {
 }
 
 impl Sample {
-    fn request(&self) -> ChatRequest<'_> {
+    pub(crate) fn request(&self) -> ChatRequest<'_> {
         ChatRequest {
             messages: &self.messages,
             tools: &self.tools,

@@ -234,7 +234,13 @@ impl ReqwestTransport {
     /// The client for an address. Loopback addresses never use a proxy of the environment.
     #[must_use]
     pub fn client(&self, url: &Url) -> &Client {
-        if is_local(url) { &self.local } else { &self.client }
+        if is_local(url) { self.local_client() } else { &self.client }
+    }
+
+    /// The client for an address of this machine that need not be a loopback address.
+    #[must_use]
+    pub fn local_client(&self) -> &Client {
+        &self.local
     }
 }
 

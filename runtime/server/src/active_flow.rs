@@ -208,7 +208,7 @@ impl FlowBuilder {
         let models = Arc::new(deployed_models(&checked, &self.instance, &self.adapters, &self.env));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
         let (memories, exposed) = (bound_memories(&checked), ExposedNodes::new(&checked));
-        let mcp_uses = McpUses::new(&checked);
+        let mcp_uses = McpUses::new(&checked, &self.env);
         let built = self.build(checked);
         let build_errors: HashMap<&NodeId, &BuildError> =
             built.build_errors().iter().map(|(agent, error)| (&agent.id, error)).collect();

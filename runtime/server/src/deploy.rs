@@ -201,11 +201,11 @@ pub(crate) fn refusals(active: &ActiveFlow) -> impl Iterator<Item = (&NodeSummar
     })
 }
 
-/// The first connected tools that an agent may not call, each with its agent, the code and the text. The page of the UI
-/// cannot show them otherwise.
+/// The first connected tools and memories that an agent does not use, each with its agent, the code and the text. The
+/// page of the UI cannot show them otherwise.
 fn warnings(active: &ActiveFlow) -> impl Iterator<Item = (&NodeSummary, &str, String)> {
-    let code = DiagnosticCode::ToolConnectedNotAllowed;
-    let found = active.report.diagnostics.iter().filter(move |problem| problem.code == code);
+    let codes = [DiagnosticCode::ToolConnectedNotAllowed, DiagnosticCode::MemoryNotUsed];
+    let found = active.report.diagnostics.iter().filter(move |problem| codes.contains(&problem.code));
     found
         .filter_map(|problem| Some((problem.node.as_ref()?, problem.code.as_str(), sentence(problem))))
         .take(MAX_LISTED)

@@ -5,7 +5,7 @@
 use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::principal::principal;
-use crate::request::{Path, invalid, query_pairs, unknown_parameter};
+use crate::request::{Path, check_search, invalid, no_parameters, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, printable};
 use crate::runs::{parse_bool, parse_limit};
 use axum::Extension;
@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use redflow_access::{Caller, bytes_only};
 use redflow_contract::api::ApiError;
-use redflow_contract::archive::{MAX_DIMENSIONS, MAX_HITS, MAX_TAGS};
+use redflow_contract::archive::MAX_DIMENSIONS;
 use redflow_contract::document_kind::{DOCUMENT_ENDINGS, DocumentKind};
 use redflow_contract::knowledge_api::{
     EmbedderChoice, KnowledgeBaseList, KnowledgeSearch, MAX_DOCUMENT_BYTES, MAX_DOCUMENTS_PAGE, MAX_ORIGIN,
@@ -98,26 +98,10 @@ pub(crate) async fn search(
 ) -> ApiResult {
     no_parameters(query.as_deref())?;
     let (search, _): (KnowledgeSearch, _) = body::read_limited(&headers, body, &app, MAX_BODY_BYTES).await?;
-    check_search(&search)?;
+    check_search(&search.text, search.limit, search.min_score, &search.tags)?;
     let _slot = app.work_slots.search(&caller.name).await?;
     let found = finish(&app, app.knowledge.search(&name, search)).await?;
     Ok(json(200, &found))
-}
-
-fn check_search(search: &KnowledgeSearch) -> Result<(), Problem> {
-    if search.text.trim().is_empty() {
-        return Err(invalid("There is nothing to search for: `text` must have words."));
-    }
-    if search.limit.is_some_and(|limit| !(1..=MAX_HITS).contains(&(limit as usize))) {
-        return Err(invalid(format!("`limit` must be a number from 1 to {MAX_HITS}.")));
-    }
-    if search.min_score.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
-        return Err(invalid("`minScore` must be a number from 0 to 1."));
-    }
-    if search.tags.len() > MAX_TAGS {
-        return Err(invalid(format!("`tags` may have {MAX_TAGS} tags.")));
-    }
-    Ok(())
 }
 
 pub(crate) async fn add(
@@ -237,10 +221,6 @@ async fn finish<T>(app: &App, work: KnowledgeAnswer<'_, T>) -> Result<T, Problem
 fn log(caller: &Caller, name: &str, document: Option<&str>, what: &str) {
     let (by, name, document) = (principal(caller), printable(name), document.map(printable));
     tracing::info!(by = by.as_str(), name, document, "{what}");
-}
-
-fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
-    query_pairs(query).first().map_or(Ok(()), |(name, _)| Err(unknown_parameter(name)))
 }
 
 fn no_document() -> Problem {

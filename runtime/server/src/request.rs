@@ -1,8 +1,9 @@
-//! Reads the path and the query of a request.
+//! Reads the path and the query of a request, and checks what several requests share.
 
 use crate::response::{Problem, printable};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use redflow_contract::archive::{MAX_HITS, MAX_TAGS};
 use redflow_contract::code::ApiCode;
 use serde::de::DeserializeOwned;
 
@@ -32,4 +33,30 @@ pub(crate) fn invalid(text: impl Into<String>) -> Problem {
 
 pub(crate) fn unknown_parameter(name: &str) -> Problem {
     invalid(format!("There is no parameter `{}`. See /openapi.json.", printable(name)))
+}
+
+pub(crate) fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
+    query_pairs(query).first().map_or(Ok(()), |(name, _)| Err(unknown_parameter(name)))
+}
+
+/// Checks a search in a knowledge base or a long memory.
+pub(crate) fn check_search(
+    text: &str,
+    limit: Option<u32>,
+    min_score: Option<f32>,
+    tags: &[String],
+) -> Result<(), Problem> {
+    if text.trim().is_empty() {
+        return Err(invalid("There is nothing to search for: `text` must have words."));
+    }
+    if limit.is_some_and(|limit| !(1..=MAX_HITS).contains(&(limit as usize))) {
+        return Err(invalid(format!("`limit` must be a number from 1 to {MAX_HITS}.")));
+    }
+    if min_score.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
+        return Err(invalid("`minScore` must be a number from 0 to 1."));
+    }
+    if tags.len() > MAX_TAGS {
+        return Err(invalid(format!("`tags` may have {MAX_TAGS} tags.")));
+    }
+    Ok(())
 }

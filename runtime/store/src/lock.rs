@@ -5,7 +5,8 @@
 //! driver in the database decides; see `runs::run_tables`.
 //!
 //! Also owns the file `address`: where a driver that is a sidecar listens, so that commands of this machine find it.
-//! It counts only while the lock is held, because the next driver removes what a killed one has left.
+//! It counts only while the lock is held, because the next driver removes what a killed one has left. A sidecar that
+//! stops removes it before its port is free: another program could take the port and get the token of a command.
 
 use crate::directory::Directory;
 use crate::error;
@@ -75,6 +76,11 @@ impl Lock {
         written.map_err(|error| error::write_failed(&self.address, &error))
     }
 
+    /// Removes what [`Self::set_address`] has written. Without it there is nothing to remove.
+    pub(crate) fn remove_address(&self) {
+        let _ = std::fs::remove_file(&self.address);
+    }
+
     /// Whether a process drives the runs of the directory now.
     pub(crate) fn is_held(directory: &Directory) -> bool {
         let Ok(file) = File::open(directory.lock()) else { return false };
@@ -88,7 +94,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.address);
+        self.remove_address();
         // Otherwise an error could name this process while the next driver has not written its id yet.
         let _ = self.file.set_len(0);
     }
@@ -129,15 +135,26 @@ impl Driver {
     #[must_use]
     pub fn find(dir: &Path) -> Self {
         let Ok(directory) = Directory::at(dir) else { return Self::None };
-        if !Lock::is_held(&directory) {
+        Self::decide(|| read_address(&directory), || Lock::is_held(&directory))
+    }
+
+    /// An address counts if it is the same before and after the check of the lock. A driver that begins removes the
+    /// address of the one before, and one that stops removes its own.
+    fn decide(mut read_address: impl FnMut() -> Option<SocketAddr>, is_held: impl FnOnce() -> bool) -> Self {
+        let before = read_address();
+        if !is_held() {
             return Self::None;
         }
-        let mut text = String::new();
-        let read = File::open(directory.address())
-            .and_then(|file| file.take(MAX_ADDRESS_BYTES).read_to_string(&mut text));
-        let address = read.ok().and_then(|_| text.trim().parse().ok());
-        address.map_or(Self::Unreachable, Self::Sidecar)
+        let after = read_address().filter(|after| before == Some(*after));
+        after.map_or(Self::Unreachable, Self::Sidecar)
     }
+}
+
+/// The content of the file with the address; none without a usable one.
+fn read_address(directory: &Directory) -> Option<SocketAddr> {
+    let mut text = String::new();
+    File::open(directory.address()).ok()?.take(MAX_ADDRESS_BYTES).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 fn held_by_driver(directory: &Directory, file: &mut File) -> StoreError {
@@ -161,4 +178,28 @@ fn held_by_readers(directory: &Directory) -> StoreError {
 
 fn locked(message: String) -> StoreError {
     StoreError::new(StoreCode::DataLocked, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Driver;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn an_address_that_changes_meanwhile_does_not_count() {
+        let [one, other]: [SocketAddr; 2] = [([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into()];
+        let rows = [
+            (Some(one), true, Some(one), Driver::Sidecar(one)),
+            // The next driver has the lock, and removes what a killed one has left.
+            (Some(one), true, None, Driver::Unreachable),
+            (Some(one), true, Some(other), Driver::Unreachable),
+            (None, true, Some(one), Driver::Unreachable),
+            (Some(one), false, Some(one), Driver::None),
+        ];
+        for (before, is_held, after, expected) in rows {
+            let mut reads = [before, after].into_iter();
+            let found = Driver::decide(|| reads.next().unwrap(), || is_held);
+            assert_eq!(found, expected, "{before:?} {is_held} {after:?}");
+        }
+    }
 }

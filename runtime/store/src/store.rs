@@ -124,6 +124,11 @@ impl Store {
         self.lock.set_address(address)
     }
 
+    /// Removes the address, so that no command looks for this process there. Call it before the listener closes.
+    pub fn remove_address(&self) {
+        self.lock.remove_address();
+    }
+
     /// Counts of flushes, batches and bytes since the store was opened.
     #[must_use]
     pub fn stats(&self) -> StoreStats {

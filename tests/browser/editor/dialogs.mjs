@@ -43,7 +43,8 @@ const INVALID_VALUES = {
   "chat-node": ["maxHistory", "1001"],
 };
 
-const example = (name) => JSON.parse(readFileSync(new URL(`../../../node-red-bridge/examples/${name}.json`, import.meta.url), "utf8"));
+/** The nodes of an example of the palette. */
+export const example = (name) => JSON.parse(readFileSync(new URL(`../../../node-red-bridge/examples/${name}.json`, import.meta.url), "utf8"));
 
 /** These examples with the runtime of the fixture. */
 export function withRuntime(fixture, ...names) {

@@ -15,9 +15,9 @@ export function Changed({ count }: { count: number }) {
   return count === 0 ? <>0</> : <span class="badge tool-changed">{formatCount(count)}</span>;
 }
 
-/** Whether a person must approve the definition that the server sends now. */
-export function isUnapproved({ included, digest, pinned }: McpToolInfo): boolean {
-  return included && digest !== undefined && digest !== pinned;
+/** Whether a person must approve the definition that the server sends now. A blocked tool cannot be approved. */
+export function isUnapproved({ included, digest, pinned, state }: McpToolInfo): boolean {
+  return included && state !== "blocked" && digest !== undefined && digest !== pinned;
 }
 
 /** Whether the definition of a tool is approved, in words. */

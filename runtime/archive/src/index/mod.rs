@@ -90,6 +90,11 @@ impl CollectionIndex {
         self.columns.allowed(filter, now)
     }
 
+    /// The least id of the allowed rows.
+    pub(crate) fn first_allowed(&self, allowed: &Bitmap) -> Option<i64> {
+        allowed.first().map(|at| self.columns.id(at))
+    }
+
     /// How well an allowed row fits a word that its text has so many times; none if the row is not allowed.
     pub(crate) fn fit(&self, allowed: &Bitmap, id: i64, times: u32) -> Option<f32> {
         let at = self.columns.find(id).filter(|&at| allowed.has(at))?;
@@ -167,6 +172,11 @@ impl Bitmap {
             (word * 64..end).filter(|&row| is_set(row)).fold(0, |bits, row| bits | 1 << (row % 64))
         };
         Self((0..rows.div_ceil(64)).map(word).collect())
+    }
+
+    fn first(&self) -> Option<usize> {
+        let (at, word) = self.0.iter().enumerate().find(|(_, word)| **word != 0)?;
+        Some(at * 64 + word.trailing_zeros() as usize)
     }
 
     fn has(&self, row: usize) -> bool {

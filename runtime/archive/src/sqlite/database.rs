@@ -121,9 +121,6 @@ const MIGRATIONS: &[&str] = &[
     "",
 ];
 
-/// From this version on, each collection has a table of the occurrences of words.
-const VERSION_WITH_OCCURRENCES: usize = 5;
-
 /// A step for an encrypted file.
 fn sealed_step(step: &str) -> String {
     step.replace(" TEXT", " BLOB")
@@ -180,9 +177,8 @@ impl File {
     /// Opens a connection that only reads. The file must exist.
     pub(super) fn open_reader(&self) -> Result<OpenFile, ArchiveError> {
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let version = self.version(&connection).map_err(|error| self.refused(error))?;
-        if version < MIGRATIONS.len() {
-            // An earlier version of this program made it. The writer converts it.
+        if self.is_outdated(&connection).map_err(|error| self.refused(error))? {
+            // The writer converts it.
             drop(self.open_writer()?);
         }
         let seal = self.seal(&connection).map_err(|error| self.refused(error))?;
@@ -259,7 +255,7 @@ impl File {
     }
 
     fn set_up(&self, connection: &mut Connection) -> Result<Option<Seal>, DbError> {
-        let version = self.version(connection)?;
+        let is_outdated = self.is_outdated(connection)?;
         connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")?;
         let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
@@ -269,7 +265,7 @@ impl File {
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
              PRAGMA journal_size_limit = 67108864;",
         )?;
-        if version < MIGRATIONS.len() {
+        if is_outdated {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Another process may have done it in the meantime.
             let from = self.version(&transaction)?;
@@ -283,8 +279,7 @@ impl File {
                     Some(_) => transaction.execute_batch(&sealed_step(step))?,
                 }
             }
-            // An encrypted file has no text index.
-            if (1..VERSION_WITH_OCCURRENCES).contains(&from) && self.keys.is_none() {
+            if self.has_text_index() {
                 text_index::add_occurrences(&transaction)?;
             }
             if let Some(key) = &new_key {
@@ -309,6 +304,17 @@ impl File {
 
     fn application_id(&self) -> i64 {
         if self.keys.is_some() { SEALED_APPLICATION_ID } else { APPLICATION_ID }
+    }
+
+    /// An encrypted file has none.
+    fn has_text_index(&self) -> bool {
+        self.keys.is_none()
+    }
+
+    /// Whether the file lacks something that an earlier version of this program did not make.
+    fn is_outdated(&self, connection: &Connection) -> Result<bool, DbError> {
+        Ok(self.version(connection)? < MIGRATIONS.len()
+            || (self.has_text_index() && !text_index::without_occurrences(connection)?.is_empty()))
     }
 
     /// The version of the file's tables; 0 if it has none yet.

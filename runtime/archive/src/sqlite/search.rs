@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 
 /// The closest entries that are compared by their exact vectors, at least.
-const CANDIDATES: usize = 64;
+const CANDIDATES: usize = 32;
 
 /// So many times more entries have a rank.
-const MORE_RANKS: usize = 4;
+const MORE_RANKS: usize = 8;
 
 pub(super) fn search(
     db: &Db<'_>,
@@ -38,7 +38,7 @@ pub(super) fn search(
     let indexes = indexes.get(db, collection)?;
     let index = indexes.vectors.read().unwrap_or_else(PoisonError::into_inner);
     let allowed = index.allowed(&query.filter, now);
-    let count = CANDIDATES.max(4 * limit);
+    let count = CANDIDATES.max(2 * limit);
     let mut cosines = HashMap::new();
     let mut by_vector = Vec::new();
     if let Some(query) = &vector {

@@ -10,6 +10,9 @@ const MAX_COMPARED: i64 = 8_000;
 /// Occurrences of words that a search counts. In the entries after these, a word counts once.
 const MAX_OCCURRENCES: usize = 40_000;
 
+/// Entries that a search reads for a word that counts once. If more entries have it, the oldest of them are found.
+const MAX_COUNTED_ONCE: usize = 100_000;
+
 /// Makes the index of a new collection.
 pub(super) fn create(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
     create_with(connection, collection, "content=''")?;
@@ -33,18 +36,25 @@ fn create_with(connection: &Connection, collection: i64, options: &str) -> rusql
     create_occurrences(connection, collection)
 }
 
-/// Makes the table of each place in a text where a word is.
+/// Makes the table of each place in a text where a word is. It may exist: an older program does not drop it with its
+/// collection.
 fn create_occurrences(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
-        "CREATE VIRTUAL TABLE occurrences_{collection} USING fts5vocab(text_{collection}, instance);"
+        "CREATE VIRTUAL TABLE IF NOT EXISTS occurrences_{collection}
+             USING fts5vocab(text_{collection}, instance);"
     ))
 }
 
-/// Makes it for all collections of a file of an earlier version.
+/// The collections without that table. A process with an older program makes such collections while it has the file
+/// open.
+pub(super) fn without_occurrences(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT id FROM collection WHERE 'occurrences_' || id NOT IN (SELECT name FROM sqlite_schema)";
+    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Makes the table for all collections without it.
 pub(super) fn add_occurrences(connection: &Connection) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare("SELECT id FROM collection")?;
-    let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    ids.into_iter().try_for_each(|id| create_occurrences(connection, id))
+    without_occurrences(connection)?.into_iter().try_for_each(|id| create_occurrences(connection, id))
 }
 
 pub(super) fn drop_index(connection: &Connection, collection: i64) -> rusqlite::Result<()> {
@@ -108,9 +118,14 @@ pub(super) fn search(
 ) -> rusqlite::Result<Vec<TextHit>> {
     let mut hits: Vec<TextHit> = Vec::new();
     let mut left = MAX_OCCURRENCES;
-    for word in rarest(connection, collection, words, counts, index.seq)? {
-        let entries = entries_with(connection, collection, &word, &mut left)?;
-        let weight = index.word_weight(entries.len());
+    for (count, word) in rarest(connection, collection, words, counts, index.seq)? {
+        let is_cut = count > MAX_COUNTED_ONCE;
+        // A filter may allow only new entries.
+        let first = if is_cut { index.first_allowed(allowed) } else { None };
+        let first = first.unwrap_or(i64::MIN);
+        let entries = entries_with(connection, collection, &word, first, &mut left)?;
+        // The number of entries that were read is exact, unless some were not read.
+        let weight = index.word_weight(if is_cut { count } else { entries.len() });
         let hit = |(id, times)| index.fit(allowed, id, times).map(|fit| (id, weight * fit));
         hits.extend(entries.into_iter().filter_map(hit));
     }
@@ -130,11 +145,12 @@ pub(super) fn search(
 }
 
 /// The entries with a word, in the order of their ids, and how often each has it. `left` is how many occurrences are
-/// still counted.
+/// still counted. After them, entries before `first` are left out.
 fn entries_with(
     connection: &Connection,
     collection: i64,
     word: &str,
+    first: i64,
     left: &mut usize,
 ) -> rusqlite::Result<Vec<(i64, u32)>> {
     let mut entries: Vec<(i64, u32)> = Vec::new();
@@ -150,28 +166,29 @@ fn entries_with(
         }
         *left -= 1;
     }
-    let last = entries.last().map_or(i64::MIN, |(id, _)| *id);
+    let next = entries.last().map_or(first, |(id, _)| first.max(id.saturating_add(1)));
     let sql = format!(
-        "SELECT rowid FROM text_{collection} WHERE text_{collection} MATCH ?1 AND rowid > ?2 ORDER BY rowid"
+        "SELECT rowid FROM text_{collection} WHERE text_{collection} MATCH ?1 AND rowid >= ?2 ORDER BY rowid
+         LIMIT {MAX_COUNTED_ONCE}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     // The word is quoted, so it is no operator.
-    let mut rows = statement.query(params![format!("\"{word}\""), last])?;
+    let mut rows = statement.query(params![format!("\"{word}\""), next])?;
     while let Some(row) = rows.next()? {
         entries.push((row.get(0)?, 1));
     }
     Ok(entries)
 }
 
-/// The words that say the most: those of the fewest entries. `seq` is the last change of the archive that the
-/// connection sees.
+/// The words that say the most: those of the fewest entries, and about how many entries have each. `seq` is the last
+/// change of the archive that the connection sees.
 fn rarest(
     connection: &Connection,
     collection: i64,
     words: Vec<String>,
     counts: &mut WordCounts,
     seq: i64,
-) -> rusqlite::Result<Vec<String>> {
+) -> rusqlite::Result<Vec<(usize, String)>> {
     let sql = format!("SELECT doc FROM words_{collection} WHERE term = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut counted = Vec::with_capacity(words.len());
@@ -189,7 +206,8 @@ fn rarest(
         compared += entries;
         is_first || compared <= MAX_COMPARED
     };
-    Ok(counted.into_iter().take_while(is_chosen).map(|(_, word)| word).collect())
+    let chosen = counted.into_iter().take_while(is_chosen);
+    Ok(chosen.map(|(entries, word)| (usize::try_from(entries).unwrap_or(usize::MAX), word)).collect())
 }
 
 #[cfg(test)]

@@ -109,10 +109,10 @@ Examples:
 
 const AFTER_SERVE_HELP: &str = "\
 Examples:
-  redflow mcp serve                              those of the sidecar that runs with this data directory, also of its
-                                                 Node-REDs; without one, the agents of the last flow
-  redflow mcp serve --flows flows.json           those of that file, in a sidecar of its own
-  redflow mcp serve --url http://127.0.0.1:1881  those of another sidecar
+  redflow mcp serve                              the agents and flow tools of the sidecar that runs with this data
+                                                 directory, also of its Node-REDs; without one, of the last flow
+  redflow mcp serve --flows flows.json           the agents and flow tools of that file, in a sidecar of its own
+  redflow mcp serve --url http://127.0.0.1:1881  the agents and flow tools of another sidecar
 
 It ends when the client closes standard input. Notes and the log go to standard error. Only one process without a
 listener can use a data directory: for several clients at once, start `redflow serve` first.";

@@ -5,7 +5,7 @@ use crate::context::{AppContext, process_env};
 use crate::exit::{CommandResult, Exit};
 use crate::files::{display_path, read_flow};
 use crate::session::new_runtime;
-use crate::terminal::{fail, print_json, print_text};
+use crate::terminal::{fail, print_json, print_text, print_warning};
 use crate::text::printable_line;
 use crate::timeline::format_tokens;
 use redflow_contract::Message;
@@ -27,6 +27,9 @@ use std::time::Duration;
 
 /// How long a test may take, with all its calls. A slow machine may need minutes; `timeout` of the node ends each call.
 const MAX_TEST_TIME: Duration = Duration::from_secs(30 * 60);
+
+/// The most characters of a warning, which may quote a name of any length.
+const MAX_WARNING_CHARS: usize = 600;
 
 pub(crate) fn models(options: &ModelsOptions, context: &AppContext) -> CommandResult {
     let ModelsCommand::Test(options) = &options.command;
@@ -135,7 +138,7 @@ fn node_of_flow(
     Ok((node, props))
 }
 
-/// Checks the properties of the node as `redflow check` does.
+/// Checks the properties of the node as `redflow check` does. Warns about those that its type does not know.
 fn check_properties(context: &AppContext, node: &NodeSummary, props: &Message) -> Result<(), String> {
     let mut alone = props.clone();
     alone.insert("id".to_owned(), json!("model"));
@@ -145,10 +148,18 @@ fn check_properties(context: &AppContext, node: &NodeSummary, props: &Message) -
         Ok(checked) => checked.report,
         Err(report) => report,
     };
-    match report.diagnostics.iter().find(|problem| problem.code == DiagnosticCode::ConfigInvalid) {
-        Some(problem) => Err(problem.message.clone()),
-        None => Ok(()),
+    if let Some(problem) =
+        report.diagnostics.iter().find(|problem| problem.code == DiagnosticCode::ConfigInvalid)
+    {
+        return Err(problem.message.clone());
     }
+    // The model is called all the same, as a run does.
+    for problem in report.diagnostics.iter().filter(|problem| problem.code == DiagnosticCode::PropertyUnknown)
+    {
+        let text = format!("{}. {}", problem.message, problem.help);
+        print_warning(&printable_line(&text, MAX_WARNING_CHARS));
+    }
+    Ok(())
 }
 
 fn node_of_type(type_name: &str) -> Result<NodeSummary, String> {

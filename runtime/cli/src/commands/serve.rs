@@ -32,6 +32,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How often expired entries of the archive are removed.
 pub(crate) const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
@@ -58,12 +59,14 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
         session.wait(async { listen::bind(settings.server.listen.value) }).map_err(print_api_error)?;
     let attached = find_node_red(settings)?;
     let address = listener.local_addr().map_err(|error| cannot_start(&error))?;
-    stores.set_address(address)?;
+    let on_disk = stores.on_disk.clone();
     let mut server = server_settings(settings, address);
     // Two ephemeral sidecars may use one data directory.
     server.access.sessions_file = (!options.ephemeral).then(|| data.join("sessions.json"));
     let served = session.wait(async {
         let sidecar = start_sidecar(context, stores, tokens, &flows, server).await?;
+        // A command that finds the sidecar earlier would wait for an answer.
+        set_address(on_disk.as_deref(), address)?;
         print_start(&sidecar, settings, address, &flows);
         if let Some(node_red) = attached {
             print_attached(&node_red, settings);
@@ -72,7 +75,16 @@ fn run_sidecar(options: &ServeOptions, context: &AppContext) -> Result<(), Exit>
         let stop = session.signals().suspend.clone();
         let archive = Arc::clone(context.knowledge()?.archive());
         let expired = remove_expired_entries(&*archive, &*context.metrics, EXPIRY_INTERVAL, &stop);
-        tokio::join!(sidecar.serve(listener, stop.clone()), expired);
+        let close = CancellationToken::new();
+        let withdraw = async {
+            stop.cancelled().await;
+            // While the port is still taken: another program could listen there and get the token of a command.
+            if let Some(store) = on_disk {
+                store.remove_address();
+            }
+            close.cancel();
+        };
+        tokio::join!(sidecar.serve(listener, close.clone()), withdraw, expired);
         Ok(())
     });
     session.end();
@@ -140,13 +152,12 @@ impl Stores {
         let (reader, log, chats, on_disk) = (runs.clone(), runs.clone(), runs.clone(), Some(runs.clone()));
         Ok(Self { reader, log, chats, runs, flow, ui, manifests, on_disk })
     }
+}
 
-    /// Writes where the sidecar listens, so that commands of this machine find it. Two ephemeral sidecars may use one
-    /// data directory, so they do not.
-    fn set_address(&self, address: SocketAddr) -> Result<(), Exit> {
-        let written = self.on_disk.as_ref().map(|store| store.set_address(address));
-        written.unwrap_or(Ok(())).map_err(print_store_error)
-    }
+/// Writes where the sidecar listens, so that commands of this machine find it. Two ephemeral sidecars may use one data
+/// directory, so they do not.
+fn set_address(on_disk: Option<&Store>, address: SocketAddr) -> Result<(), Exit> {
+    on_disk.map_or(Ok(()), |store| store.set_address(address)).map_err(print_store_error)
 }
 
 /// The flow of an ephemeral sidecar. It is read from the file; deploys stay in memory.

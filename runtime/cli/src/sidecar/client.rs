@@ -39,11 +39,26 @@ impl fmt::Debug for Sidecar {
 }
 
 impl Sidecar {
-    pub(super) fn new(url: Url, token: &SecretString, http: &HttpSettings) -> Result<Self, String> {
-        // A proxy is only for other machines; it must not see the token of a local sidecar.
-        let proxy = http.proxy.clone().filter(|_| !is_local(&url));
-        let transport = ReqwestTransport::new(&HttpSettings { proxy, ..http.clone() })?;
-        let client = transport.client(&url).clone();
+    pub(crate) fn new(url: Url, token: &SecretString, http: &HttpSettings) -> Result<Self, String> {
+        if is_local(&url) {
+            return Self::on_this_machine(url, token, http);
+        }
+        let client = ReqwestTransport::new(http)?.client(&url).clone();
+        Self::with_client(url, token, client)
+    }
+
+    /// A sidecar of this machine, also at an address that others can reach. A proxy is only for other machines; it must
+    /// not see the token.
+    pub(crate) fn on_this_machine(
+        url: Url,
+        token: &SecretString,
+        http: &HttpSettings,
+    ) -> Result<Self, String> {
+        let transport = ReqwestTransport::new(&HttpSettings { proxy: None, ..http.clone() })?;
+        Self::with_client(url, token, transport.local_client().clone())
+    }
+
+    fn with_client(url: Url, token: &SecretString, client: Client) -> Result<Self, String> {
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()));
         let mut bearer =
             bearer.map_err(|_| "the token has characters that a header cannot contain".to_owned())?;

@@ -1,12 +1,13 @@
 //! Which sidecar a command uses, and the token for it.
 //!
 //! A token comes from a file or the environment, never from a flag. It goes only to the named address. The
-//! token of the data directory goes only to a sidecar on this machine.
+//! token of the data directory goes only to a sidecar on this machine. The token for an address of the environment that
+//! a command does not use goes nowhere.
 
 use super::client::Sidecar;
 use crate::args::SidecarOption;
 use crate::config::{Origin, Settings};
-use crate::errors::print_api_error;
+use crate::errors::{print_api_error, print_store_error};
 use crate::exit::Exit;
 use crate::terminal::{fail, print_warning};
 use crate::text::printable_line;
@@ -14,9 +15,9 @@ use redflow_access::tokens::read_token;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use redflow_models::transport::is_local;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use url::Url;
 
 /// Whether the command line names something local to work on, such as a flow or a data directory.
@@ -83,6 +84,46 @@ fn find_token(url: &Url, file: Option<&PathBuf>, settings: &Settings) -> Result<
     })
 }
 
+/// The sidecar that uses the data directory, at its address on this machine: once for each token that it may accept, the
+/// likeliest first. There is at least one.
+pub(crate) fn connect_local(url: &Url, settings: &Settings) -> Result<Vec<Sidecar>, Exit> {
+    let data = settings.data_dir().map_err(print_store_error)?;
+    // Without an address, the token of the environment is the one that `redflow serve` got.
+    let chosen = settings.token.as_ref().filter(|_| settings.url.value.is_none());
+    let tokens = local_tokens(url, &data, chosen).map_err(print_api_error)?;
+    let connect = |token| Sidecar::on_this_machine(url.clone(), token, &settings.http);
+    tokens.iter().map(connect).collect::<Result<_, _>>().map_err(|text| fail(&text))
+}
+
+/// The tokens that a sidecar with this data directory may accept: that of the directory, then the chosen one, which
+/// replaces it if the sidecar has it too.
+fn local_tokens(
+    url: &Url,
+    data: &Path,
+    chosen: Option<&SecretString>,
+) -> Result<Vec<SecretString>, ApiError> {
+    let path = data.join("token");
+    let of_data = match read_token(&path) {
+        // A sidecar with a chosen token does not read the file.
+        Err(_) if chosen.is_some() => None,
+        read => read?,
+    };
+    let is_other = |chosen: &&SecretString| {
+        of_data.as_ref().is_none_or(|token| token.expose_secret() != chosen.expose_secret())
+    };
+    let chosen = chosen.filter(is_other).cloned();
+    let tokens: Vec<_> = of_data.into_iter().chain(chosen).collect();
+    if tokens.is_empty() {
+        let text = format!(
+            "There is no token for {url}, because {} does not exist: set REDFLOW_TOKEN to the token of the sidecar, \
+             without REDFLOW_URL.",
+            path.display()
+        );
+        return Err(ApiError::new(ApiCode::Unauthorized, text));
+    }
+    Ok(tokens)
+}
+
 /// The address at which this machine reaches a sidecar that listens on `listen`.
 pub(crate) fn local_address(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
@@ -92,3 +133,7 @@ pub(crate) fn local_address(listen: SocketAddr) -> SocketAddr {
     };
     SocketAddr::new(ip, listen.port())
 }
+
+#[cfg(test)]
+#[path = "connect_tests.rs"]
+mod tests;

@@ -122,3 +122,26 @@ fn pictures_are_files_or_addresses() {
     let five: Vec<&str> = ["--image", "a.gif"].repeat(5);
     run(&five).assert_refused("at most 4 pictures are allowed; leave out an --image");
 }
+
+#[test]
+fn pictures_for_an_agent_that_does_not_read_them_are_refused() {
+    let folder = folder();
+    folder.write("a.gif", "GIF89a\u{1}\0\u{1}\0\u{7f}\0\0");
+    for (type_name, images, text) in [
+        (
+            "ai-agent",
+            json!("{{json.photo}}"),
+            "the agent `a` does not read `msg.images`: set its property `images`",
+        ),
+        ("ai-summarizer", json!(null), "because a ai-summarizer has no property `images`"),
+    ] {
+        let flow = json!([
+            {"id": "a", "type": type_name, "model": "m", "images": images, "wires": [["d"], []]},
+            {"id": "m", "type": "scripted-model", "replies": ["A pixel."], "wires": [[]]},
+            {"id": "d", "type": "debug", "complete": "payload", "wires": []},
+        ]);
+        folder.write("pictures.json", flow.to_string());
+        let args = ["run", "pictures.json", "--input", "\"What is it?\"", "--image", "a.gif"];
+        folder.redflow(args).run().assert_refused(text);
+    }
+}

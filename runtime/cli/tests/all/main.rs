@@ -39,6 +39,7 @@ mod live_command;
 #[cfg(unix)]
 mod mcp;
 mod mcp_login;
+mod mcp_running;
 #[cfg(unix)]
 mod mcp_serve;
 #[cfg(unix)]

@@ -264,3 +264,30 @@ fn a_signal_ends_it_at_once() {
         assert!(began.elapsed() < Duration::from_secs(20), "{signal}");
     }
 }
+
+#[test]
+fn a_document_behind_many_others_is_completed() {
+    let folder = Folder::with_flow(&agent_flow(0));
+    std::fs::create_dir(folder.path("docs")).unwrap();
+    for number in 0..205 {
+        folder.write(&format!("docs/a{number:03}.md"), "# A\n\nOil.\n");
+    }
+    for name in ["pump", "pump two", "pumq", "pumo\u{10fffd}"] {
+        folder.write(&format!("docs/{name}.md"), "# Pump\n\nThe pump needs oil.\n");
+    }
+    folder.run_ok(["kb", "add", "manuals", "docs", "--embeddings", "hash"]);
+    let sidecar = SidecarProcess::start_in(folder);
+    let complete = |value: &str| {
+        let template = json!({"type": "ref/resource", "uri": "redflow://kb/{base}/{document}"});
+        let argument = json!({"name": "document", "value": value});
+        let context = json!({"arguments": {"base": "manuals"}});
+        ("completion/complete", json!({"ref": template, "argument": argument, "context": context}))
+    };
+    let answers =
+        ask(&sidecar.folder, &[complete("pump"), complete("pump.md"), complete("a"), complete("pumz")]);
+    let values = |answer: &Value| answer["result"]["completion"]["values"].clone();
+    assert_eq!(values(&answers[0]), json!(["pump two.md", "pump.md"]), "{}", answers[0]);
+    assert_eq!(values(&answers[1]), json!(["pump.md"]), "{}", answers[1]);
+    assert_eq!(values(&answers[2]).as_array().unwrap().len(), 100, "{}", answers[2]);
+    assert_eq!(values(&answers[3]), json!([]), "{}", answers[3]);
+}

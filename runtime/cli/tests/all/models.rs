@@ -336,3 +336,28 @@ fn the_test_of_a_model_says_what_it_costs() {
     // Without a price there is no row.
     assert!(!folder.run_ok(args).contains("price"));
 }
+
+#[test]
+fn a_test_of_a_model_warns_about_settings_that_its_type_does_not_know() {
+    let test = |more: &[&str]| {
+        let (address, _requests) = provider("200 OK", &ok());
+        let base = format!("baseURL={address}");
+        let args = ["models", "test", "--type", "openai-model", "--set", &base, "--set", "model=gpt-x"];
+        let output = redflow(args.iter().chain(more).copied()).env("OPENAI_API_KEY", KEY).run();
+        assert_eq!(output.code, 0, "{output:#?}");
+        output
+    };
+    for more in [&[][..], &["--json"]] {
+        let unknown = ["--set", "temprature=1", "--set", "topK=40"];
+        let output = test(&[&unknown[..], more].concat());
+        for text in [
+            "warning: `openai-model` has no property `temprature`, so it has no effect: did you mean `temperature`?",
+            "warning: `openai-model` has no property `topK`, so it has no effect: only other types of models have it",
+        ] {
+            assert!(output.stderr.contains(text), "{output:#?}");
+        }
+        assert!(!output.stdout.contains("warning"), "{output:#?}");
+    }
+    let output = test(&["--set", "temperature=1"]);
+    assert!(!output.stderr.contains("warning"), "{output:#?}");
+}

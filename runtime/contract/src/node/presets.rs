@@ -18,6 +18,9 @@ use serde_json::Value;
 /// The tool that an agent for one thing gives its result with.
 pub const FINISH_STEP: &str = "finish_step";
 
+/// The key of the result in the arguments of that tool.
+pub const FINISH_RESULT: &str = "result";
+
 /// The most model calls of an agent for one thing that gives none.
 pub const DEFAULT_TASK_ITERATIONS: u32 = 5;
 
@@ -39,7 +42,9 @@ pub enum Category {
         /// The name.
         name: String,
         /// What belongs to it, for the model.
-        description: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        description: Option<String>,
     },
 }
 
@@ -282,6 +287,6 @@ pub(super) const CLASSIFIER: NodeDeclaration =
 pub(super) const SUMMARIZER: NodeDeclaration =
     preset("ai-summarizer").reads(sets![AiSummarizerConfig::SET, AgentBindingConfig::SET]).palette(palette(
         "ai summarizer",
-        "Sums a text up. The payload of the result is a text that is shorter than yours.",
+        "Sums a text up. The payload of the result is a text that is not longer than yours.",
         &[FIRST, &[TEXT, LENGTH, INSTRUCTIONS, MEMORY.kept(), TOOLS.kept()], LAST],
     ));

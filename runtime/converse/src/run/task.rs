@@ -44,22 +44,50 @@ pub(super) struct OpenSummary {
 }
 
 impl Run {
-    /// Notes where the user's message stands. Gives the error of a conversation that is too long before it begins.
+    /// Notes where the user's message stands, and removes the oldest recalled turns that do not fit. Gives the error of
+    /// a message that is too long without them.
     pub(super) fn open_task(&mut self, user: usize) -> Option<RunError> {
         let most = self.agent.task()?.max_tokens;
         self.task.user = user;
-        let tokens = self.size();
-        (tokens > most).then(|| {
-            let message = format!(
-                "The conversation has about {tokens} tokens before the first model call, and `maxTokenLimit` is \
-                 {most}. Send a shorter text or split it, let the memory recall less, or raise `maxTokenLimit` if \
-                 the model can read more."
-            );
-            RunError {
-                rule: Some("maxTokenLimit".to_owned()),
-                ..self.record.error(RunErrorCode::ContextLength, message)
-            }
+        let (segments, prefix) = (self.record.transcript.segments(), self.agent.prefix().segments().len());
+        let recalled = segments.get(prefix..user).unwrap_or_default();
+        let own = self.size().saturating_sub(estimate(recalled));
+        if own <= most {
+            self.remove_oldest_turns(most - own);
+            return None;
+        }
+        let message = format!(
+            "The conversation has about {own} tokens before the first model call, and `maxTokenLimit` is {most}. Send \
+             a shorter text or split it, let the memory recall less, or raise `maxTokenLimit` if the model can read \
+             more."
+        );
+        Some(RunError {
+            rule: Some("maxTokenLimit".to_owned()),
+            ..self.record.error(RunErrorCode::ContextLength, message)
         })
+    }
+
+    /// Removes recalled turns, the oldest first, until the rest has at most this many tokens. A turn begins with a
+    /// message of the user, so that no call loses its result.
+    fn remove_oldest_turns(&mut self, most: u64) {
+        let (segments, prefix) = (self.record.transcript.segments(), self.agent.prefix().segments().len());
+        let recalled = segments.get(prefix..self.task.user).unwrap_or_default();
+        let (mut rest, mut removed) = (estimate(recalled), 0);
+        while let Some(turns @ [_, after @ ..]) = recalled.get(removed..).filter(|_| rest > most) {
+            let more = after.iter().take_while(|message| message.role != ChatRole::User).count();
+            let oldest = turns.get(..=more).unwrap_or(turns);
+            rest = rest.saturating_sub(estimate(oldest));
+            removed += oldest.len();
+        }
+        if removed == 0 {
+            return;
+        }
+        let mut shorter = self.agent.prefix().clone();
+        for segment in segments.iter().skip(prefix + removed) {
+            shorter.push(Arc::clone(segment));
+        }
+        self.record.replace_transcript(shorter);
+        self.task.user -= removed;
     }
 
     /// The text that the agent works on.
@@ -76,8 +104,7 @@ impl Run {
             [answer, rest @ ..] if self.task.tokens > 0 && answer.role == ChatRole::Assistant => rest,
             all => all,
         };
-        let estimate: usize = since.iter().map(|message| ChatMessage::tokens(message)).sum();
-        self.task.tokens.saturating_add(u64::try_from(estimate).unwrap_or(u64::MAX))
+        self.task.tokens.saturating_add(estimate(since))
     }
 
     fn has_reached(&self, task: &Task, percent: u64) -> bool {
@@ -149,4 +176,10 @@ impl Run {
         self.task.concludes = true;
         self.record.emit(at, || RunEventKind::Concluding { iteration, reason });
     }
+}
+
+/// About how many tokens these messages have.
+fn estimate(messages: &[Arc<ChatMessage>]) -> u64 {
+    let tokens: usize = messages.iter().map(|message| ChatMessage::tokens(message)).sum();
+    u64::try_from(tokens).unwrap_or(u64::MAX)
 }

@@ -10,10 +10,10 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEventKind;
-use redflow_contract::fact::Fact;
+use redflow_contract::fact::{Fact, ModelAnswer};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{Image, ImageType};
+use redflow_contract::transcript::{Image, ImageType, TOKENS_PER_IMAGE};
 use serde_json::{Value, json};
 
 const GIF: &str = "R0lGODlhAQABAIAAAA==";
@@ -169,4 +169,20 @@ fn people_see_that_a_prompt_had_pictures() {
     run.answer(text("Pixels."));
     let prompt = run.finish()["envelope"]["model"]["lastPrompt"].clone();
     assert_eq!(prompt, "system: Be brief.\n\nuser: What is it?\n[pictures: 2]");
+}
+
+/// Otherwise a budget of tokens would come late at a server that counts none.
+#[test]
+fn an_estimate_of_the_tokens_has_the_pictures() {
+    let tokens = |images: Value| {
+        let mut run = start(images);
+        run.answer(ModelAnswer { usage: None, ..text("A pixel.") });
+        let tally = run.recorder.machine().tally();
+        assert!(tally.estimated);
+        tally.input_tokens
+    };
+    let without = tokens(json!([]));
+    assert!(without < 50, "{without}");
+    let four = tokens(json!([data_url(GIF), data_url(OTHER), data_url(GIF), data_url(OTHER)]));
+    assert_eq!(four - without, 4 * u64::try_from(TOKENS_PER_IMAGE).unwrap());
 }

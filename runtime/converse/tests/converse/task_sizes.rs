@@ -11,7 +11,7 @@ use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, ModelFinish, ToolRe
 use redflow_contract::node::{Budget, BudgetKind};
 use redflow_contract::plan::{AgentSpec, TaskKind};
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{ChatMessage, ChatRole};
+use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
 use redflow_machine::{iteration_detail, run_trace};
 use serde_json::json;
 
@@ -304,6 +304,89 @@ fn remembered_messages_are_summed_up_first() {
     let effect = run.open[0].id();
     run.feed(|at| Fact::MemoryAppended { at, effect }).unwrap();
     run.finish();
+}
+
+/// A run whose memory recalls turns of about these tokens: a question, a call with its result, and an answer each.
+fn recalled(payload: &str, turns: &[usize]) -> TestRun {
+    let spec = agent(|spec| spec.memory = true);
+    let mut run = TestRun::start_in(spec, json!({ "payload": payload }), Some("f:s"));
+    let effect = run.open[0].id();
+    let turn = |(number, tokens): (usize, &usize)| {
+        let id = format!("old{number}");
+        let call = RequestedCall { id: id.clone(), name: "light".to_owned(), arguments: "{}".to_owned() };
+        let long = "x".repeat(3 * tokens);
+        [
+            ChatMessage::new(ChatRole::User, format!("Q{number} {long}")),
+            ChatMessage { tool_calls: vec![call], ..ChatMessage::new(ChatRole::Assistant, "") },
+            ChatMessage { tool_call_id: Some(id), ..ChatMessage::new(ChatRole::Tool, "{}") },
+            ChatMessage::new(ChatRole::Assistant, format!("A{number}")),
+        ]
+    };
+    let turns = turns.iter().enumerate().flat_map(turn).collect();
+    run.feed(|at| Fact::MemoryRecalled { at, effect, turns, sources: Vec::new() }).unwrap();
+    run
+}
+
+/// The numbers of the recalled turns that the model gets. No call is without its result, and the message is the last.
+fn kept_turns(run: &TestRun, payload: &str) -> Vec<String> {
+    let (_, transcript, _) = run.model_call();
+    let [_system, recalled @ .., message] = transcript.segments() else { panic!("{transcript:?}") };
+    assert_eq!((message.role, message.content.as_str()), (ChatRole::User, payload));
+    let number = |turn: &[std::sync::Arc<ChatMessage>]| {
+        assert_eq!(Some(&turn[1].tool_calls[0].id), turn[2].tool_call_id.as_ref());
+        turn[0].content.split(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(recalled.len() % 4, 0, "{recalled:?}");
+    recalled.chunks(4).map(number).collect()
+}
+
+#[test]
+fn the_oldest_recalled_turns_that_do_not_fit_are_left_out() {
+    for (turns, kept) in [
+        (&[2_000][..], &[][..]),
+        (&[2_000, 100], &["Q1"]),
+        (&[400, 400, 400], &["Q1", "Q2"]),
+        // The newest turn does not fit, so none of the older ones stays.
+        (&[100, 100, 2_000], &[]),
+    ] {
+        let mut run = recalled("Go.", turns);
+        // Between 70 and 100 % a summary replaces the oldest that are left.
+        if is_summary(&run) {
+            let (_, request, _) = run.model_call();
+            let asked = &request.segments()[1].content;
+            assert!(asked.contains(kept[0]) && !asked.contains("Q0"), "{turns:?}: {asked}");
+            run.answer(text(""));
+        }
+        assert_eq!(kept_turns(&run, "Go."), kept, "{turns:?}");
+        run.answer(finish_step(&json!("on")));
+        // The session gets the new turn, so the next message finds it.
+        let effect = run.open[0].id();
+        run.feed(|at| Fact::MemoryAppended { at, effect }).unwrap();
+        assert_eq!(run.finish()["payload"], "on");
+    }
+    // At the limit itself all of them stay.
+    let size = |run: &TestRun| {
+        let (_, transcript, _) = run.model_call();
+        transcript.segments().iter().map(|message| message.tokens()).sum::<usize>()
+    };
+    let rest = 1_000 - size(&recalled("Go.", &[1, 1]));
+    for (more, kept) in [(0, vec!["Q0", "Q1"]), (1, vec!["Q1"])] {
+        let mut run = recalled("Go.", &[1 + rest + more, 1]);
+        if is_summary(&run) {
+            run.answer(text(""));
+        }
+        assert_eq!(kept_turns(&run, "Go."), kept);
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_by_itself_fails_with_and_without_a_memory() {
+    for turns in [&[][..], &[100][..], &[2_000]] {
+        let run = recalled(&"x".repeat(3_000), turns);
+        let (code, error) = run.error();
+        assert_eq!((code.as_str(), &error["rule"]), ("CONTEXT_LENGTH", &json!("maxTokenLimit")));
+        assert_eq!(run.recorder.machine().tally().model_calls, 0);
+    }
 }
 
 #[test]

@@ -5,7 +5,10 @@ use crate::start::{Start, StartError, StartOrder};
 use redflow_contract::chat::ChatItem;
 use redflow_contract::edge::Role;
 use redflow_contract::id::NodeSummary;
+use redflow_contract::node::{self, DEFAULT_IMAGES};
+use redflow_contract::plan::AgentSpec;
 use redflow_flow::NodeIx;
+use redflow_machine::template::reads_property;
 
 /// Nodes that an error text lists.
 const MAX_LISTED_NODES: usize = 50;
@@ -13,6 +16,9 @@ const MAX_LISTED_NODES: usize = 50;
 /// Why a start with pictures is refused.
 const PICTURES_NEED_A_PAYLOAD: &str =
     "pictures need an agent and a payload: name the agent, and give a payload";
+
+/// The property of a message that holds the pictures of a start, and the property of an agent that names it.
+const IMAGES: &str = "images";
 
 /// Characters of an id, a type or a name in an error text.
 const MAX_PRINTED_CHARS: usize = 80;
@@ -66,8 +72,14 @@ impl BuiltFlow {
         match payload {
             Some(payload) if order.images.is_empty() => return Ok(Start::Agent { node, payload }),
             Some(payload) => {
+                // A refused agent answers with its own error.
+                if let BuiltNode::Agent(agent) = &self.nodes[node]
+                    && let Some(text) = refuse_pictures(agent.compiled.spec())
+                {
+                    return Err(StartError::NotStartable(text));
+                }
                 let images = order.images.clone().into();
-                let message = [("payload".to_owned(), payload), ("images".to_owned(), images)];
+                let message = [("payload".to_owned(), payload), (IMAGES.to_owned(), images)];
                 return Ok(Start::Message { node, message: message.into_iter().collect() });
             }
             None if order.images.is_empty() => {}
@@ -133,6 +145,33 @@ impl BuiltFlow {
         let list: String = nodes.take(MAX_LISTED_NODES).map(line).collect();
         if list.is_empty() { list } else { format!("\n{what}, by id:{list}") }
     }
+}
+
+/// Why an agent cannot be started with pictures: it does not read `msg.images`. None if it does.
+#[must_use]
+pub fn refuse_pictures(spec: &AgentSpec) -> Option<String> {
+    let template = spec.converse.as_ref().and_then(|converse| converse.images.as_deref());
+    if template.is_some_and(|template| reads_property(template, IMAGES)) {
+        return None;
+    }
+    let id = printable(spec.agent.node_id.as_str());
+    let has_property = node::find(&spec.type_name)
+        .property_sets
+        .iter()
+        .flat_map(|set| set.names())
+        .any(|name| name == IMAGES);
+    Some(if has_property {
+        format!(
+            "the agent `{id}` does not read `msg.images`: set its property `images` to `{DEFAULT_IMAGES}`, or leave \
+             the pictures out"
+        )
+    } else {
+        let type_name = printable(&spec.type_name);
+        format!(
+            "the agent `{id}` takes no pictures, because a {type_name} has no property `images`: leave them out, or \
+             use another agent"
+        )
+    })
 }
 
 /// Text of a flow, shortened and without control characters, which a terminal would obey.

@@ -3,7 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod build;
 pub(crate) mod catches;
-mod choose_start;
+pub(crate) mod choose_start;
 mod mcp_notices;
 mod reach;
 pub(crate) mod schedule;

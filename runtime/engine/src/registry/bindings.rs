@@ -13,6 +13,7 @@ use redflow_contract::effect::ToolCall;
 use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
 use redflow_contract::manifest::NodeOperation;
 use redflow_contract::mcp::MCP_CLIENT;
+use redflow_contract::node::{FINAL_ANSWER, FINISH_STEP};
 use redflow_contract::plan::{AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
@@ -78,7 +79,7 @@ impl BuiltAgent {
         // Before their schemas are compiled, which takes time.
         check_count(chosen.len())?;
         let chosen = chosen.into_iter().map(ChosenTool::resolve).collect::<Result<Vec<_>, _>>()?;
-        check_names(&chosen)?;
+        check_names(&chosen, base)?;
         let (mut specs, mut tools, mut tool_nodes) = (Vec::new(), Vec::new(), Vec::new());
         for (spec, tool, node) in chosen {
             specs.push(spec);
@@ -349,8 +350,27 @@ fn check_count(count: usize) -> Result<(), RunError> {
     Ok(())
 }
 
+/// The name of the tool that a model gives its answer with. An agent adds it, so no other tool may have it.
+fn answer_tool(spec: &AgentSpec) -> Option<&'static str> {
+    let converse = spec.converse.as_ref()?;
+    match (&converse.task, &converse.output_schema) {
+        (Some(_), _) => Some(FINISH_STEP),
+        (None, Some(_)) => Some(FINAL_ANSWER),
+        (None, None) => None,
+    }
+}
+
 /// A model confuses names that differ only in case, so they are the same name here.
-fn check_names(tools: &[ResolvedTool]) -> Result<(), RunError> {
+fn check_names(tools: &[ResolvedTool], agent: &AgentSpec) -> Result<(), RunError> {
+    if let Some(name) = answer_tool(agent)
+        && let Some((spec, ..)) = tools.iter().find(|(spec, ..)| spec.name.eq_ignore_ascii_case(name))
+    {
+        let tool = spec.id.as_deref().unwrap_or(&spec.name);
+        return Err(config_invalid(format!(
+            "The tool `{tool}` is called `{name}`, the name of the tool that the model gives its answer with. Take it \
+             away from the agent, or give it another name."
+        )));
+    }
     let mut names = HashSet::new();
     let double = tools.iter().find(|(spec, ..)| !names.insert(spec.name.to_ascii_lowercase()));
     match double {

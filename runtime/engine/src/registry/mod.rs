@@ -8,6 +8,7 @@ mod admission;
 pub(crate) mod attempts;
 pub(crate) mod bindings;
 mod entry;
+mod input_schemas;
 mod load;
 mod mcp;
 pub(crate) mod operation;
@@ -19,6 +20,7 @@ pub use entry::{entry_of_manifest_tool, entry_of_operation};
 pub(crate) use entry::{own_tool, tool_permissions};
 
 use admission::Limiter;
+use input_schemas::InputSchemas;
 use redflow_contract::code::ToolCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
@@ -43,6 +45,7 @@ pub struct Registry {
     limiter: Arc<Mutex<Limiter>>,
     /// The MCP servers; none if this build has none.
     mcp: Option<Arc<dyn McpServers>>,
+    pub(crate) input_schemas: InputSchemas,
 }
 
 /// The registry at one moment.

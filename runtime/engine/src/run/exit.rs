@@ -1,6 +1,6 @@
 //! How the driving of a run ends.
 
-use crate::start::EarlierRun;
+use crate::start::{EarlierRun, StartInput};
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Fact;
@@ -9,7 +9,6 @@ use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::run::WaitingCall;
 use redflow_ports::{RunStore, StoreError};
-use serde_json::Value;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -43,19 +42,19 @@ pub(crate) async fn find_earlier_run(
     Ok(stored.map(|stored| EarlierRun {
         run,
         agent: stored.summary.agent.node_id,
-        payload: first_payload(&stored.journal),
+        input: first_input(&stored.journal),
     }))
 }
 
-/// The payload in the first fact of a journal, if it has one. None if that fact is not readable.
-fn first_payload(journal: &[u8]) -> Option<Option<Value>> {
+/// The input in the first fact of a journal. None if that fact is not readable.
+fn first_input(journal: &[u8]) -> Option<StartInput> {
     // The header and the plan come first.
     let line = journal.split(|&byte| byte == b'\n').nth(2)?;
     let JournalRecord::Fact { fact } = serde_json::from_slice::<JournalLine>(line).ok()?.record else {
         return None;
     };
-    let Fact::RunStarted { mut message, .. } = *fact else { return None };
-    Some(message.swap_remove("payload"))
+    let Fact::RunStarted { message, .. } = *fact else { return None };
+    Some(StartInput::of_message(message))
 }
 
 /// The error of a machine that cannot continue. That is a fault of the engine, and the journal stays as it

@@ -11,7 +11,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::id::RunId;
 use redflow_contract::manifest::Manifest;
 use redflow_contract::mcp::MAX_MCP_SERVERS;
-use redflow_engine::{Registry, RunReport, StartOrder};
+use redflow_engine::{Registry, RunEnd, RunReport, StartOrder};
 use redflow_ports::RegisteredServer;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -357,4 +357,31 @@ async fn a_deploy_says_which_servers_are_unknown() {
     let expected = [("t /ids/1", "mail"), ("a /systemPrompt", "docs"), ("l /context/1/server", "wiki")];
     let expected = expected.map(|(place, server)| format!("{place} MCP_SERVER_UNKNOWN: {}", text(server)));
     assert_eq!(found, expected);
+}
+
+/// An agent for one thing adds `finish_step` itself, and would not offer another tool of that name.
+#[tokio::test(start_paused = true)]
+async fn no_tool_of_a_server_has_the_name_of_the_answering_tool() {
+    let schema = json!({"type": "object", "properties": {}});
+    for (type_name, props, name) in [
+        ("ai-simple-agent", json!({}), "Finish_Step"),
+        ("ai-agent", json!({"outputSchema": schema}), "final_answer"),
+    ] {
+        let agent = with(node("a", type_name, json!([["d"], []])), json!({"model": "m", "tools": ["t"]}));
+        let flow = json!([
+            inject(&["a"]),
+            with(agent, props),
+            model("m", json!(["done"])),
+            with(node("t", "registry-tool", json!([])), json!({"ids": ["mcp.files.*"]})),
+            debug("d", "payload"),
+        ]);
+        let mcp = McpDouble::new(true);
+        mcp.set_tools(vec![changed(&mcp_tool("mcp.files.end", json!(1)), |entry| {
+            entry.name = name.to_owned()
+        })]);
+        let reports = setup(&mcp).start_engine(&flow).fire().await;
+        assert_eq!(ends(&reports), ["run-1 a refused CONFIG_INVALID"], "{type_name}");
+        let RunEnd::Refused { error, .. } = &reports[0].end else { panic!("{reports:?}") };
+        assert!(error.message.starts_with("The tool `mcp.files.end` is called"), "{}", error.message);
+    }
 }

@@ -10,7 +10,7 @@ use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::digest::Digest;
 use redflow_contract::id::{InstanceId, NodeSummary, RunId};
 use redflow_contract::run::RunStatus;
-use redflow_engine::{Engine, EngineLimits, RunEnd, StartError, StartKey, StartOutcome};
+use redflow_engine::{Engine, EngineLimits, RunEnd, StartError, StartKey, StartOrder, StartOutcome};
 use redflow_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -428,4 +428,69 @@ async fn the_real_stores_take_one_run_per_key() {
         }
     }
     assert_eq!(found[0], found[1]);
+}
+
+const GIF: &str = "data:image/gif;base64,R0lGODlhAQABAIAAAA==";
+const OTHER_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAH8AAA==";
+
+/// An agent that reads pictures as its properties say.
+fn picture_flow(type_name: &str, props: Value) -> Value {
+    let agent = with(node("a", type_name, json!([["d"], []])), json!({"model": "m"}));
+    json!([with(agent, props), model("m", json!(["A pixel."])), debug("d", "payload")])
+}
+
+fn picture_order(images: &[&str], key: Option<&str>) -> StartOrder {
+    let images = images.iter().map(|image| (*image).to_owned()).collect();
+    StartOrder { images, ..order(Some("a"), Some(json!("What is it?")), key) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_with_other_pictures_is_refused() {
+    let test = EngineTest::new(&picture_flow("ai-agent", json!({})));
+    let first = test.start(picture_order(&[GIF], Some("k"))).await.unwrap();
+    assert_eq!(runs(&first), ["run-1 a ai-agent"]);
+    assert_eq!(ends(&first.reports.await.unwrap()), ["run-1 a completed"]);
+    let again = test.start(picture_order(&[GIF], Some("k"))).await.unwrap();
+    assert_eq!(runs(&again), ["run-1 a ai-agent"]);
+    for images in [&[OTHER_GIF][..], &[GIF, OTHER_GIF], &[]] {
+        let error = test.start(picture_order(images, Some("k"))).await.unwrap_err();
+        assert_eq!(error, StartError::KeyReused("`images`".to_owned()));
+    }
+    // A run without pictures, as every run of an older version is.
+    let plain = test.start(picture_order(&[], Some("old"))).await.unwrap();
+    assert_eq!(runs(&plain), ["run-2 a ai-agent"]);
+    let same = test.start(picture_order(&[], Some("old"))).await.unwrap();
+    assert_eq!(runs(&same), ["run-2 a ai-agent"]);
+    let error = test.start(picture_order(&[GIF], Some("old"))).await.unwrap_err();
+    assert_eq!(error, StartError::KeyReused("`images`".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pictures_need_an_agent_that_reads_them() {
+    for images in ["{{msg.images}}", " {{ msg.images.0 }} ", "{{json.x}}{{msg.images}}"] {
+        let test = EngineTest::new(&picture_flow("ai-agent", json!({ "images": images })));
+        let started = test.start(picture_order(&[GIF], None)).await.unwrap();
+        assert_eq!(runs(&started), ["run-1 a ai-agent"], "{images}");
+    }
+    let reads_others = "the agent `a` does not read `msg.images`: set its property `images` to `{{msg.images}}`, or \
+                        leave the pictures out";
+    let no_property = "the agent `a` takes no pictures, because a ai-summarizer has no property `images`: leave them \
+                       out, or use another agent";
+    for (type_name, props, text) in [
+        ("ai-agent", json!({"images": "{{json.photos}}"}), reads_others),
+        ("ai-agent", json!({"images": "{{msg.imagesOld}} {{msg.images"}), reads_others),
+        ("ai-classifier", json!({"images": "", "categories": ["a"]}), reads_others),
+        ("ai-summarizer", json!({}), no_property),
+    ] {
+        let test = EngineTest::new(&picture_flow(type_name, props.clone()));
+        let refused = test.start(picture_order(&[GIF], None)).await.unwrap_err();
+        assert_eq!(refused, StartError::NotStartable(text.to_owned()), "{type_name} {props}");
+        assert_eq!(test.store.runs().len(), 0);
+        // Without pictures it can be started.
+        test.start(picture_order(&[], None)).await.unwrap();
+    }
+    // A refused agent still says why it is refused.
+    let test = EngineTest::new(&picture_flow("ai-summarizer", json!({"length": "tiny"})));
+    let started = test.start(picture_order(&[GIF], None)).await.unwrap();
+    assert_eq!(refused(&started), ["run-1 a refused CONFIG_INVALID"]);
 }

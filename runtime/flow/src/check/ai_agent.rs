@@ -9,6 +9,7 @@ use redflow_contract::json::{JsonLimits, parse_exact};
 use redflow_contract::node::{
     AiAgentConfig, DEFAULT_IMAGES, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS, DEFAULT_SYSTEM_PROMPT,
 };
+use redflow_contract::phrase::Sentence;
 use redflow_contract::phrases;
 use redflow_contract::plan::ConverseSpec;
 use serde::de::DeserializeOwned;
@@ -96,7 +97,14 @@ impl Checker<'_> {
         } else {
             self.schemas.check_tool_schema(schema).err()
         };
-        let Some(problem) = problem else { return Some(schema.clone()) };
+        match problem {
+            None => Some(schema.clone()),
+            Some(problem) => self.unusable_output_schema(ix, problem),
+        }
+    }
+
+    /// Reports that the schema of the answer cannot be used.
+    pub(super) fn unusable_output_schema<T>(&mut self, ix: NodeIx, problem: Sentence) -> Option<T> {
         let violation = Violation {
             pointer: "/outputSchema".to_owned(),
             rule: "schema".to_owned(),

@@ -120,6 +120,9 @@ impl Checker<'_> {
                 }
             }
         }
+        if config.is_reader() {
+            self.remove_memories(agent, &mut bound);
+        }
         for role in [Role::Model, Role::Memory] {
             self.check_count(agent, role, bound.by_role(role));
         }
@@ -297,6 +300,22 @@ impl Checker<'_> {
                 )
             }
         });
+    }
+
+    /// Reports the memories of an agent that only reads one text, and leaves them out. Earlier texts of strangers would
+    /// stand in its conversation otherwise.
+    fn remove_memories(&mut self, agent: NodeIx, bound: &mut Bindings) {
+        for memory in std::mem::take(&mut bound.memories) {
+            bound.known.remove(&memory);
+            let label = self.label(memory);
+            self.diagnostics.push(DiagnosticCode::MemoryNotUsed, agent, Some(memory), || {
+                Diagnostic::new(
+                    DiagnosticCode::MemoryNotUsed,
+                    phrases::memory_of_reader(label),
+                    phrases::memory_of_reader_help(),
+                )
+            });
+        }
     }
 
     /// Warns if all users share one conversation, because neither the agent nor the memory names a session.

@@ -22,7 +22,7 @@ use redflow_contract::node::{
 };
 use redflow_contract::phrase::Sentence;
 use redflow_contract::phrases;
-use redflow_contract::plan::ConverseSpec;
+use redflow_contract::plan::{ConverseSpec, TaskKind};
 use redflow_contract::secret::{
     REDACTED, is_secret_name, is_secret_property, is_secret_value, is_secret_variable,
 };
@@ -58,6 +58,15 @@ pub(super) struct AgentConfig {
     pub(super) timeout_ms: u64,
     pub(super) fallback_models: Vec<String>,
     pub(super) budget: Option<Budget>,
+}
+
+impl AgentConfig {
+    /// Whether the agent only reads one text: it has no tools and no memory.
+    pub(super) fn is_reader(&self) -> bool {
+        let converse = self.settings.as_ref().and_then(|settings| settings.converse.as_ref());
+        let task = converse.and_then(|converse| converse.task.as_ref());
+        task.is_some_and(|task| task.kind != TaskKind::Objective)
+    }
 }
 
 /// The settings in the schema of an agent's type.

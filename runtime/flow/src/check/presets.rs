@@ -13,11 +13,12 @@ use redflow_contract::node::declaration::PropertySet;
 use redflow_contract::node::{
     self, AiClassifierConfig, AiExtractorConfig, AiSimpleAgentConfig, AiSummarizerConfig, DEFAULT_IMAGES,
     DEFAULT_MAX_TOKEN_LIMIT, DEFAULT_PARALLEL_TOOLS, DEFAULT_SYSTEM_PROMPT, DEFAULT_TASK_ITERATIONS,
-    FINISH_STEP, MAX_CATEGORIES, OutputFormat, SummaryLength, ToolChoice,
+    FINISH_RESULT, FINISH_STEP, MAX_CATEGORIES, OutputFormat, SummaryLength, ToolChoice,
 };
 use redflow_contract::phrase::Sentence;
 use redflow_contract::phrases;
 use redflow_contract::plan::{ConverseSpec, TaskKind, TaskSpec};
+use redflow_json_schema::wrap_schema;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -86,7 +87,7 @@ impl Checker<'_> {
         let (input, system_prompt, output_schema) = match preset.kind {
             TaskKind::Objective => {
                 let schema = match config.get("outputSchema") {
-                    Some(schema) => Some(self.output_schema(ix, schema)?),
+                    Some(schema) => Some(self.result_schema(ix, schema)?),
                     None => None,
                 };
                 let prompt = text("systemPrompt").unwrap_or_else(|| DEFAULT_SYSTEM_PROMPT.to_owned());
@@ -94,7 +95,7 @@ impl Checker<'_> {
             }
             TaskKind::Extract => {
                 let schema = match config.get("outputSchema") {
-                    Some(schema) => self.output_schema(ix, schema)?,
+                    Some(schema) => self.result_schema(ix, schema)?,
                     None => return self.missing(ix, "outputSchema"),
                 };
                 ("text", EXTRACT_PROMPT.to_owned(), Some(schema))
@@ -136,6 +137,20 @@ impl Checker<'_> {
             debug: flag("debug"),
             converse: Some(converse),
         })
+    }
+
+    /// Checks the schema of the result, by itself and as the part of the schema that the model gets.
+    fn result_schema(&mut self, ix: NodeIx, schema: &Value) -> Option<Value> {
+        let schema = self.output_schema(ix, schema)?;
+        let mut wrapped = wrap_schema(schema.clone(), FINISH_RESULT);
+        // Models get none, but a rule may be valid only in the draft that the author uses.
+        if let (Some(draft), Value::Object(wrapped)) = (schema.get("$schema"), &mut wrapped) {
+            wrapped.insert("$schema".to_owned(), draft.clone());
+        }
+        match self.schemas.check_tool_schema(&wrapped) {
+            Ok(()) => Some(schema),
+            Err(problem) => self.unusable_output_schema(ix, problem),
+        }
     }
 
     /// Reports a property that the agent cannot do without.
@@ -188,9 +203,7 @@ impl Checker<'_> {
         config: &AgentConfig,
         bound: &mut Bindings,
     ) -> Result<(), LimitExceeded> {
-        let converse = config.settings.as_ref().and_then(|settings| settings.converse.as_ref());
-        let task = converse.and_then(|converse| converse.task.as_ref());
-        if task.is_none_or(|task| task.kind == TaskKind::Objective) {
+        if !config.is_reader() {
             return Ok(());
         }
         for tool in std::mem::take(&mut bound.tools) {

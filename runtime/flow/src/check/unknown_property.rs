@@ -5,6 +5,7 @@ use super::config::NODE_RED_KEYS;
 use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::Role;
 use redflow_contract::json::push_pointer;
 use redflow_contract::node;
 use redflow_contract::phrases;
@@ -15,6 +16,9 @@ const EDITOR_KEYS: [&str; 7] = ["icon", "label", "inputs", "outputs", "inputLabe
 
 /// Other spellings that models read.
 const OTHER_SPELLINGS: [&str; 1] = ["baseUrl"];
+
+/// The property that sends any other setting to the server.
+const EXTRA_BODY: &str = "extraBody";
 
 /// The most unknown properties of a node that are reported; the rest are counted.
 const MAX_REPORTED: usize = 20;
@@ -54,26 +58,66 @@ impl Checker<'_> {
         }
         self.diagnostics.omit(DiagnosticCode::PropertyUnknown, found.len().saturating_sub(MAX_REPORTED));
         for (pointer, name) in found.into_iter().take(MAX_REPORTED) {
-            self.property_unknown(ix, pointer, &name, closest_name(&name, &known));
+            let kind = UnknownKind::of(&name, &known);
+            self.property_unknown(ix, pointer, &name, kind);
         }
     }
 
-    fn property_unknown(&mut self, ix: NodeIx, pointer: String, name: &str, closest: Option<&'static str>) {
+    fn property_unknown(&mut self, ix: NodeIx, pointer: String, name: &str, kind: UnknownKind) {
         let type_name = self.flow.raw(ix).type_name.clone();
         self.diagnostics.push(DiagnosticCode::PropertyUnknown, ix, None, || {
-            let (message, help) = match closest {
-                Some(known) => (
+            let (expected, message, help) = match kind {
+                UnknownKind::Misspelt(known) => (
+                    Some(known),
                     phrases::property_misspelt(type_name, name, known),
                     phrases::property_misspelt_help(name, known),
                 ),
-                None => (phrases::property_ignored(type_name, name), phrases::property_unknown_help(name)),
+                UnknownKind::OfOtherModel { has_extra_body: true } => (
+                    None,
+                    phrases::property_of_other_model(type_name, name),
+                    phrases::property_of_other_model_help(name),
+                ),
+                UnknownKind::OfOtherModel { has_extra_body: false } => (
+                    None,
+                    phrases::property_of_other_model(type_name, name),
+                    phrases::property_unknown_help(name),
+                ),
+                UnknownKind::Other => {
+                    (None, phrases::property_ignored(type_name, name), phrases::property_unknown_help(name))
+                }
             };
             Diagnostic {
                 pointer: Some(pointer),
-                expected: closest.map(str::to_owned),
+                expected: expected.map(str::to_owned),
                 ..Diagnostic::new(DiagnosticCode::PropertyUnknown, message, help)
             }
         });
+    }
+}
+
+/// Why a type does not know a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UnknownKind {
+    /// The type has this name, which is spelt much alike.
+    Misspelt(&'static str),
+    /// Another type of model has it. So it is right, and the closest name would be another setting.
+    OfOtherModel { has_extra_body: bool },
+    /// No type of model has it.
+    Other,
+}
+
+impl UnknownKind {
+    fn of(name: &str, known: &[&'static str]) -> Self {
+        let is_same = |other: &str| letters(other) == letters(name);
+        if let Some(known) = known.iter().find(|known| name.len() <= LONGEST_NAME && is_same(known)) {
+            return Self::Misspelt(known);
+        }
+        let models = node::NODES.iter().filter(|node| node.node_type.role == Role::Model);
+        let mut names = models.flat_map(|node| node.property_sets).flat_map(|set| set.names());
+        if name.len() <= LONGEST_NAME && names.any(is_same) {
+            return Self::OfOtherModel { has_extra_body: known.contains(&EXTRA_BODY) };
+        }
+        closest_name(name, known).map_or(Self::Other, Self::Misspelt)
     }
 }
 

@@ -170,3 +170,51 @@ fn a_registry_tool_needs_no_name_and_checks_its_ids() {
         check(json!([agent, model("m", json!([])), registry]), problems);
     }
 }
+
+/// Earlier texts of strangers must not stand in the conversation of an agent that takes its text as data.
+#[test]
+fn an_agent_that_reads_one_text_has_no_memory() {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let reader = |type_name: &str, props: Value| {
+        with(node("a", type_name, json!([[], []])), with(json!({"model": "m"}), props))
+    };
+    let memory = |id: &str, wires: Value| node(id, "buffer-memory", wires);
+    for (type_name, props) in [
+        ("ai-extractor", json!({"outputSchema": schema})),
+        ("ai-classifier", json!({"categories": ["a"]})),
+        ("ai-summarizer", json!({})),
+    ] {
+        let named = reader(type_name, with(props.clone(), json!({"memory": "mem"})));
+        let by_property = json!([named, model("m", json!([])), memory("mem", json!([]))]);
+        let by_wire = json!([reader(type_name, props), model("m", json!([])), memory("mem", json!([["a"]]))]);
+        for flow in [by_property, by_wire] {
+            // There is no conversation that users could share either.
+            check(flow.clone(), &["MEMORY_NOT_USED a -> mem"]);
+            let checked = crate::kit::checked(&flow);
+            let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };
+            assert_eq!((ready.memory, ready.spec.memory, ready.plan.memory.is_none()), (None, false, true));
+            assert!(checked.agents[0].memories.is_empty(), "{type_name}");
+        }
+    }
+    // What the memory names is not needed, and two memories are no error.
+    let summary = with(
+        memory("s", json!([["a"]])),
+        json!({"type": "summary-memory", "model": "n", "shortMemory": "mem"}),
+    );
+    let two = json!([
+        reader("ai-summarizer", json!({})),
+        model("m", json!([])),
+        model("n", json!([])),
+        memory("mem", json!([["a"]])),
+        summary,
+    ]);
+    check(two.clone(), &["MEMORY_NOT_USED a -> mem", "MEMORY_NOT_USED a -> s"]);
+    let checked = crate::kit::checked(&two);
+    let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };
+    assert!(ready.plan.services.is_empty(), "{:?}", ready.plan.services);
+    // An agent that reaches an objective keeps its memory.
+    let simple = with(reader("ai-simple-agent", json!({})), json!({"memory": "mem", "sessionId": "x"}));
+    let flow = json!([simple, model("m", json!([])), memory("mem", json!([]))]);
+    check(flow.clone(), &[]);
+    assert_eq!(crate::kit::checked(&flow).agents[0].memories.len(), 1);
+}

@@ -1,6 +1,7 @@
 //! The schemas of Agent Core and of the other types, in both profiles.
 
 use crate::kit::{agent, check, good, lines, model, node, report, with};
+use redflow_contract::code::DiagnosticCode;
 use redflow_contract::flow::Profile;
 use serde_json::{Value, json};
 
@@ -369,4 +370,30 @@ fn a_wrong_choice_of_a_model_names_the_right_ones() {
         let report = report(&flow, Profile::Strict);
         assert!(report.diagnostics[0].message.starts_with(text), "{}", report.diagnostics[0].message);
     }
+}
+
+#[test]
+fn a_property_of_another_type_of_model_is_not_taken_for_a_misspelt_one() {
+    let report_of = |type_name: &str, props: Value| {
+        let mut flow = good(json!([["m"], ["c"], [], ["d"]]), vec![]);
+        flow[2] = with(node("m", type_name, json!([[]])), props);
+        report(&flow, Profile::Strict).diagnostics
+    };
+    let only_others = "so it has no effect: only other types of models have it";
+    for name in ["topK", "top_k"] {
+        let problem = report_of("openai-model", json!({ (name): 40 })).remove(0);
+        assert_eq!(problem.code, DiagnosticCode::PropertyUnknown);
+        assert_eq!(problem.message, format!("`openai-model` has no property `{name}`, {only_others}"));
+        assert!(problem.help.starts_with(&format!("Remove `{name}`.")), "{}", problem.help);
+        assert!(problem.help.contains("`extraBody`"), "{}", problem.help);
+        assert_eq!(problem.expected, None);
+    }
+    // A type without `extraBody` cannot send it.
+    let problem = report_of("anthropic-model", json!({"endpoint": "https://x.example"})).remove(0);
+    assert_eq!(problem.message, format!("`anthropic-model` has no property `endpoint`, {only_others}"));
+    assert_eq!(problem.help, "Remove `endpoint`.");
+    // Another spelling of a property that the type has.
+    let azure = json!({"endpoint": "https://x.openai.azure.com", "deployment": "d"});
+    let problem = report_of("model.azure.openai", with(azure, json!({"top_p": 1}))).remove(0);
+    assert_eq!(problem.expected.as_deref(), Some("topP"));
 }

@@ -121,6 +121,46 @@ fn reports_every_wrong_property() {
     }
 }
 
+/// The model gets the schema as a part of another one, so it must be valid there too.
+#[test]
+fn a_schema_that_breaks_in_the_finishing_tool_is_refused() {
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    // A chain of references, and its last part.
+    let nested = |last: Value| {
+        let mut parts = serde_json::Map::from_iter([("48".to_owned(), last)]);
+        let part = |n: u32| (n.to_string(), json!({"items": {"$ref": format!("#/$defs/{}", n + 1)}}));
+        parts.extend((0..48).map(part));
+        with(object(json!({"a": {"$ref": "#/$defs/0"}})), json!({ "$defs": parts }))
+    };
+    // It has as many levels as a schema may have, and one more is around it.
+    let deep = nested(json!({"items": {"type": "string"}}));
+    // A default that is a schema too: its own reference is data, and so stays.
+    let data = object(json!({
+        "a": {"default": {"$ref": "#/properties/c"}}, "b": {"$ref": "#/properties/a/default"}, "c": {"type": "string"},
+    }));
+    // Lists in `items` are valid only in old drafts.
+    let mut old_draft = object(json!({"a": {"items": [{"$ref": "#/definitions/b"}]}}));
+    old_draft["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    old_draft["id"] = json!("http://example.com/a");
+    old_draft["definitions"] = json!({"b": {"type": "string"}});
+    for (schema, is_usable) in [
+        (nested(json!({"type": "string"})), true),
+        (deep.clone(), false),
+        (data.clone(), false),
+        (old_draft, true),
+        (object(json!({"default": {"items": {"$ref": "#/properties/n"}}, "n": {"type": "number"}})), true),
+    ] {
+        let expected: &[&str] = if is_usable { &[] } else { &["CONFIG_INVALID a /outputSchema"] };
+        for type_name in ["ai-extractor", "ai-simple-agent"] {
+            check(flow(preset(type_name, json!({"outputSchema": schema.clone()}))), expected);
+        }
+    }
+    // An AI Agent sends the schema as it is.
+    for schema in [deep, data] {
+        check(flow(preset("ai-agent", json!({ "outputSchema": schema }))), &[]);
+    }
+}
+
 #[test]
 fn categories_are_named_once_and_bounded() {
     let many = |count: usize| (0..count).map(|number| format!("{number}")).collect::<Vec<_>>();

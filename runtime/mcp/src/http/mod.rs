@@ -19,7 +19,7 @@ pub use client::{EgressClient, MAX_ANSWER_BYTES};
 pub use events::MAX_EVENT_BYTES;
 pub use failure::{HttpError, HttpFailure};
 pub use oauth::{LOGIN_TIME, LoginError, LoginErrorKind, LoginStart};
-pub use tokens::AllTokens;
+pub use tokens::{AllTokens, TokenKey};
 
 use self::client::Access;
 use self::oauth::{OAuth, OAuthSettings};
@@ -128,7 +128,7 @@ impl HttpEndpoint {
         auth: ResolvedAuth,
         egress: Egress,
         tokens: &AllTokens,
-        token_key: String,
+        token_key: impl Into<TokenKey>,
         times: HttpTimes,
     ) -> Result<Self, String> {
         let judged = egress.judge(url).map_err(|refusal| refusal.to_string())?;
@@ -154,8 +154,8 @@ impl HttpEndpoint {
                 if client_secret.is_some() && client_id.is_none() {
                     return Err("`secretEnv` needs `clientId`.".to_owned());
                 }
+                let tokens = tokens.of(token_key.into(), url.to_owned(), client_id.as_deref());
                 let settings = OAuthSettings { grant, client_id, client_secret, scopes };
-                let tokens = tokens.of(token_key, url.to_owned());
                 Access::OAuth(Arc::new(OAuth::new(url.to_owned(), settings, egress.clone(), times, tokens)))
             }
         };

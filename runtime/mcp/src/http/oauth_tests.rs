@@ -1,7 +1,7 @@
 use super::issuer_client::MAX_ISSUER_ANSWER_BYTES;
 use super::test_kit::{MemoryStore, Peer, Reply, all_tokens, connect, json_reply, legacy, modern, reply};
 use super::tokens::RENEWAL_SECONDS;
-use super::{AllTokens, HttpFailure, HttpTimes, LOGIN_TIME, LoginErrorKind, ResolvedAuth};
+use super::{AllTokens, HttpFailure, HttpTimes, LOGIN_TIME, LoginErrorKind, ResolvedAuth, TokenKey};
 use redflow_contract::digest::Digest;
 use redflow_contract::mcp::OAuthGrant;
 use redflow_testkit::HttpRequest;
@@ -319,6 +319,83 @@ async fn a_client_secret_goes_only_to_the_first_issuer() {
     let failure = failure_of(&peer.endpoint_with(robot_auth("SECRET-robot"), &store)).await;
     assert!(failure.text.contains("names another issuer"), "{failure:?}");
     assert_eq!(issuer.lock().unwrap().grants.len(), before, "no request has the secret");
+}
+
+/// What the store has, by the name that it is kept under.
+fn names(store: &MemoryStore, keys: &[&str]) -> Vec<bool> {
+    keys.iter().map(|key| redflow_ports::McpStore::tokens(store, key).unwrap().is_some()).collect()
+}
+
+#[tokio::test]
+async fn tokens_of_an_earlier_version_are_moved_once_and_a_logout_removes_both() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let store = MemoryStore::new();
+    let auth = |client: &str| ResolvedAuth::OAuth {
+        grant: OAuthGrant::AuthorizationCode,
+        client_id: Some(client.to_owned()),
+        client_secret: None,
+        scopes: Vec::new(),
+    };
+    // The earlier version kept them under the name of the node.
+    let earlier = peer.endpoint_with(auth("registered"), &store);
+    let login = earlier.start_login(REDIRECT).await.unwrap();
+    earlier.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+    let kept = store.kept().pop().unwrap();
+    let endpoint = |client: &str, url: &str| {
+        let key = TokenKey { name: format!("docs#{client}"), old_name: Some("docs".to_owned()) };
+        let (tokens, times) = (all_tokens(&store), HttpTimes::default());
+        super::HttpEndpoint::new(url, auth(client), peer.egress(), &tokens, key, times).unwrap()
+    };
+    let url = super::test_kit::URL;
+    // They are not those of another client or of another address.
+    for (client, url) in [("second", url), ("registered", "http://mcp.example.org/other")] {
+        let other = endpoint(client, url);
+        assert!(other.needs_login().await.unwrap(), "{client} {url}");
+        other.logout().await.unwrap();
+    }
+    let keys = ["docs", "docs#registered", "docs#second"];
+    assert_eq!(names(&store, &keys), [true, false, false]);
+    let own = endpoint("registered", url);
+    assert!(!own.needs_login().await.unwrap());
+    assert_eq!(names(&store, &keys), [false, true, false]);
+    assert_eq!(connect(&own).await.unwrap().list_all_tools().await.unwrap().len(), 1);
+    // A process of the earlier version may have kept them again.
+    redflow_ports::McpStore::set_tokens(&*store, "docs", Some(&kept)).unwrap();
+    own.logout().await.unwrap();
+    assert_eq!(names(&store, &keys), [false; 3]);
+    assert!(endpoint("registered", url).needs_login().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_client_secret_does_not_go_unencrypted_to_a_token_address_of_others() {
+    for redirects in [false, true] {
+        let issuer = issuer();
+        let shared = issuer.clone();
+        let other = "http://other.example.org/token";
+        let peer = Peer::start(move |request| match request.path.as_str() {
+            "/.well-known/oauth-authorization-server" if !redirects => json_reply(
+                200,
+                "",
+                &json!({"issuer": ISSUER, "authorization_endpoint": format!("{ISSUER}/authorize"),
+                    "token_endpoint": other, "response_types_supported": ["code"]}),
+            ),
+            "/token" if redirects && request.header("host") == Some("issuer.example.org") => {
+                reply(307, &format!("location: {other}\r\n"), "")
+            }
+            _ => respond(&shared, request),
+        })
+        .await;
+        let failure = failure_of(&peer.endpoint(robot_auth("SECRET-robot"))).await;
+        let is_named = failure.text.contains("does not go unencrypted to `other.example.org`");
+        assert_eq!(is_named, !redirects, "{failure:?}");
+        let to_other = peer
+            .requests()
+            .iter()
+            .filter(|request| request.header("host") == Some("other.example.org"))
+            .count();
+        assert_eq!((to_other, issuer.lock().unwrap().issued), (0, 0), "no request has the secret");
+    }
 }
 
 async fn signed_in(peer: &Peer, issuer: &Shared, tokens: &AllTokens) -> super::HttpEndpoint {

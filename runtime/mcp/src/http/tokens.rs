@@ -17,6 +17,21 @@ pub(super) const RENEWAL_SECONDS: u64 = 30;
 /// What happens when tokens change.
 type OnChange = Arc<dyn Fn() + Send + Sync>;
 
+/// The names that the tokens of a server are kept under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenKey {
+    /// The name.
+    pub name: String,
+    /// The name that an earlier version used; none if it is the same one. It told no clients apart.
+    pub old_name: Option<String>,
+}
+
+impl From<String> for TokenKey {
+    fn from(name: String) -> Self {
+        Self { name, old_name: None }
+    }
+}
+
 /// The tokens of all servers of a process. Servers with the same key and address share them: a refresh token may be
 /// valid once.
 pub struct AllTokens {
@@ -32,11 +47,14 @@ impl AllTokens {
         Self { store, on_change: Arc::new(on_change), shared: Mutex::default() }
     }
 
-    /// The tokens under a key, for the server at an address.
-    pub(super) fn of(&self, key: String, url: String) -> Tokens {
+    /// The tokens under a key, for the server at an address. Those that an earlier version kept for this client count,
+    /// too.
+    pub(super) fn of(&self, key: TokenKey, url: String, client_id: Option<&str>) -> Tokens {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|_, known| known.strong_count() > 0);
-        let place = (key, url);
+        let TokenKey { name, old_name } = key;
+        let old = old_name.zip(client_id).map(|(key, id)| OldPlace { key, client_id: id.to_owned() });
+        let place = (name, url);
         if let Some(known) = shared.get(&place).and_then(Weak::upgrade) {
             return Tokens(known);
         }
@@ -44,6 +62,7 @@ impl AllTokens {
             store: Arc::clone(&self.store),
             on_change: Arc::clone(&self.on_change),
             key: place.0.clone(),
+            old,
             url: place.1.clone(),
             cache: Mutex::default(),
             file: tokio::sync::Mutex::default(),
@@ -62,6 +81,7 @@ struct Shared {
     store: Arc<dyn McpStore>,
     on_change: OnChange,
     key: String,
+    old: Option<OldPlace>,
     url: String,
     /// It is never held while a file is read or written.
     cache: Mutex<Cache>,
@@ -69,6 +89,13 @@ struct Shared {
     file: tokio::sync::Mutex<()>,
     /// One renewal at a time.
     renewal: tokio::sync::Mutex<()>,
+}
+
+/// Where an earlier version kept the tokens.
+struct OldPlace {
+    key: String,
+    /// The client that they must be for. Other nodes may use the key.
+    client_id: String,
 }
 
 #[derive(Default)]
@@ -164,14 +191,37 @@ impl Tokens {
     }
 
     async fn read_file(&self) -> Result<Option<Arc<Record>>, String> {
-        let record = self.stored().await?.filter(|record| record.url == self.0.url).map(Arc::new);
+        let stored = match self.stored(&self.0.key).await? {
+            Some(stored) => Some(stored),
+            None => self.move_old().await?,
+        };
+        let record = stored.filter(|record| record.url == self.0.url).map(Arc::new);
         self.set_record(record.clone());
         Ok(record)
     }
 
-    /// What the store has under the key, also for another address.
-    async fn stored(&self) -> Result<Option<Record>, String> {
-        let (store, key) = (Arc::clone(&self.0.store), self.0.key.clone());
+    /// Moves what an earlier version kept for this client and this address. None if there is nothing.
+    async fn move_old(&self) -> Result<Option<Record>, String> {
+        let Some((key, record)) = self.old_record().await? else { return Ok(None) };
+        // Without room for it, the old place still has it.
+        if self.write_to(&self.0.key, Some(&record)).await.is_ok() {
+            let _ = self.write_to(key, None).await;
+        }
+        Ok(Some(record))
+    }
+
+    /// What an earlier version kept for this client and this address, with its key.
+    async fn old_record(&self) -> Result<Option<(&str, Record)>, String> {
+        let Some(old) = &self.0.old else { return Ok(None) };
+        let is_own =
+            |record: &Record| record.url == self.0.url && record.client_id() == Some(old.client_id.as_str());
+        let record = self.stored(&old.key).await?.filter(is_own);
+        Ok(record.map(|record| (old.key.as_str(), record)))
+    }
+
+    /// What the store has under a key, also for another address.
+    async fn stored(&self, key: &str) -> Result<Option<Record>, String> {
+        let (store, key) = (Arc::clone(&self.0.store), key.to_owned());
         let text = run_blocking(move || store.tokens(&key)).await?;
         // A record that is not readable was kept by another version: then a person signs in again.
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -204,6 +254,9 @@ impl Tokens {
     /// Removes the tokens, and what they are bound to.
     pub(super) async fn remove(&self) -> Result<(), String> {
         let _one = self.0.file.lock().await;
+        if let Some((key, _)) = self.old_record().await? {
+            self.write_to(key, None).await?;
+        }
         self.write(None).await?;
         self.set_record(None);
         Ok(())
@@ -229,7 +282,7 @@ impl Tokens {
 
     /// Whether the file has nothing of another address under the key. An edited definition may use the key by now.
     async fn is_own_file(&self) -> Result<bool, String> {
-        Ok(self.stored().await?.is_none_or(|record| record.url == self.0.url))
+        Ok(self.stored(&self.0.key).await?.is_none_or(|record| record.url == self.0.url))
     }
 
     async fn keep(&self, credentials: &StoredCredentials) -> Result<(), String> {
@@ -257,8 +310,12 @@ impl Tokens {
     }
 
     async fn write(&self, record: Option<&Record>) -> Result<(), String> {
+        self.write_to(&self.0.key, record).await
+    }
+
+    async fn write_to(&self, key: &str, record: Option<&Record>) -> Result<(), String> {
         let text = record.map(serde_json::to_string).transpose().map_err(|error| error.to_string())?;
-        let (store, key) = (Arc::clone(&self.0.store), self.0.key.clone());
+        let (store, key) = (Arc::clone(&self.0.store), key.to_owned());
         run_blocking(move || store.set_tokens(&key, text.as_deref())).await
     }
 

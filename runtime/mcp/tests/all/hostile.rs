@@ -138,6 +138,20 @@ async fn a_list_without_an_end_has_200_pages() {
 }
 
 #[tokio::test]
+async fn a_list_ends_where_the_mark_of_the_next_page_is_too_long() {
+    let kit = Kit::with("long-marks", json!({}));
+    let ids: Vec<_> = kit.entries().await.iter().map(|entry| entry.id.clone()).collect();
+    assert_eq!(ids, ["mcp.test.t8192", "mcp.test.t8193"]);
+    assert!(kit.reason().contains("only 2 were looked at"), "{}", kit.reason());
+    let detail = kit.hub.show("test").await.unwrap();
+    assert_eq!((detail.resources.len(), detail.prompts.len()), (2, 2));
+    let asked = lines(&kit.file());
+    for list in ["tools/list", "resources/list", "prompts/list"] {
+        assert_eq!(asked.iter().filter(|line| *line == list).count(), 2, "{list}");
+    }
+}
+
+#[tokio::test]
 async fn a_definition_that_is_too_long_is_blocked_and_says_so() {
     let kit = Kit::with("long-definition", json!({}));
     let entry = kit.tool("long").await.entry;

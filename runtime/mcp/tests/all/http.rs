@@ -200,3 +200,40 @@ async fn a_server_without_a_listener_is_not_called() {
     let outcome = tool.tool.call(&call(json!({}), 5_000)).await;
     assert_eq!(refusal(&outcome).0, Some(ToolCode::McpUnavailable));
 }
+
+/// A server that asks has taken the call. It may have acted before it asked.
+#[tokio::test]
+async fn a_session_that_ends_after_a_question_does_not_repeat_the_call() {
+    let sessions = AtomicUsize::new(0);
+    let peer = Peer::start(move |request| {
+        let is_answered = !request.json().unwrap_or_default()["params"]["requestState"].is_null();
+        match method_of(request).as_str() {
+            "initialize" => legacy(request, &format!("s{}", sessions.fetch_add(1, Ordering::SeqCst))),
+            "tools/call" if is_answered => status(404),
+            "tools/call" => {
+                let asked = json!({"resultType": "input_required", "inputRequests": {}, "requestState": "s"});
+                result(request, &[], &asked)
+            }
+            _ => legacy(request, ""),
+        }
+    })
+    .await;
+    let kit = kit(&peer, json!({"effects": {"echo": "read"}}));
+    let outcome = kit.call("count", json!({})).await;
+    assert!(
+        matches!(&outcome, ToolOutcome::Unknown { reason } if reason.contains("asked a question")),
+        "{outcome:?}"
+    );
+    let sent = |name: &str| {
+        let calls = peer.messages("tools/call");
+        calls.iter().filter(|call| call.json().unwrap()["params"]["name"] == name).count()
+    };
+    assert_eq!(sent("count"), 2, "the call, and the answer to the question");
+    // Reading twice does no harm, but it is not done either.
+    let (code, text) = {
+        let outcome = kit.call("echo", json!({})).await;
+        let (code, text) = refusal(&outcome);
+        (code, text.to_owned())
+    };
+    assert_eq!((code, sent("echo")), (Some(ToolCode::McpUnavailable), 2), "{text}");
+}

@@ -123,3 +123,43 @@ async fn a_name_with_hidden_characters_is_approved_as_it_is_shown() {
     let detail = kit.hub.pin("test", request(&shown.name, shown.digest.unwrap())).await.unwrap();
     assert_eq!(detail.tools[0].state, ToolState::Ready);
 }
+
+/// Of such tools people see a part of the definition only. Including them later must not approve the rest.
+#[tokio::test]
+async fn what_people_do_not_see_cannot_be_approved() {
+    for (behaviour, more, name, reason) in [
+        (
+            "good",
+            json!({"exclude": ["count"]}),
+            "count",
+            "`include` or `exclude` of the server leaves it out",
+        ),
+        ("long-definition", json!({}), "long", "Its definition has more than 196608 bytes."),
+    ] {
+        let mut server = json!({"trust": "pinned"});
+        server.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let kit = Kit::with(behaviour, server);
+        kit.tools().await;
+        let detail = kit.hub.show("test").await.unwrap();
+        let digest = |name: &str| {
+            detail.tools.iter().find(|tool| tool.name == name).and_then(|tool| tool.digest).unwrap()
+        };
+        let refused = kit.hub.pin("test", request(name, digest(name))).await.unwrap_err();
+        assert_eq!(refused.code, ProblemCode::Api(ApiCode::BodyInvalid));
+        assert!(refused.message.contains(reason), "{}", refused.message);
+        // All or nothing.
+        let other = if name == "long" { "short" } else { "echo" };
+        let both = McpPinRequest { tools: [name, other].map(|name| (name.to_owned(), digest(name))).into() };
+        kit.hub.pin("test", both).await.unwrap_err();
+        let pins = kit.store.pins.lock().unwrap();
+        assert!(pins.get("test").is_none_or(|pins| pins.tools.is_empty()), "{pins:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_is_too_long_does_not_wait_for_an_approval() {
+    let kit = Kit::with("long-definition", json!({"trust": "pinned"}));
+    let states: Vec<_> = kit.entries().await.iter().map(|entry| entry.state).collect();
+    assert_eq!(states, [ToolState::Blocked, ToolState::Changed]);
+    assert_eq!(kit.hub.show("test").await.unwrap().summary.changed, 1);
+}

@@ -97,6 +97,18 @@ impl Server {
                 let list = method.split('/').next().unwrap();
                 answer(json!({list: [], "nextCursor": "again"}));
             }
+            "tools/list" | "resources/list" | "prompts/list" if self.behaviour == "long-marks" => {
+                self.note(method);
+                let list = method.split('/').next().unwrap();
+                // The mark of the first page is as long as it may be, and that of the second one is too long.
+                let mark = "x".repeat(if params["cursor"].is_null() { 8_192 } else { 8_193 });
+                let item = match list {
+                    "resources" => json!({"uri": format!("note:{}", mark.len()), "name": "n"}),
+                    "prompts" => json!({"name": format!("p{}", mark.len())}),
+                    _ => tool(&format!("t{}", mark.len()), ""),
+                };
+                answer(json!({list: [item], "nextCursor": mark}));
+            }
             "tools/list" => answer(self.tools(params)),
             "resources/read" | "prompts/get" if self.behaviour == "modern-asks" => self.ask_first(id, params),
             "resources/read" if self.behaviour == "long-texts" => {

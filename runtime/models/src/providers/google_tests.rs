@@ -1,15 +1,18 @@
 use super::GOOGLE_MODEL;
 use crate::ModelSettings;
-use crate::recording::{Node, RecordedRequest, Recording, Reply, reply};
+use crate::recording::{Node, RecordedRequest, Recording, Reply, block_on, reply};
 use crate::samples::{assistant_calls, call, tool_result, user, with_reasoning};
+use crate::transport::Transport;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::node::declaration::Initial;
 use redflow_contract::node::{
     CapabilityConfig, GoogleModelConfig, StopSequences, StructuredOutput, ThinkingLevel,
 };
-use redflow_ports::ToolChoice;
+use redflow_contract::transcript::{ChatMessage, Transcript};
+use redflow_ports::{ModelRequest, ToolChoice};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn request(props: Value) -> RecordedRequest {
     Node::new("google-model", props).request()
@@ -163,6 +166,70 @@ fn a_refused_signature_is_not_sent_again() {
     let failure = node.call(&reply(ToolChoice::Auto), &twice, ModelSettings::default()).unwrap_err();
     assert_eq!((failure.code, twice.requests().len()), (RunErrorCode::ModelError, 2), "{}", failure.message);
     assert!(failure.message.contains("missing a thought_signature"), "{}", failure.message);
+}
+
+fn transcript(messages: &[ChatMessage]) -> Transcript {
+    let mut transcript = Transcript::default();
+    messages.iter().for_each(|message| transcript.push(Arc::new(message.clone())));
+    transcript
+}
+
+#[test]
+fn the_thoughts_of_the_new_answer_go_back_and_the_refused_ones_do_not() {
+    let mut node = signed_conversation();
+    let signed = json!([{"functionCall": {"name": "clock", "args": {}}, "thoughtSignature": "bmV3"}]);
+    let recording = Recording::new([refused("Corrupted thought signature."), answer(&signed)]);
+    let transport: Arc<dyn Transport> = Arc::<Recording>::clone(&recording);
+    let settings = ModelSettings { transport: Some(transport), ..ModelSettings::default() };
+    let model = node.build(settings).unwrap();
+    let first = block_on(model.call(ModelRequest::for_text(&transcript(&node.messages)))).unwrap();
+    assert!(first.reasoning.is_some(), "{first:?}");
+    // The next call of the run.
+    let id = first.tool_calls[0].id.clone();
+    let reasoning = first.reasoning.clone();
+    node.messages.push(ChatMessage { reasoning, ..assistant_calls("", &first.tool_calls) });
+    node.messages.push(tool_result(&id, "12:01"));
+    block_on(model.call(ModelRequest::for_text(&transcript(&node.messages)))).unwrap();
+    let requests = recording.requests();
+    assert_eq!(requests.len(), 3, "the second call is made once");
+    let signature = |turn: usize| &requests[2].body["contents"][turn]["parts"][0]["thoughtSignature"];
+    assert_eq!((signature(1), signature(3)), (&json!("skip_thought_signature_validator"), &json!("bmV3")));
+    // Another node has not refused it.
+    let other = Recording::new([]);
+    node.call(&reply(ToolChoice::Auto), &other, ModelSettings::default()).unwrap();
+    assert_eq!(signature_of(&other.requests()[0]), "c2ln");
+}
+
+#[test]
+fn the_first_error_stays_if_a_request_without_thoughts_is_refused_too() {
+    let node = signed_conversation();
+    let signature = "Corrupted thought signature.";
+    for (second, code, part) in [
+        (refused("Expected `thinking`, but found `tool_use`."), RunErrorCode::ModelError, signature),
+        // These have causes of their own.
+        (Reply::new(503, &[], "{}"), RunErrorCode::ProviderUnavailable, "HTTP 503"),
+        (
+            refused("The input token count exceeds the maximum number of tokens allowed."),
+            RunErrorCode::ContextLength,
+            "longer than",
+        ),
+    ] {
+        let recording = Recording::new([refused(signature), second]);
+        let failure = node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default()).unwrap_err();
+        assert_eq!((failure.code, recording.requests().len()), (code, 2), "{}", failure.message);
+        assert!(failure.message.contains(part), "{}", failure.message);
+        assert!(failure.message.ends_with("(after 2 attempts)"), "{}", failure.message);
+    }
+}
+
+/// Without a thought in the conversation the same request would be refused again.
+#[test]
+fn a_refused_signature_of_no_thought_is_not_sent_again() {
+    let mut node = signed_conversation();
+    node.messages[1].reasoning = None;
+    let recording = Recording::new(vec![refused("Corrupted thought signature."); 2]);
+    node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default()).unwrap_err();
+    assert_eq!(recording.requests().len(), 1);
 }
 
 #[test]

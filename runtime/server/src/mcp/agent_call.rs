@@ -4,7 +4,7 @@ use super::call_context::CallContext;
 use super::content::{Promise, failure, run_result};
 use super::exposed_nodes::ExposedAgent;
 use super::problem::error_data;
-use super::shares::NoPlace;
+use super::quota::QuotaError;
 use crate::app::App;
 use crate::bridge::instance::Instance;
 use crate::bridge::run_requests::engine_of;
@@ -56,10 +56,10 @@ pub(super) async fn call_agent(
         Ok(order) => order,
         Err(text) => return Ok(failure("TOOL_INPUT_INVALID", &text)),
     };
-    let _place = app.mcp.agent_calls.take(&call.caller).map_err(|refusal| {
+    let _permit = app.mcp.agent_calls.take(&call.caller).map_err(|refusal| {
         let text = match refusal {
-            NoPlace::Full(most) => format!("{most} calls of agents are under way, which is the limit."),
-            NoPlace::Share(most) => {
+            QuotaError::Full(most) => format!("{most} calls of agents are under way, which is the limit."),
+            QuotaError::Caller(most) => {
                 format!(
                     "{most} calls of agents by this token are under way, which is the limit of one token."
                 )

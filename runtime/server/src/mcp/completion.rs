@@ -24,7 +24,7 @@ pub(super) async fn complete(
     } else if template.uri.starts_with(KNOWLEDGE) && argument.name == "document" {
         let given = context.and_then(|context| context.arguments);
         match given.and_then(|mut given| given.remove("base")) {
-            Some(base) => documents_of(app, &base).await,
+            Some(base) => documents_of(app, &base, &argument.value).await,
             None => Vec::new(),
         }
     } else {

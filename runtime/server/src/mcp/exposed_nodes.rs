@@ -2,6 +2,7 @@
 
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::node::OutputFormat;
+use redflow_contract::plan::ConverseSpec;
 use redflow_contract::tool::id_part;
 use redflow_flow::{CheckedAgent, CheckedFlow, RawNode, Verdict};
 use serde_json::{Map, Value};
@@ -59,8 +60,9 @@ fn expose(agent: &CheckedAgent, raw: &RawNode) -> Option<ExposedAgent> {
         _ if model.is_empty() => format!("{label}: an agent."),
         _ => format!("{label}: an agent with the model {model}."),
     };
-    let is_value = |format| format != OutputFormat::Full;
-    let converse = ready.spec.converse.as_ref().filter(|converse| is_value(converse.output_format));
+    // Other payloads do not follow the schema: a text, or an object around the answer.
+    let follows_schema = |converse: &&ConverseSpec| converse.output_format == OutputFormat::Json;
+    let converse = ready.spec.converse.as_ref().filter(follows_schema);
     let output_schema = converse.and_then(|converse| object_schema(converse.output_schema.as_ref()?));
     Some(ExposedAgent {
         name: id_part(&label.chars().take(MAX_NAME).collect::<String>()),

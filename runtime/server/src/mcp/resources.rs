@@ -86,10 +86,25 @@ pub(super) async fn bases(app: &App) -> Result<Vec<String>, ErrorData> {
     }
 }
 
-/// The names of the first documents of a knowledge base; none if there is no such base.
-pub(super) async fn documents_of(app: &App, base: &str) -> Vec<String> {
-    let page = finish(app, app.knowledge.documents(base, None, MAX_DOCUMENTS)).await;
+/// The names of the first documents of a knowledge base that begin with a text; none if there is no such base. A few
+/// other names may be among them.
+pub(super) async fn documents_of(app: &App, base: &str, beginning: &str) -> Vec<String> {
+    let after = text_before(beginning);
+    let page = finish(app, app.knowledge.documents(base, after.as_deref(), MAX_DOCUMENTS)).await;
     page.map(|page| page.documents.into_iter().map(|document| document.name).collect()).unwrap_or_default()
+}
+
+/// A text that sorts just before another one and before all that begin with it. None before the empty text.
+fn text_before(text: &str) -> Option<String> {
+    let mut chars = text.chars();
+    let last = chars.next_back()?;
+    let mut before = chars.as_str().to_owned();
+    if let Some(number) = u32::from(last).checked_sub(1) {
+        // Below the surrogates, which are no characters, is U+D7FF.
+        before.push(char::from_u32(number).unwrap_or('\u{d7ff}'));
+        before.push(char::MAX);
+    }
+    Some(before)
 }
 
 /// The ids of the newest runs.
@@ -199,7 +214,7 @@ fn decode(part: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, cut_trace, decode, encode};
+    use super::{MAX_BYTES, cut_trace, decode, encode, text_before};
     use redflow_contract::id::RunId;
     use redflow_contract::trace::{RunTrace, TraceStep, TraceStepKind};
 
@@ -223,6 +238,19 @@ mod tests {
         let bytes = serde_json::to_vec(&part).unwrap().len();
         assert!(is_cut && part.steps.len() < 30_000 && bytes < MAX_BYTES * 11 / 10, "{bytes}");
         assert!(bytes > MAX_BYTES * 9 / 10, "as many steps as have room stay: {bytes}");
+    }
+
+    #[test]
+    fn a_text_sorts_after_the_one_before_it() {
+        for text in ["a", "abc", "report-9", "\u{0}", "x\u{0}", "\u{e000}", "ä", "\u{10ffff}"] {
+            let before = text_before(text).unwrap();
+            assert!(before.as_str() < text, "{text:?} {before:?}");
+            let smaller = ["", "A", "Z", "ab", "abb", "abbz", "report-8", "report-8.md", "\u{d7ff}z"];
+            for other in smaller.into_iter().filter(|other| *other < text) {
+                assert!(other <= before.as_str(), "{other:?} is not between {before:?} and {text:?}");
+            }
+        }
+        assert_eq!(text_before(""), None);
     }
 
     #[test]

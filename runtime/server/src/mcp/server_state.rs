@@ -1,7 +1,7 @@
 //! What all requests of MCP clients share: sessions, changes of the lists, and the calls that are under way.
 
+use super::quota::CallerQuota;
 use super::sessions::McpSessions;
-use super::shares::Shares;
 use super::tool_list::KeptList;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -17,8 +17,8 @@ pub(crate) struct McpServer {
     pub(super) sessions: Arc<McpSessions>,
     pub(super) tools: KeptList,
     pub(super) changes: ListChanges,
-    /// A place for each call of an agent.
-    pub(super) agent_calls: Arc<Shares>,
+    /// A permit for each call of an agent.
+    pub(super) agent_calls: Arc<CallerQuota>,
 }
 
 impl Default for McpServer {
@@ -31,7 +31,7 @@ impl Default for McpServer {
             sessions: Arc::default(),
             tools: KeptList::default(),
             changes: ListChanges::default(),
-            agent_calls: Shares::new(MAX_AGENT_CALLS),
+            agent_calls: CallerQuota::new(MAX_AGENT_CALLS),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! A session belongs to the token that opened it. Every request of it is checked like any other request; the session
 //! gives no rights.
 
-use super::shares::{NoPlace, Place, Shares};
+use super::quota::{CallerQuota, QuotaError, QuotaPermit};
 use crate::response::Problem;
 use redflow_access::Caller;
 use redflow_contract::code::ApiCode;
@@ -25,19 +25,19 @@ pub(crate) const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
 /// The open sessions, by their ids.
 pub(crate) struct McpSessions {
     open: Mutex<HashMap<String, SessionState>>,
-    /// A place for each session that is open or being opened.
-    places: Arc<Shares>,
+    /// A permit for each session that is open or being opened.
+    quota: Arc<CallerQuota>,
 }
 
 impl Default for McpSessions {
     fn default() -> Self {
-        Self { open: Mutex::default(), places: Shares::new(MAX_SESSIONS) }
+        Self { open: Mutex::default(), quota: CallerQuota::new(MAX_SESSIONS) }
     }
 }
 
 struct SessionState {
     caller: Caller,
-    _place: Place,
+    _permit: QuotaPermit,
     /// The ids of the requests that are under way.
     requests: HashSet<String>,
     /// Requests and streams that are under way.
@@ -46,19 +46,19 @@ struct SessionState {
 }
 
 impl McpSessions {
-    /// Reserves the place of a new session.
+    /// Reserves the permit of a new session.
     pub(super) fn reserve(self: &Arc<Self>, caller: Caller) -> Result<Reservation, Problem> {
-        let place = self.places.take(&caller).map_err(|refusal| {
+        let permit = self.quota.take(&caller).map_err(|refusal| {
             let limit = match refusal {
-                NoPlace::Full(most) => format!("{most} MCP sessions are open, which is the limit."),
-                NoPlace::Share(most) => {
+                QuotaError::Full(most) => format!("{most} MCP sessions are open, which is the limit."),
+                QuotaError::Caller(most) => {
                     format!("{most} MCP sessions of this token are open, which is the limit of one token.")
                 }
             };
             let text = format!("{limit} End some with `DELETE /mcp`, or try again later.");
             Problem::new(ApiCode::TooManyConnections, text)
         })?;
-        Ok(Reservation { sessions: Arc::clone(self), caller, place })
+        Ok(Reservation { sessions: Arc::clone(self), caller, permit })
     }
 
     /// Begins a request or a stream of a session. `request` is the id of the request.
@@ -117,19 +117,19 @@ impl McpSessions {
     }
 }
 
-/// The place of a session that is being opened.
+/// The permit of a session that is being opened.
 pub(super) struct Reservation {
     sessions: Arc<McpSessions>,
     caller: Caller,
-    place: Place,
+    permit: QuotaPermit,
 }
 
 impl Reservation {
     /// Opens the session.
     pub(super) fn open(self, session: String) {
-        let Self { sessions, caller, place } = self;
+        let Self { sessions, caller, permit } = self;
         let (requests, last_use) = (HashSet::new(), Instant::now());
-        let state = SessionState { caller, _place: place, requests, uses: 0, last_use };
+        let state = SessionState { caller, _permit: permit, requests, uses: 0, last_use };
         sessions.open().insert(session, state);
     }
 }

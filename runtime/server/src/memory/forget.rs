@@ -2,11 +2,11 @@
 //!
 //! No event, log line or error names the owner.
 
-use super::{MAX_BODY_BYTES, masked, no_parameters};
+use super::{MAX_BODY_BYTES, masked};
 use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::principal::principal;
-use crate::request::invalid;
+use crate::request::{invalid, no_parameters};
 use crate::response::{ApiResult, Problem, json};
 use axum::Extension;
 use axum::extract::{RawQuery, State};

@@ -12,7 +12,7 @@ pub(crate) use forget::forget;
 use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::principal::principal;
-use crate::request::{Path, invalid, query_pairs, unknown_parameter};
+use crate::request::{Path, check_search, invalid, no_parameters, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, printable};
 use crate::runs::parse_limit;
 use axum::Extension;
@@ -22,7 +22,7 @@ use axum::response::{IntoResponse as _, Response};
 use condition::Condition;
 use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
-use redflow_contract::archive::{Entry, MAX_ENTRY_META, MAX_ENTRY_TEXT, MAX_HITS, MAX_TAGS};
+use redflow_contract::archive::{Entry, MAX_ENTRY_META, MAX_ENTRY_TEXT};
 use redflow_contract::code::{ApiCode, ArchiveCode};
 use redflow_contract::memory_api::{
     MAX_ENTRIES_PAGE, MemoryFilter, MemoryList, MemoryPut, MemoryReview, MemoryReviewed, MemorySearch,
@@ -102,26 +102,10 @@ pub(crate) async fn search(
 ) -> ApiResult {
     no_parameters(query.as_deref())?;
     let (search, _): (MemorySearch, _) = body::read_limited(&headers, body, &app, MAX_BODY_BYTES).await?;
-    check_search(&search)?;
+    check_search(&search.text, search.limit, search.min_score, &search.tags)?;
     let _slot = app.work_slots.search(&caller.name).await?;
     let results = finish(&app, app.memories.search(&name, search)).await?;
     Ok(json(200, &MemorySearchResult { results }))
-}
-
-fn check_search(search: &MemorySearch) -> Result<(), Problem> {
-    if search.text.trim().is_empty() {
-        return Err(invalid("There is nothing to search for: `text` must have words."));
-    }
-    if search.limit.is_some_and(|limit| !(1..=MAX_HITS).contains(&(limit as usize))) {
-        return Err(invalid(format!("`limit` must be a number from 1 to {MAX_HITS}.")));
-    }
-    if search.min_score.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
-        return Err(invalid("`minScore` must be a number from 0 to 1."));
-    }
-    if search.tags.len() > MAX_TAGS {
-        return Err(invalid(format!("`tags` may have {MAX_TAGS} tags.")));
-    }
-    Ok(())
 }
 
 pub(crate) async fn put(
@@ -229,10 +213,6 @@ fn masked(error: ApiError) -> ApiError {
 /// Logs who changes what. Keys can be names of people, so they are not logged.
 fn log(caller: &Caller, name: &str, what: &str) {
     tracing::info!(by = principal(caller).as_str(), name = printable(name), "{what}");
-}
-
-fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
-    query_pairs(query).first().map_or(Ok(()), |(name, _)| Err(unknown_parameter(name)))
 }
 
 /// A filter without a name would show the entries of all.

@@ -33,6 +33,7 @@ mod mcp_server;
 mod memory;
 mod models;
 mod observability;
+mod presets;
 mod redflow_ui_origin;
 mod route_access;
 mod run_events;

@@ -164,3 +164,39 @@ async fn a_wrong_cursor_is_refused() {
         post(&sidecar, TOKEN, json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).send().await;
     assert_eq!(unknown.status / 100, 4);
 }
+
+/// A client refuses a result without the structured content that the schema of its tool promises.
+#[tokio::test]
+async fn only_an_agent_with_json_promises_its_schema() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]});
+    for format in ["text", "json", "full"] {
+        let flow = json!([
+            {"id": "tab", "type": "tab", "label": "Home"},
+            {"id": "agent", "type": "ai-agent", "z": "tab", "name": "Counting", "model": "model",
+             "outputSchema": schema, "outputFormat": format, "wires": [[], []]},
+            {"id": "model", "type": "scripted-model", "z": "tab", "replies": [r#"{"n": 4}"#], "wires": [[]]},
+        ]);
+        let sidecar = TestSidecar::start(flow).await;
+        let client = Modern::new(&sidecar);
+        let list = client.call("tools/list", json!({})).await;
+        let promised = &list["result"]["tools"][0]["outputSchema"];
+        let call = json!({"name": "agent.Counting", "arguments": {"input": "?"}});
+        let called = client.call("tools/call", call).await;
+        let result = &called["result"];
+        assert_eq!(result["isError"], json!(false), "{format}: {called}");
+        match format {
+            "json" => {
+                assert_eq!((promised, &result["structuredContent"]), (&schema, &json!({"n": 4})), "{called}");
+            }
+            "text" => {
+                assert_eq!(
+                    (promised, &result["structuredContent"]),
+                    (&Value::Null, &Value::Null),
+                    "{called}"
+                );
+                assert_eq!(result["content"][0]["text"], r#"{"n": 4}"#);
+            }
+            _ => assert_eq!(promised, &Value::Null, "{list}"),
+        }
+    }
+}

@@ -120,6 +120,10 @@ fn commands_find_the_driver_that_listens() {
     assert_eq!(Driver::find(dir.path()), Driver::Sidecar(address));
     std::fs::write(dir.path().join("address"), "no address").unwrap();
     assert_eq!(Driver::find(dir.path()), Driver::Unreachable);
+    // A sidecar that stops takes its address away first. Its runs still end.
+    store.set_address(address).unwrap();
+    store.remove_address();
+    assert_eq!(Driver::find(dir.path()), Driver::Unreachable);
     drop(store);
     assert_eq!(Driver::find(dir.path()), Driver::None);
     assert!(!dir.path().join("address").exists());

@@ -28,6 +28,20 @@ pub(super) fn parallel_calls(classes: &[&str]) -> Value {
     Value::Array(nodes)
 }
 
+/// An agent for one thing that makes one call of a tool with a class, and gives its result by the finishing tool.
+pub(super) fn simple_agent(class: &str) -> Value {
+    let reply = |name: &str, arguments: Value| json!({"toolCalls": [{"name": name, "arguments": arguments}]});
+    json!([
+        inject(&["a"]),
+        debug(),
+        {"id": "a", "type": "ai-simple-agent", "z": "t", "name": "a", "x": 1, "y": 1, "wires": [["d"], []],
+         "model": "m", "tools": ["act"]},
+        {"id": "m", "type": "scripted-model", "z": "t", "x": 1, "y": 1, "wires": [],
+         "replies": [reply("act", json!({"call": 0})), reply("finish_step", json!({"result": "done"}))]},
+        witness_tool("act", class),
+    ])
+}
+
 /// Three agents of each class with three calls each. The results of the first of each class start another agent.
 pub(super) fn many_agents() -> Value {
     let mut nodes = vec![json!({"id": "t", "type": "tab", "label": "Many"}), debug()];

@@ -1,11 +1,11 @@
 //! The crash matrix: kills the process at every failpoint, for every effect class, and starts it again.
 
-use super::flows::{CLASSES, one_agent};
+use super::flows::{CLASSES, one_agent, simple_agent};
 use super::rig::{Rig, TIME_LIMIT};
 use super::witness::Behaviour;
 use super::{Row, resume_until_finished};
 use redflow_testkit::LoggedProcess;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The failpoints, in the order in which a run passes them. `NAME=N` is the Nth time.
 const POINTS: [&str; 23] = [
@@ -65,11 +65,26 @@ fn passes(class: &str, point: &str) -> bool {
 }
 
 pub(super) fn run(rig: &Rig) -> Result<Row, String> {
-    let mut row = Row::new("crash matrix: kill -9 at every point × every class");
+    let row = Row::new("crash matrix: kill -9 at every point × every class");
+    kill_everywhere(rig, row, &CLASSES, |class| one_agent(class, 1, json!({})))
+}
+
+/// The same for an agent for one thing, with a tool that must not be called twice.
+pub(super) fn run_preset(rig: &Rig) -> Result<Row, String> {
+    let row = Row::new("an agent for one thing: kill -9 at every point");
+    kill_everywhere(rig, row, &["at_most_once"], simple_agent)
+}
+
+fn kill_everywhere(
+    rig: &Rig,
+    mut row: Row,
+    classes: &[&str],
+    flow: impl Fn(&str) -> Value,
+) -> Result<Row, String> {
     let (mut asked, mut repeated) = (0, 0);
-    for class in CLASSES {
+    for class in classes.iter().copied() {
         for point in POINTS {
-            match crash_at(rig, class, point) {
+            match crash_at(rig, &flow(class), point) {
                 // A failpoint that was removed must not leave the matrix unnoticed. The number of commits
                 // depends on what is written together.
                 Ok(None) if passes(class, point) && !point.starts_with("store.") => {
@@ -100,10 +115,10 @@ pub(super) fn run(rig: &Rig) -> Result<Row, String> {
 }
 
 /// Kills at one point and starts again. Gives the number of calls and whether a person was asked, or none if runs of
-/// this class do not pass the point.
-fn crash_at(rig: &Rig, class: &str, point: &str) -> Result<Option<(usize, bool)>, String> {
+/// this flow do not pass the point.
+fn crash_at(rig: &Rig, flow: &Value, point: &str) -> Result<Option<(usize, bool)>, String> {
     let folder = rig.folder("matrix")?;
-    let flow = Rig::write_flow(&folder, &one_agent(class, 1, json!({})))?;
+    let flow = Rig::write_flow(&folder, flow)?;
     let during = point == DURING;
     rig.witness.reset(if during { Behaviour::Hold } else { Behaviour::Answer });
     let mut command = rig.redflow(&folder, &["run", &flow, "--node", "i"]);

@@ -102,8 +102,9 @@ fn cause_faults(root: &Path, effort: Effort, build: Build, names: &[String]) -> 
 }
 
 /// The suites that can be run alone.
-const SUITES: [&str; 11] = [
+const SUITES: [&str; 12] = [
     "matrix",
+    "preset",
     "parallel",
     "mcp",
     "kills",
@@ -133,8 +134,9 @@ fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Re
         rows.push(row);
     };
     type Suite<'a> = &'a dyn Fn(&Rig) -> Result<Option<Row>, String>;
-    let suites: [Suite<'_>; 11] = [
+    let suites: [Suite<'_>; 12] = [
         &|rig| matrix::run(rig).map(Some),
+        &|rig| matrix::run_preset(rig).map(Some),
         &|rig| parallel::run(rig).map(Some),
         &|rig| mcp::run(root, rig),
         &|rig| kills::run(rig, effort.kills).map(Some),

@@ -19,7 +19,7 @@ use tokio::io::{
 };
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Bytes of a message of the client. The sidecar refuses larger ones.
 const MAX_LINE_BYTES: u64 = 8 * 1024 * 1024;
@@ -35,11 +35,24 @@ const STREAM_PAUSE: Duration = Duration::from_secs(1);
 /// How long requests under way may take after the client has closed its side, and answers to be written.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// How long the next message may wait for the answer to `initialize` or to a notification, which come one by one.
+const ORDERED_TIME: Duration = Duration::from_secs(15);
+
 /// The code of a request that the sidecar did not answer.
 const UNREACHABLE: &str = "SIDECAR_UNREACHABLE";
 
+const NO_ANSWER: &str = "the sidecar does not answer; is it still starting, or has it too much to do?";
+
 /// Passes messages on until the client closes its side.
 pub(super) async fn bridge<R, W>(sidecar: Sidecar, reader: R, writer: W) -> CommandResult
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    bridge_within(sidecar, reader, writer, ORDERED_TIME).await
+}
+
+async fn bridge_within<R, W>(sidecar: Sidecar, reader: R, writer: W, ordered_time: Duration) -> CommandResult
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -48,6 +61,7 @@ where
     let writing = tokio::spawn(write_answers(waiting, writer));
     let bridge = Arc::new(Bridge {
         sidecar,
+        ordered_time,
         answers,
         session: Mutex::default(),
         opening: tokio::sync::Mutex::default(),
@@ -123,6 +137,8 @@ struct ProtocolSession {
 
 struct Bridge {
     sidecar: Sidecar,
+    /// The longest time that the next message waits.
+    ordered_time: Duration,
     answers: mpsc::Sender<String>,
     session: Mutex<ProtocolSession>,
     /// Held while the session is opened again, so that one request does it.
@@ -140,6 +156,8 @@ enum StreamEnd {
     Answered,
     /// It had none.
     Cut,
+    /// It had none before the deadline.
+    Late,
     /// An event is too large to be read.
     TooLarge,
 }
@@ -160,8 +178,9 @@ impl Bridge {
             return;
         }
         let Some(key) = message.id.as_ref().map(Value::to_string).filter(|_| !message.is_initialize()) else {
-            // The next message needs the session, and notifications stay in their order.
-            self.answer(&message).await;
+            // The next message needs the session, and notifications stay in their order. A sidecar that does not
+            // answer must not keep the client's next messages and its end from being read.
+            self.answer(&message, Some(Instant::now() + self.ordered_time)).await;
             if message.method == "notifications/initialized" && tasks.following.is_none() {
                 tasks.following = Some(tokio::spawn(Arc::clone(self).follow_notifications()));
             }
@@ -172,7 +191,7 @@ impl Bridge {
         // Locked until the task is known: it may end at once.
         let mut open = self.open();
         let task = tasks.requests.spawn(async move {
-            bridge.answer(&message).await;
+            bridge.answer(&message, None).await;
             bridge.open().remove(&task_key);
         });
         open.insert(key, task);
@@ -199,23 +218,32 @@ impl Bridge {
             .await
     }
 
-    /// Sends a message, and writes what comes back. A session that the sidecar does not know is opened again first.
-    async fn answer(&self, message: &Arc<ClientMessage>) {
+    /// Sends a message, and writes what comes back before the deadline. A session that the sidecar does not know is
+    /// opened again first.
+    async fn answer(&self, message: &Arc<ClientMessage>, deadline: Option<Instant>) {
         let refuse = async |code: &str, text: &str| {
             if let Some(id) = &message.id {
                 self.write(&error_answer(id, -32000, code, text)).await;
             }
         };
         let session = self.session().clone();
-        let mut sent = self.send(message, &session).await;
         let is_unknown = |response: &Response| response.status() == StatusCode::NOT_FOUND;
         let uses_session = session.id.is_some() && !message.is_modern() && !message.is_initialize();
-        if uses_session && sent.as_ref().is_ok_and(is_unknown) && self.open_again(&session).await {
-            let session = self.session().clone();
-            sent = self.send(message, &session).await;
-        }
-        let Ok(response) = sent else {
-            return refuse(UNREACHABLE, "the sidecar cannot be reached; is `redflow serve` running?").await;
+        let exchange = async {
+            let sent = self.send(message, &session).await;
+            if uses_session && sent.as_ref().is_ok_and(is_unknown) && self.open_again(&session).await {
+                let session = self.session().clone();
+                return self.send(message, &session).await;
+            }
+            sent
+        };
+        let response = match before(deadline, exchange).await {
+            Some(Ok(response)) => response,
+            Some(Err(_)) => {
+                return refuse(UNREACHABLE, "the sidecar cannot be reached; is `redflow serve` running?")
+                    .await;
+            }
+            None => return refuse(UNREACHABLE, NO_ANSWER).await,
         };
         if message.is_initialize() {
             *self.session() = ProtocolSession {
@@ -225,20 +253,25 @@ impl Bridge {
             };
         }
         if is_stream(&response) {
-            let end = self.write_stream(response, message.id.as_ref()).await;
+            let end = self.write_stream(response, message.id.as_ref(), deadline).await;
             let text = match end {
                 StreamEnd::Answered => return,
                 StreamEnd::Cut => {
                     "the sidecar closed the connection before it answered; a run that has begun may go on: see `redflow \
                      runs list`"
                 }
+                StreamEnd::Late => NO_ANSWER,
                 StreamEnd::TooLarge => "the answer of the sidecar is too large to be passed on",
             };
             return refuse(UNREACHABLE, text).await;
         }
         let status = response.status();
-        let Ok(body) = response.bytes().await else {
-            return refuse(UNREACHABLE, "the sidecar closed the connection before it answered").await;
+        let body = match before(deadline, response.bytes()).await {
+            Some(Ok(body)) => body,
+            Some(Err(_)) => {
+                return refuse(UNREACHABLE, "the sidecar closed the connection before it answered").await;
+            }
+            None => return refuse(UNREACHABLE, NO_ANSWER).await,
         };
         match serde_json::from_slice::<Value>(&body) {
             Ok(answer) if answer.get("jsonrpc").is_some() => {
@@ -279,11 +312,21 @@ impl Bridge {
         request.send().await.is_ok_and(|response| response.status().is_success())
     }
 
-    /// Writes the messages of a stream until it ends.
-    async fn write_stream(&self, mut response: Response, id: Option<&Value>) -> StreamEnd {
+    /// Writes the messages of a stream until it ends, or until the deadline.
+    async fn write_stream(
+        &self,
+        mut response: Response,
+        id: Option<&Value>,
+        deadline: Option<Instant>,
+    ) -> StreamEnd {
         let mut reader = EventReader::new();
         let mut end = StreamEnd::Cut;
-        while let Ok(Some(piece)) = response.chunk().await {
+        loop {
+            let piece = match before(deadline, response.chunk()).await {
+                Some(Ok(Some(piece))) => piece,
+                Some(Ok(None) | Err(_)) => return end,
+                None => return if end == StreamEnd::Cut { StreamEnd::Late } else { end },
+            };
             let Ok(events) = reader.push(&piece) else {
                 return if end == StreamEnd::Cut { StreamEnd::TooLarge } else { end };
             };
@@ -297,7 +340,6 @@ impl Bridge {
                 self.write(&message).await;
             }
         }
-        end
     }
 
     /// Remembers what later requests need: the version of the session, and which arguments are headers too.
@@ -320,7 +362,7 @@ impl Bridge {
             }
             match self.request(Method::GET, &session).send().await {
                 Ok(response) if is_stream(&response) => {
-                    self.write_stream(response, None).await;
+                    self.write_stream(response, None, None).await;
                 }
                 Ok(response) if response.status() == StatusCode::NOT_FOUND => {
                     self.open_again(&session).await;
@@ -356,6 +398,14 @@ impl Bridge {
     }
 }
 
+/// What a future gives before the deadline; none after it.
+async fn before<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
 fn session_id(response: &Response) -> Option<String> {
     response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned)
 }
@@ -368,3 +418,7 @@ fn is_stream(response: &Response) -> bool {
 fn error_answer(id: &Value, number: i32, code: &str, text: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": number, "message": text, "data": {"code": code}}})
 }
+
+#[cfg(test)]
+#[path = "bridge_tests.rs"]
+mod tests;

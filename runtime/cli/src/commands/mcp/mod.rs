@@ -25,27 +25,26 @@ use crate::signals::{RunLifetime, StopSignals, listen};
 use crate::terminal::{fail, print_json, print_note, print_text};
 use crate::text::printable_line;
 use print::{format_server, format_servers, format_tools};
+use running::{RunningSidecar, START_TIME};
 use serde_json::Value;
 use source::McpSource;
+use std::time::Duration;
 
 pub(crate) fn mcp(options: &McpOptions, context: &AppContext) -> CommandResult {
     match &options.command {
         McpCommand::Serve(serve) => {
             let is_local = options.data.is_some() || serve.flows.is_some();
             let target = LocalTarget::named_if(is_local);
-            let sidecar = match select_sidecar(&options.sidecar(), &context.settings, target)? {
-                // A named flow, or a sidecar without storage, is one of its own.
-                None if serve.flows.is_none() && !serve.ephemeral => running::find_sidecar(context)?,
+            let named = select_sidecar(&options.sidecar(), &context.settings, target)?;
+            // A named flow, or a sidecar without storage, is one of its own.
+            let is_own = serve.flows.is_some() || serve.ephemeral;
+            let running = match named.map(RunningSidecar::named) {
+                // This process could not be a sidecar beside one that starts.
+                None if !is_own => RunningSidecar::find(context, START_TIME)?,
                 named => named,
             };
-            match sidecar {
-                Some(sidecar) => {
-                    let address = printable_line(sidecar.url().as_str(), 200);
-                    print_note(&format!(
-                        "serving MCP on standard input and output, for the sidecar at {address}"
-                    ));
-                    wait(context, bridge::bridge(sidecar, tokio::io::stdin(), tokio::io::stdout()))
-                }
+            match running {
+                Some(running) => wait(context, serve_client(running)),
                 None => serve::serve(serve, context),
             }
         }
@@ -71,19 +70,41 @@ pub(crate) fn mcp(options: &McpOptions, context: &AppContext) -> CommandResult {
     }
 }
 
+/// Serves the client on standard input and output with a sidecar that runs.
+async fn serve_client(running: RunningSidecar) -> CommandResult {
+    let sidecar = running.client().await;
+    let address = printable_line(sidecar.url().as_str(), 200);
+    print_note(&format!("serving MCP on standard input and output, for the sidecar at {address}"));
+    bridge::bridge(sidecar, tokio::io::stdin(), tokio::io::stdout()).await
+}
+
 /// Runs a command that changes pins or tokens. A sidecar that runs has read both, so it makes the change: then it uses
-/// them at once.
+/// them at once. If it does not answer, this process makes the change.
 fn with_keeper(
     options: &McpOptions,
     context: &AppContext,
     command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
 ) -> CommandResult {
     let target = LocalTarget::named_if(options.data.is_some());
-    let sidecar = match select_sidecar(&options.sidecar(), &context.settings, target)? {
-        None => running::find_sidecar(context)?,
-        named => named,
-    };
-    with_servers(sidecar, context, command)
+    let named = select_sidecar(&options.sidecar(), &context.settings, target)?;
+    // A driver that does not listen need not begin to: this process can make the change.
+    let running = if named.is_none() { RunningSidecar::find(context, Duration::ZERO)? } else { None };
+    wait(context, async {
+        let sidecar = match running {
+            Some(running) => {
+                let address = printable_line(running.url().as_str(), 200);
+                let sidecar = running.answering_client().await;
+                if sidecar.is_none() {
+                    print_note(&format!(
+                        "the sidecar at {address} does not answer; a change counts there when it starts again"
+                    ));
+                }
+                sidecar
+            }
+            None => named,
+        };
+        with_servers(sidecar, context, command).await
+    })
 }
 
 /// Runs a command with the servers of the data directory or of the sidecar.
@@ -93,10 +114,11 @@ fn with_source(
     command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
 ) -> CommandResult {
     let target = LocalTarget::named_if(options.data.is_some());
-    with_servers(select_sidecar(&options.sidecar(), &context.settings, target)?, context, command)
+    let sidecar = select_sidecar(&options.sidecar(), &context.settings, target)?;
+    wait(context, with_servers(sidecar, context, command))
 }
 
-fn with_servers(
+async fn with_servers(
     sidecar: Option<Sidecar>,
     context: &AppContext,
     command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
@@ -105,10 +127,8 @@ fn with_servers(
         Some(sidecar) => McpSource::remote(sidecar),
         None => McpSource::local(context)?,
     };
-    wait(context, async {
-        source.load()?;
-        command(&source).await
-    })
+    source.load()?;
+    command(&source).await
 }
 
 /// Servers stand in files of the operator. So no command adds one to a sidecar from elsewhere.

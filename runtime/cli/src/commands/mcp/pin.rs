@@ -8,6 +8,7 @@ use crate::exit::{CommandResult, Exit};
 use crate::terminal::{fail, print_json, print_note, print_part};
 use crate::text::{count, printable, printable_line};
 use redflow_contract::mcp::{McpPinRequest, McpServerDetail, McpToolInfo};
+use redflow_contract::tool::ToolState;
 use std::io::IsTerminal as _;
 
 pub(super) async fn pin(options: &PinOptions, source: &McpSource<'_>) -> CommandResult {
@@ -35,7 +36,9 @@ pub(super) async fn pin(options: &PinOptions, source: &McpSource<'_>) -> Command
 fn choose<'s>(server: &'s McpServerDetail, names: &[String]) -> Result<Vec<&'s McpToolInfo>, String> {
     let waits = |tool: &&McpToolInfo| tool.digest.is_some() && tool.digest != tool.pinned;
     if names.is_empty() {
-        return Ok(server.tools.iter().filter(waits).collect());
+        // The sidecar refuses to approve the others, because nobody sees their whole definitions.
+        let can_be_approved = |tool: &&McpToolInfo| tool.included && tool.state != ToolState::Blocked;
+        return Ok(server.tools.iter().filter(waits).filter(can_be_approved).collect());
     }
     let mut chosen = Vec::new();
     for name in names {

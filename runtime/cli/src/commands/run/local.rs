@@ -27,7 +27,7 @@ pub(super) fn run_flow(options: &RunOptions, context: &AppContext, flow: &Path) 
     let checked = &loaded.checked;
     let input = read_input(options)?;
     let (start, agent) = choose_start(checked, options.node.as_deref(), input).map_err(|text| fail(&text))?;
-    let start = add_images(start, read_images(options)?).map_err(|text| fail(&text))?;
+    let start = add_images(checked, start, read_images(options)?).map_err(|text| fail(&text))?;
     if let Some(problems) = refusals(checked, &start) {
         print_diagnostics(Some(flow), problems);
     }
