@@ -177,7 +177,12 @@ pub(super) fn picture_flow(base: &str) -> Value {
     agent["model"] = json!("model");
     agent["userMessage"] = json!("{{json.question}}");
     agent["images"] = json!("{{json.photo}}");
-    with_services(&agent, base)
+    let mut flow = with_services(&agent, base);
+    // The node does not know the server, and takes it for one without pictures.
+    for node in flow.as_array_mut().into_iter().flatten().filter(|node| node["id"] == "model") {
+        node["capabilities"] = json!({"vision": true});
+    }
+    flow
 }
 
 /// The product with a flow and its runs on the disk, in a folder that exists as long as its value.

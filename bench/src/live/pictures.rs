@@ -86,7 +86,7 @@ pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
             if started == WARM_UP {
                 before = resident("RssAnon")?;
             }
-            world.start_run_with(payload()?)?;
+            world.start_run_with(payload()?);
             wait_until_held(&mut held, started + 1).await?;
         }
         print_and_wait(&json!({"grownBytes": resident("RssAnon")? - before}))
