@@ -5,6 +5,7 @@ use crate::probe::{print_figures, wait_for_end};
 use crate::world::runtime;
 use crate::{Failure, open_files};
 use axum::Router;
+use axum::serve::ListenerExt as _;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -17,7 +18,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::{Value, json};
 use std::io::{BufRead, Write, stdin, stdout};
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 /// The first argument of a process that is such a server.
 pub(crate) const PROBE: &str = "--probe-mcp-echo";
@@ -97,6 +98,12 @@ impl ServerHandler for Echo {
     }
 }
 
+/// Else the second part of each answer waits 40 ms for the client, as it does not at the sidecar.
+fn send_at_once(stream: &mut TcpStream) {
+    // A connection that is gone already needs no setting.
+    let _ = stream.set_nodelay(true);
+}
+
 fn serve_http() -> Result<(), Failure> {
     open_files::raise_limit();
     runtime()?.block_on(async {
@@ -108,7 +115,7 @@ fn serve_http() -> Result<(), Failure> {
         let router = Router::new().nest_service(PATH, service);
         let end = tokio::task::spawn_blocking(wait_for_end);
         tokio::select! {
-            served = axum::serve(listener, router) => Ok(served?),
+            served = axum::serve(listener.tap_io(send_at_once), router) => Ok(served?),
             _ = end => Ok(()),
         }
     })

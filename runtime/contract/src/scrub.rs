@@ -39,6 +39,12 @@ impl std::fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
+    /// Whether it knows no secret.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
     /// Adds a secret. Ignores one that is too short to be found reliably.
     pub fn add(&mut self, secret: &str) {
         let secret = secret.trim();

@@ -1,6 +1,5 @@
 //! Calls of tools outside a run: from the API and the command line.
 
-use crate::flow::agent::ToolDefinition;
 use crate::registry::attempts::{call_again, checked_outcome, timed_out};
 use crate::registry::{Permit, Registry};
 use crate::run::size::result_problem;
@@ -20,6 +19,7 @@ use redflow_contract::{Message, Millis};
 use redflow_ports::{Clock, Measurement, Meter, ProvidedTool, ToolOutcome};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A call of a tool outside a run.
@@ -33,7 +33,7 @@ pub struct ToolRequest<'a> {
     /// The limits of its result.
     pub limits: &'a RunLimits,
     /// Removes secrets of the flow from the result.
-    pub scrubber: &'a Scrubber,
+    pub scrubber: &'a Arc<Scrubber>,
 }
 
 /// A call of a flow tool outside a run.
@@ -113,8 +113,7 @@ impl Registry {
     ) -> Result<ToolInvocation, InvokeError> {
         let FlowCallDetails { agent, idempotency_key } = details;
         let ToolRequest { tool: ProvidedTool { entry, tool }, input, by, limits, scrubber } = request;
-        let definition =
-            ToolDefinition::new(entry, None).map_err(|error| InvokeError::ToolInvalid(error.message))?;
+        let called_tool = self.called_tools.compile(entry)?;
         let id = CallId::from(clock.run_id().as_str());
         let class = entry.effect.unwrap_or_else(|| tool.effect(&input));
         let call = ToolCall {
@@ -136,7 +135,7 @@ impl Registry {
         let (result, tries) = match admitted {
             Err(refused) => (*refused, 0),
             Ok(_permit) => {
-                if let Some(violation) = self.input_violation(entry.input_schema.as_ref(), &call.input)? {
+                if let Some(violation) = called_tool.input_violation(&Value::Object(call.input.clone())) {
                     return Err(InvokeError::InputInvalid(violation));
                 }
                 let mut tries = 1;
@@ -150,7 +149,7 @@ impl Registry {
                     Ok(outcome) => outcome.unwrap_or_else(|_| timed_out(call.timeout_ms)),
                     Err(_) => crashed(),
                 };
-                let result = match checked_outcome(outcome, class, Some(&definition)) {
+                let result = match checked_outcome(outcome, class, Some(&called_tool.definition)) {
                     ToolOutcome::Returned(result) => result,
                     ToolOutcome::Unknown { reason } => {
                         ToolResult::failed(format!("It is unknown whether the call took effect: {reason}."))
@@ -163,8 +162,7 @@ impl Registry {
             Some(problem) => ToolResult::failed(format!("the tool's result {problem}")),
             None => result,
         };
-        let mut all = Scrubber::clone(scrubber);
-        all.add_all(self.snapshot().secrets());
+        let all = self.secrets_with(scrubber);
         all.result(&mut result);
         let (at, ToolResult { success, output, error, code, .. }) = (clock.now(), result);
         let took = Duration::from_millis(at.saturating_sub(began));
@@ -191,17 +189,6 @@ impl Registry {
         };
         invocation.input.values_mut().for_each(|value| all.value(value));
         Ok(invocation)
-    }
-
-    /// Where the input breaks the schema; none if it does not.
-    fn input_violation(
-        &self,
-        schema: Option<&Value>,
-        input: &Message,
-    ) -> Result<Option<String>, InvokeError> {
-        let Some(schema) = schema else { return Ok(None) };
-        let schema = self.input_schemas.compile(schema).map_err(InvokeError::ToolInvalid)?;
-        Ok(schema.violation(&Value::Object(input.clone())))
     }
 
     fn admit_outside(

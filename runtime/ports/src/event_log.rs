@@ -67,7 +67,7 @@ pub trait EventLog: Send + Sync {
     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()>;
 
     /// Waits until the log holds an event of the flow after a position, and gives the position to read on from: no
-    /// event of the flow is between the two. Events of runs are far more frequent.
+    /// event of the flow is between the two. Events of runs and of calls of tools are far more frequent.
     fn wait_for_flow_event(&self, position: u64) -> BoxFuture<'_, u64>;
 }
 

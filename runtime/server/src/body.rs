@@ -40,6 +40,12 @@ pub(crate) struct RequestBody {
     body: Body,
 }
 
+impl RequestBody {
+    pub(crate) fn new(caller: &Caller, body: Body) -> Self {
+        Self { caller: Arc::clone(&caller.token_name), body }
+    }
+}
+
 impl<S: Sync> FromRequest<S> for RequestBody {
     type Rejection = Infallible;
 

@@ -5,7 +5,7 @@ use super::catches::CatchIndex;
 use super::reach::reply_only_nodes;
 use super::schedule::{MAX_SCHEDULES, Schedule};
 use super::services::{FinishedServices, FlowServices, ProcessEnv, session_scope};
-use super::{BuiltFlow, BuiltNode};
+use super::{BuiltFlow, BuiltNode, CallableFlowTool};
 use crate::report::error_outside_run;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
@@ -14,6 +14,7 @@ use redflow_contract::editor_values::text_of;
 use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::plan::{AgentSpec, EncodedPlan};
 use redflow_contract::run_error::RunError;
+use redflow_contract::tool::ToolOrigin;
 use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ReadyProvider, ResolvedFlow, Verdict};
 use redflow_machine::Strategies;
 use redflow_ports::{Adapters, BuildError, ChatModel, Memory, ModelInfo, NodeConfig};
@@ -76,12 +77,14 @@ pub fn build_flow(
     let catches = CatchIndex::new(&flow);
     let schedules = read_schedules(&flow, &nodes, &memories, env);
     let reply_only = reply_only_nodes(&flow, &nodes);
+    let flow_tools = callable_flow_tools(&nodes);
     let agents = with_injects;
     BuiltFlow {
         flow,
         nodes,
         catches,
         reply_only,
+        flow_tools,
         scrubber,
         agents,
         memories,
@@ -89,6 +92,21 @@ pub fn build_flow(
         build_errors,
         schedules,
     }
+}
+
+/// The flow tools of all agents.
+fn callable_flow_tools(nodes: &[BuiltNode]) -> HashMap<NodeId, CallableFlowTool> {
+    let mut found = HashMap::new();
+    for node in nodes {
+        let BuiltNode::Agent(agent) = node else { continue };
+        for (tool, target) in agent.own_tools() {
+            if tool.entry.origin == ToolOrigin::Flow {
+                let callable = CallableFlowTool { entry: tool.entry, target, agent: Arc::clone(agent) };
+                found.entry(NodeId::from(callable.entry.provider.as_str())).or_insert(callable);
+            }
+        }
+    }
+    found
 }
 
 /// The schedules of inject nodes, then those of memories.

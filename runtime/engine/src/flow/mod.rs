@@ -9,7 +9,7 @@ mod reach;
 pub(crate) mod schedule;
 pub(crate) mod services;
 
-use agent::BuiltAgent;
+use agent::{BuiltAgent, ToolTarget};
 use catches::CatchIndex;
 use redflow_contract::edge::{PortKind, Role};
 use redflow_contract::id::{NodeId, NodeSummary};
@@ -20,7 +20,7 @@ use redflow_flow::{NodeIx, ResolvedFlow};
 use redflow_ports::{BuildError, FlowNode, Memory, Tool, ToolProvider};
 use schedule::Schedule;
 use services::NodeProvider;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A tool that is a node of a flow.
@@ -32,6 +32,13 @@ pub struct FlowTool {
     pub tool: Option<Arc<dyn Tool>>,
 }
 
+/// A flow that agents use as a tool, for callers outside a run. The flow replies to the agent.
+pub(crate) struct CallableFlowTool {
+    pub(crate) entry: Arc<ToolEntry>,
+    pub(crate) target: ToolTarget,
+    pub(crate) agent: Arc<BuiltAgent>,
+}
+
 /// A flow whose nodes are built; `Engine::deploy` takes one.
 pub struct BuiltFlow {
     pub(crate) flow: ResolvedFlow,
@@ -40,6 +47,8 @@ pub struct BuiltFlow {
     pub(crate) catches: CatchIndex,
     /// The nodes that only calls of flow tools reach. What they send to an agent is a reply or is dropped.
     pub(crate) reply_only: HashSet<NodeIx>,
+    /// By the node that is the tool. Of several agents that use it, the first one.
+    pub(crate) flow_tools: HashMap<NodeId, CallableFlowTool>,
     pub(crate) scrubber: Arc<Scrubber>,
     /// The agents in the order of the file, each with the inject nodes that are wired to it.
     pub(crate) agents: Vec<(NodeIx, Vec<NodeIx>)>,
@@ -114,7 +123,8 @@ impl BuiltFlow {
             BuiltNode::Agent(agent) => Some(agent),
             _ => None,
         });
-        let mut tools: Vec<FlowTool> = agents.flat_map(|agent| agent.own_tools()).collect();
+        let mut tools: Vec<FlowTool> =
+            agents.flat_map(|agent| agent.own_tools().map(|(tool, _)| tool)).collect();
         tools.sort_by(|one, other| {
             (&one.entry.id, &one.entry.provider).cmp(&(&other.entry.id, &other.entry.provider))
         });

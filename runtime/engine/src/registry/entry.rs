@@ -85,13 +85,13 @@ pub(crate) fn tool_permissions(node_type: &str) -> ToolPermissions {
 }
 
 impl BuiltAgent {
-    /// The tools of the agent that are nodes of their own.
-    pub(crate) fn own_tools(&self) -> Vec<FlowTool> {
-        let specs = self.compiled.spec().tools.iter().filter(|spec| spec.id.is_none());
-        let parts = specs.zip(&self.tools).zip(&self.tool_nodes);
-        parts
-            .map(|((spec, tool), node)| own_tool(spec, tool, node, &self.compiled.spec().agent.instance))
-            .collect()
+    /// The tools of the agent that are nodes of their own, each with the receiver of its calls.
+    pub(crate) fn own_tools(&self) -> impl Iterator<Item = (FlowTool, ToolTarget)> {
+        let spec = self.compiled.spec();
+        let parts = spec.tools.iter().zip(&self.tools).zip(&self.tool_nodes);
+        parts.filter(|((spec, _), _)| spec.id.is_none()).map(|((spec, tool), node)| {
+            (own_tool(spec, tool, node, &self.compiled.spec().agent.instance), tool.target.clone())
+        })
     }
 }
 

@@ -7,8 +7,8 @@
 mod admission;
 pub(crate) mod attempts;
 pub(crate) mod bindings;
+mod called_tools;
 mod entry;
-mod input_schemas;
 mod load;
 mod mcp;
 pub(crate) mod operation;
@@ -16,11 +16,11 @@ mod run_servers;
 pub(crate) mod wait;
 
 pub(crate) use admission::Permit;
+pub(crate) use entry::tool_permissions;
 pub use entry::{entry_of_manifest_tool, entry_of_operation};
-pub(crate) use entry::{own_tool, tool_permissions};
 
 use admission::Limiter;
-use input_schemas::InputSchemas;
+use called_tools::{CalledTools, JoinedSecrets};
 use redflow_contract::code::ToolCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
@@ -45,7 +45,8 @@ pub struct Registry {
     limiter: Arc<Mutex<Limiter>>,
     /// The MCP servers; none if this build has none.
     mcp: Option<Arc<dyn McpServers>>,
-    pub(crate) input_schemas: InputSchemas,
+    pub(crate) called_tools: CalledTools,
+    joined_secrets: JoinedSecrets,
 }
 
 /// The registry at one moment.
@@ -105,6 +106,13 @@ impl Registry {
             Some(mcp) if current.mcp_generation != Some(mcp.generation()) => self.read_mcp_tools(&**mcp),
             _ => current,
         }
+    }
+
+    /// Knows the secrets of a flow, the keys of all tools of the manifest, and the secrets of MCP servers.
+    #[must_use]
+    pub fn secrets_with(&self, flow: &Arc<Scrubber>) -> Arc<Scrubber> {
+        let snapshot = self.snapshot();
+        self.joined_secrets.join(flow, &snapshot.secrets, snapshot.generation)
     }
 
     fn current(&self) -> Arc<RegistrySnapshot> {

@@ -2,16 +2,15 @@
 
 use super::command::Command;
 use super::engine::Engine;
-use crate::flow::agent::{BuiltAgent, BuiltTool, ToolTarget};
+use crate::flow::CallableFlowTool;
+use crate::flow::agent::ToolTarget;
 use crate::invoke::{FlowCallDetails, FlowToolRequest, InvokeError, ToolRequest};
-use crate::registry::own_tool;
 use crate::run::outgoing::FlowToolTarget;
 use crate::state::EngineState;
 use crate::state::flow_calls::{FlowToolSearch, FoundFlowTool};
 use redflow_contract::digest::Digest;
-use redflow_contract::id::{NodeId, NodeSummary, Principal};
-use redflow_contract::plan::ToolSpec;
-use redflow_contract::tool::{ToolEntry, ToolInvocation, ToolOrigin};
+use redflow_contract::id::{NodeId, Principal};
+use redflow_contract::tool::ToolInvocation;
 use redflow_ports::{ProvidedTool, Tool};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +42,7 @@ impl Engine {
                 agent: Some(spec.agent.node_id.clone()),
                 idempotency_key: key.map(|key| key_digest(by.as_ref(), &node, &key)),
             };
-            let (limits, scrubber) = (&spec.limits, &*agent.scrubber);
+            let (limits, scrubber) = (&spec.limits, &agent.scrubber);
             let request = ToolRequest { tool: &tool, input, by, limits, scrubber };
             ports.registry.invoke_flow_tool(request, details, &*ports.clock, &*ports.meter).await
         };
@@ -62,12 +61,11 @@ impl EngineState {
     pub(super) fn find_flow_tool(&mut self, search: FlowToolSearch) {
         let FlowToolSearch { node, by, cancel, reply } = search;
         let by = by.or_else(|| self.ports.principal.clone());
-        let found = self.flow.clone().and_then(|flow| {
-            flow.agents().find_map(|(_, agent)| Some((Arc::clone(agent), flow_tool_of(agent, &node)?)))
-        });
-        let found = found.map(|(agent, (entry, target))| {
+        let found = self.flow.clone();
+        let found = found.as_ref().and_then(|flow| flow.flow_tools.get(&node)).map(|found| {
+            let CallableFlowTool { entry, target, agent } = found;
             let tool: Arc<dyn Tool> = match target {
-                ToolTarget::Service(tool) => tool,
+                ToolTarget::Service(tool) => Arc::clone(tool),
                 ToolTarget::Flow => {
                     let cascade = self.new_cascade(cancel, None);
                     cascade.set_principal(by.clone());
@@ -75,7 +73,8 @@ impl EngineState {
                     Arc::new(FlowToolTarget { cascade, agent, outgoing: self.outgoing.clone() })
                 }
             };
-            FoundFlowTool { tool: ProvidedTool { entry, tool }, agent, ports: Arc::clone(&self.ports), by }
+            let tool = ProvidedTool { entry: Arc::clone(entry), tool };
+            FoundFlowTool { tool, agent: Arc::clone(agent), ports: Arc::clone(&self.ports), by }
         });
         let unknown = || {
             InvokeError::Unavailable(format!(
@@ -85,18 +84,6 @@ impl EngineState {
         // The caller may have stopped waiting.
         let _ = reply.send(found.ok_or_else(unknown));
     }
-}
-
-/// The entry and the receiver of an agent's tool, if this node is a flow tool of the agent.
-fn flow_tool_of(agent: &BuiltAgent, node: &NodeId) -> Option<(Arc<ToolEntry>, ToolTarget)> {
-    let spec = agent.compiled.spec();
-    let mut parts = spec.tools.iter().zip(&agent.tools).zip(&agent.tool_nodes);
-    let is_node = |((spec, _), tool_node): &((&ToolSpec, &BuiltTool), &NodeSummary)| {
-        spec.id.is_none() && tool_node.id == *node
-    };
-    let ((tool_spec, tool), tool_node) = parts.find(is_node)?;
-    let entry = own_tool(tool_spec, tool, tool_node, &spec.agent.instance).entry;
-    (entry.origin == ToolOrigin::Flow).then(|| (entry, tool.target.clone()))
 }
 
 /// The idempotency key of a call. Keys of different callers and tools never meet.

@@ -11,7 +11,6 @@ use redflow_contract::id::{InstanceId, Principal, RunId};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::manifest::{Manifest, ManifestTool, NodeTools};
 use redflow_contract::policy::Policy;
-use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::{MAX_AGENT_TOOLS, ToolState};
 use redflow_engine::{Definitions, InvokeError, Registry, ToolRequest};
 use redflow_ports::NoMeter;
@@ -426,7 +425,7 @@ async fn a_policy_holds_for_tools_that_are_nodes_too() {
             input: json!({"expression": "1+1"}).as_object().unwrap().clone(),
             by: None,
             limits: &RunLimits::default(),
-            scrubber: &Scrubber::default(),
+            scrubber: &std::sync::Arc::default(),
         };
         let made = test.registry.invoke(request, &*test.recorder, &NoMeter).await.unwrap();
         assert_eq!((made.success, made.tries), (false, 0), "{rule}");
@@ -661,7 +660,7 @@ async fn a_tool_can_be_called_outside_a_run() {
             input: input.as_object().unwrap().clone(),
             by: Some("token:main".into()),
             limits: &RunLimits::default(),
-            scrubber: &Scrubber::default(),
+            scrubber: &std::sync::Arc::default(),
         };
         test.registry.invoke(request, &*test.recorder, &NoMeter).await
     };

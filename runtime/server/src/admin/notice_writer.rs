@@ -75,8 +75,8 @@ pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
         };
         for event in events {
             last = event.position;
-            // The statuses of agents come from the engines.
-            if event.run.is_some() {
+            // The statuses of agents come from the engines, and calls of tools make no notices.
+            if event.run.is_some() || event.tool.is_some() {
                 continue;
             }
             let is_deploy = || StreamEvent::type_in(&event.json).is_some_and(|name| name == DEPLOYED);

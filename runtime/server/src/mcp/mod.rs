@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::response::{ApiResult, Problem, json};
 use axum::body::{Body, Bytes};
-use axum::extract::{Extension, FromRequest as _, Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -67,9 +67,7 @@ pub(crate) async fn message(
     request: Request,
 ) -> ApiResult {
     let (mut parts, body) = request.into_parts();
-    let body = RequestBody::from_request(Request::from_parts(parts.clone(), body), &()).await;
-    let Ok(body) = body;
-    let (message, bytes) = body::read_json(&parts.headers, body, &app).await?;
+    let (message, bytes) = body::read_json(&parts.headers, RequestBody::new(&caller, body), &app).await?;
     let Value::Object(message) = message else {
         return Err(Problem::new(ApiCode::BodyInvalid, "The body must be one JSON-RPC message, an object."));
     };

@@ -12,7 +12,6 @@ use redflow_contract::api::ProblemCode;
 use redflow_contract::code::ApiCode;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{CallId, NodeId};
-use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::{ToolEntry, ToolInvocation};
 use redflow_contract::{Message, Millis};
 use redflow_engine::{FlowToolRequest, InvokeError};
@@ -135,8 +134,7 @@ impl FlowCall {
         let app = &self.app;
         let at = app.clock.now();
         let flow = self.owner.as_ref().map_or_else(|| app.active_flow().tools, |instance| instance.tools());
-        let mut secrets = Scrubber::clone(&flow.scrubber);
-        secrets.add_all(app.tool_definitions.registry.snapshot().secrets());
+        let secrets = app.tool_definitions.registry.secrets_with(&flow.scrubber);
         let mut input = self.request.input.clone();
         input.values_mut().for_each(|value| secrets.value(value));
         ToolInvocation {

@@ -13,7 +13,6 @@ use redflow_contract::Message;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{CallId, Principal};
-use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::ToolInvocation;
 use redflow_contract::tool_api::{ToolCallRequest, ToolList};
 use redflow_engine::{InvokeError, ToolRequest};
@@ -110,8 +109,7 @@ async fn invoke(
         () = app.stop.cancelled() => {
             let at = app.clock.now();
             let mut call = ToolInvocation { at, duration_ms: at.saturating_sub(began), ..stopped };
-            let mut secrets = Scrubber::clone(scrubber);
-            secrets.add_all(registry.snapshot().secrets());
+            let secrets = registry.secrets_with(scrubber);
             call.input.values_mut().for_each(|value| secrets.value(value));
             (call, Err(Problem::stopping()))
         }

@@ -180,8 +180,8 @@ impl EventRing {
         if recent.last_removed_of_flow > position {
             return position;
         }
-        let next = recent.flow_positions.iter().find(|next| **next > position);
-        next.map_or(position, |next| next - 1)
+        let at = recent.flow_positions.partition_point(|next| *next <= position);
+        recent.flow_positions.get(at).map_or(position, |next| next - 1)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, RecentEvents> {
@@ -200,7 +200,7 @@ impl RecentEvents {
 
     fn push(&mut self, event: LoggedEvent, bytes: usize) {
         self.bytes += bytes;
-        if event.run.is_none() {
+        if is_of_flow(&event) {
             self.flow_positions.push_back(event.position);
         }
         self.events.push_back((event, bytes));
@@ -219,14 +219,14 @@ impl RecentEvents {
                 *event = LoggedEvent { position, run: None, tool: None, json: json.clone() };
             }
         }
-        let of_flow = self.events.iter().filter(|(event, _)| event.run.is_none());
+        let of_flow = self.events.iter().filter(|(event, _)| is_of_flow(event));
         self.flow_positions = of_flow.map(|(event, _)| event.position).collect();
     }
 
     fn pop(&mut self) {
         let Some((event, bytes)) = self.events.pop_front() else { return };
         self.bytes -= bytes;
-        if event.run.is_none() {
+        if is_of_flow(&event) {
             self.flow_positions.pop_front();
             self.last_removed_of_flow = event.position;
         }
@@ -240,6 +240,11 @@ impl RecentEvents {
         let events = self.events.range(skip..).take(most).take_while(|(_, bytes)| budget.take(*bytes));
         events.map(|(event, _)| event.clone()).collect()
     }
+}
+
+/// Whether it is an event of the flow. A call of a tool outside a run is none: there may be as many as of runs.
+fn is_of_flow(event: &LoggedEvent) -> bool {
+    event.run.is_none() && event.tool.is_none()
 }
 
 /// The bytes that an answer may still hold. One event always fits.

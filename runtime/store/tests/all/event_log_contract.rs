@@ -54,7 +54,7 @@ both! {
     a_refused_batch_adds_no_event
     events_of_a_synced_batch_are_readable_at_once
     a_waiter_misses_nothing
-    a_waiter_for_the_flow_passes_over_events_of_runs
+    a_waiter_for_the_flow_passes_over_runs_and_calls
     many_runs_at_once_keep_their_order
     an_answer_is_limited_in_bytes
     calls_of_a_tool_are_read_newest_first
@@ -206,23 +206,28 @@ async fn a_waiter_misses_nothing(store: Arc<dyn SidecarStore>) {
 }
 
 /// Runs write at the same time, and a reader follows: it gets every event once, each run in its own order.
-async fn a_waiter_for_the_flow_passes_over_events_of_runs(store: Arc<dyn SidecarStore>) {
+async fn a_waiter_for_the_flow_passes_over_runs_and_calls(store: Arc<dyn SidecarStore>) {
     let mut context = Context::from_waker(Waker::noop());
     let mut a = start_run_with_event(&*store, "a").await;
     a.append(with_events(synced_batch(&["x"]), "a", [2, 3])).await.unwrap();
     let mut waits = store.wait_for_flow_event(0);
     assert!(waits.as_mut().poll(&mut context).is_pending(), "there are only events of runs");
+    store.append(6, tool_invoked("mail"));
+    assert!(waits.as_mut().poll(&mut context).is_pending(), "and a call of a tool");
     store.append(7, debug_event(1));
-    assert_eq!(waits.await, 3, "the last event of a run before it");
-    assert_eq!(events_after(&*store, 3).await, ["debug 1"]);
-    assert!(store.wait_for_flow_event(4).as_mut().poll(&mut context).is_pending());
+    assert_eq!(waits.await, 4, "the last event of another kind before it");
+    assert_eq!(events_after(&*store, 4).await, ["debug 1"]);
+    assert!(store.wait_for_flow_event(5).as_mut().poll(&mut context).is_pending());
     a.append(with_events(synced_batch(&["y"]), "a", 4..=5_000)).await.unwrap();
     store.append(8, debug_event(2));
-    assert_eq!(store.wait_for_flow_event(4).await, 5_001);
+    assert_eq!(store.wait_for_flow_event(5).await, 5_002);
     // The store on the disk holds fewer events in memory: this reader has to read all of them.
     let begin = store.wait_for_flow_event(0).await;
-    assert!(begin == 0 || begin == 3, "{begin}");
-    let flow = all_after(&*store, begin, 100).await.into_iter().filter(|event| event.run.is_none());
+    assert!(begin == 0 || begin == 4, "{begin}");
+    let flow = all_after(&*store, begin, 100)
+        .await
+        .into_iter()
+        .filter(|event| event.run.is_none() && event.tool.is_none());
     assert_eq!(flow.map(|event| describe(&event)).collect::<Vec<_>>(), ["debug 1", "debug 2"]);
 }
 

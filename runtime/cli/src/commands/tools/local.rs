@@ -15,7 +15,6 @@ use redflow_contract::id::{Principal, RunId};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::mcp::mcp_server_of;
 use redflow_contract::replay::RunDetail;
-use redflow_contract::scrub::Scrubber;
 use redflow_contract::stream::StreamEvent;
 use redflow_contract::tool::{ToolEntry, ToolInvocation, provider_name};
 use redflow_engine::ToolRequest;
@@ -152,7 +151,7 @@ pub(crate) async fn call_tool(
     let snapshot = context.registry.snapshot();
     let tool = snapshot.find(id)?;
     let (by, limits) = (Some(Principal::from("cli")), RunLimits::default());
-    let scrubber = Scrubber::default();
+    let scrubber = std::sync::Arc::default();
     let request = ToolRequest { tool, input, by, limits: &limits, scrubber: &scrubber };
     let (clock, meter) = (clock(), &*context.metrics);
     let called = context.registry.invoke(request, &*clock, meter).await;
