@@ -57,7 +57,7 @@ mod prepared_runs;
 mod readme;
 mod redflow_ui;
 #[cfg(unix)]
-#[allow(dead_code, reason = "the tests of the memories use more of it")]
+#[allow(dead_code, clippy::expect_used, reason = "the tests of the memories use more of it, and may panic")]
 #[path = "../../../memory/tests/all/redis_server.rs"]
 mod redis_server;
 mod requests;
