@@ -81,6 +81,7 @@ const LARGE_SCENARIOS = {
 /** With an agent that has a long memory. */
 const MEMORY_SCENARIOS = {
   "a memory is searched, each entry says why; an entry is changed by two users": memory.entries,
+  "a run shows what its memory has recalled": memory.recall,
   "entries that wait are reviewed, and the data of a user is forgotten": memory.review,
   "untrusted entries stay text": memory.hostile,
   "memories by keyboard": memory.byKeyboard,

@@ -135,6 +135,7 @@ async fn an_older_file_gets_its_indexes(place: Place) {
     connection
         .execute_batch(
             "DROP INDEX entry_by_user; DROP INDEX entry_by_session; DROP INDEX entry_by_state;
+             DROP INDEX entry_pending; DROP INDEX entry_notes_by_user; DROP INDEX entry_notes_by_session;
              ALTER TABLE entry DROP COLUMN uses; ALTER TABLE entry DROP COLUMN used_at; DROP TABLE cleaning;
              DROP TABLE IF EXISTS occurrences_1; PRAGMA user_version = 1;",
         )

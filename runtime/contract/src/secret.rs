@@ -5,7 +5,7 @@
 
 mod shapes;
 
-pub use shapes::{KEY_PREFIXES, is_secret_value, mask_secret_values, mask_secrets};
+pub use shapes::{KEY_PREFIXES, is_secret_value, mask_secret_values, mask_secrets, mask_text};
 
 use serde_json::Value;
 

@@ -19,6 +19,8 @@ pub(crate) struct Origin {
     pub(crate) cascade: Arc<Cascade>,
     emission: Option<Arc<InFlight>>,
     start_ack: Option<Arc<StartAck>>,
+    /// The user of the run that sent the message; none if it comes from outside.
+    user: Option<Arc<str>>,
 }
 
 /// Answers a start when its first runs are stored or refused. All messages on the way to such a run hold it;
@@ -128,7 +130,7 @@ pub(crate) struct Cause {
 impl Origin {
     /// A message from outside the flow.
     pub(crate) fn external(cascade: Arc<Cascade>) -> Self {
-        Self { cascade, emission: None, start_ack: None }
+        Self { cascade, emission: None, start_ack: None, user: None }
     }
 
     /// A message from a caller that waits until its runs are stored. With a key it begins at most one run.
@@ -140,7 +142,7 @@ impl Origin {
         let (cause, request) = (order.key.as_ref().map(StartKey::cause), CallerRequest::new(order));
         let state = StartAckState { cause, request, runs: Vec::new(), reply: Some(reply) };
         let ack = StartAck { cascade: Arc::clone(&cascade), state: Mutex::new(state) };
-        Self { cascade, emission: None, start_ack: Some(Arc::new(ack)) }
+        Self { cascade, emission: None, start_ack: Some(Arc::new(ack)), user: None }
     }
 
     /// A message that leaves a run.
@@ -149,7 +151,18 @@ impl Origin {
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(emission.run.clone());
         }
         let in_flight = InFlight { emission, arrivals: Mutex::default(), lost: AtomicBool::new(false) };
-        Self { cascade, emission: Some(Arc::new(in_flight)), start_ack: None }
+        Self { cascade, emission: Some(Arc::new(in_flight)), start_ack: None, user: None }
+    }
+
+    /// The same with the user of the run that sends the message. Its words belong to this user, so a run that they begin
+    /// belongs to the user too, unless its own message names one.
+    pub(crate) fn of_user(mut self, user: Option<Arc<str>>) -> Self {
+        self.user = user;
+        self
+    }
+
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     pub(crate) fn start_ack(&self) -> Option<Arc<StartAck>> {

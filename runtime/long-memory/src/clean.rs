@@ -1,20 +1,12 @@
 //! What texts lose before they are stored: secrets, and characters that show nothing or turn the direction of text.
 
-use redflow_contract::secret::{mask_secret_values, mask_secrets};
+use redflow_contract::secret::mask_text;
 
 /// A text as it may be stored, with at most this many bytes.
 pub(crate) fn clean(text: &str, most: usize) -> String {
     let visible: String = text.chars().filter_map(visible).collect();
-    let (masked, _) = mask_secret_values(&visible);
-    // Random words have no form. A text with one would be masked as a whole, so each word is asked for by itself.
-    let mut out = String::with_capacity(masked.len());
-    for piece in masked.split_inclusive(char::is_whitespace) {
-        let word = piece.trim_end_matches(char::is_whitespace);
-        out.push_str(&mask_secrets(word));
-        out.push_str(&piece[word.len()..]);
-    }
-    let trimmed = out.trim();
-    cut(trimmed, most).to_owned()
+    let masked = mask_text(&visible);
+    cut(masked.trim(), most).to_owned()
 }
 
 /// The beginning of a text, of whole letters.

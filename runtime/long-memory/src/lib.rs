@@ -104,5 +104,6 @@ fn build(
         calls: Arc::clone(calls),
         clock: Arc::clone(&shared.clock),
         recalled: Mutex::default(),
+        last_session: Mutex::default(),
     }))
 }

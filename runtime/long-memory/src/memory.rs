@@ -9,7 +9,7 @@ use crate::notes::notes;
 use crate::owner::Owner;
 use crate::settings::Settings;
 use crate::spans::{Span, Spans};
-use crate::store::{EntryStore, PAGE, SearchOptions, memory_failure};
+use crate::store::{EntryStore, SearchOptions, memory_failure};
 use redflow_contract::archive::{EntryKind, EntryState, SearchHit, SourceKind};
 use redflow_contract::code::{ArchiveCode, DiagnosticCode};
 use redflow_contract::diagnostic::Diagnostic;
@@ -23,12 +23,12 @@ use redflow_ports::{
     Recalled, SearchFilter, SettleReason, Settled, Settling, Turn,
 };
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The sessions that one settling without a session consolidates.
-const MAX_SESSIONS: usize = 100;
-/// The pages of turns in which those sessions are looked for.
-const MAX_PAGES: usize = 50;
+/// The sessions that are listed at once.
+const SESSIONS_PAGE: usize = 100;
+/// The sessions that may fail one after the other. Then the model is away, or has no calls left today.
+const MAX_FAILURES: usize = 20;
 /// The batches of turns that one settling of a session consolidates.
 const MAX_BATCHES: usize = 8;
 /// The recalled entries that are counted as used at the next settling.
@@ -48,6 +48,9 @@ pub(crate) struct LongMemory {
     pub(crate) clock: Arc<dyn Clock>,
     /// The keys of entries that were recalled since the last settling. Facts that are recalled end later.
     pub(crate) recalled: Mutex<BTreeSet<String>>,
+    /// The last session that a settling of all sessions has worked on; none if the last one came to the end. The next one
+    /// goes on after it.
+    pub(crate) last_session: Mutex<Option<String>>,
 }
 
 impl LongMemory {
@@ -207,10 +210,6 @@ impl LongMemory {
         reason: SettleReason,
         settled: &mut Settled,
     ) -> Result<(), Failure> {
-        let sessions = match session {
-            Some(session) => BTreeSet::from([session.to_owned()]),
-            None => self.pending_sessions().await.map_err(|error| memory_failure(&error))?,
-        };
         let work = Consolidation {
             store: &self.store,
             model,
@@ -219,12 +218,56 @@ impl LongMemory {
             scope: self.settings.scope,
             retention_days: self.settings.retention_days,
         };
-        // A session that fails does not stop the others.
-        let mut result = Ok(());
-        for session in sessions {
-            result = result.and(self.consolidate_session(&work, &session, reason, settled).await);
+        match session {
+            Some(session) => self.consolidate_session(&work, session, reason, settled).await,
+            None => self.consolidate_all(&work, reason, settled).await,
         }
-        result
+    }
+
+    /// Consolidates all sessions with turns that no fact was made of yet. The engine or the day's calls of the model may
+    /// end this early, so the next time begins where this one has ended.
+    async fn consolidate_all(
+        &self,
+        work: &Consolidation<'_>,
+        reason: SettleReason,
+        settled: &mut Settled,
+    ) -> Result<(), Failure> {
+        let begin = self.last_session().clone();
+        let (mut after, mut is_second_half) = (begin.clone(), false);
+        // A session that fails does not stop the others.
+        let (mut result, mut failures) = (Ok(()), 0);
+        loop {
+            let page = self.store.sessions(pending(None), after.as_deref(), SESSIONS_PAGE).await;
+            let page = page.map_err(|error| memory_failure(&error))?;
+            let is_last = page.len() < SESSIONS_PAGE;
+            for session in page {
+                if is_second_half && begin.as_ref().is_some_and(|begin| session > *begin) {
+                    *self.last_session() = None;
+                    return result;
+                }
+                *self.last_session() = Some(session.clone());
+                let done = self.consolidate_session(work, &session, reason, settled).await;
+                failures = if done.is_err() { failures + 1 } else { 0 };
+                result = result.and(done);
+                if failures == MAX_FAILURES {
+                    return result;
+                }
+                after = Some(session);
+            }
+            match is_last {
+                true if begin.is_none() || is_second_half => {
+                    *self.last_session() = None;
+                    return result;
+                }
+                // The sessions before the one where it began.
+                true => (after, is_second_half) = (None, true),
+                false => {}
+            }
+        }
+    }
+
+    fn last_session(&self) -> MutexGuard<'_, Option<String>> {
+        self.last_session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn consolidate_session(
@@ -248,25 +291,6 @@ impl LongMemory {
             }
         }
         Ok(())
-    }
-
-    /// The sessions with turns that no fact was made of yet.
-    async fn pending_sessions(&self) -> Result<BTreeSet<String>, ArchiveError> {
-        let (mut sessions, mut after) = (BTreeSet::new(), None::<String>);
-        for _ in 0..MAX_PAGES {
-            let page = self.store.list(pending(None), after.as_deref(), PAGE).await?;
-            for entry in &page {
-                sessions.extend(entry.session.clone());
-                if sessions.len() == MAX_SESSIONS {
-                    return Ok(sessions);
-                }
-            }
-            after = page.last().map(|entry| entry.key.clone());
-            if page.len() < PAGE {
-                break;
-            }
-        }
-        Ok(sessions)
     }
 }
 

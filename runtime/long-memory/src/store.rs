@@ -297,18 +297,19 @@ impl EntryStore {
         or_empty(self.archive.count(&self.collection(), filter).await)
     }
 
+    /// The sessions of entries after a session, each once.
+    pub(crate) async fn sessions(
+        &self,
+        filter: EntryFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, ArchiveError> {
+        or_empty(self.archive.sessions(&self.collection(), filter, after, limit).await)
+    }
+
     /// Removes all entries of a filter.
     pub(crate) async fn remove(&self, filter: EntryFilter) -> Result<(), ArchiveError> {
-        loop {
-            let entries = self.list(filter.clone(), None, PAGE).await?;
-            if entries.is_empty() {
-                return Ok(());
-            }
-            let keys = entries.into_iter().map(|entry| entry.key).collect();
-            if self.archive.remove(&self.collection(), keys).await? == 0 {
-                return Ok(());
-            }
-        }
+        or_empty(self.archive.remove_listed(&self.collection(), filter).await).map(drop)
     }
 }
 

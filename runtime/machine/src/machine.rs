@@ -9,13 +9,15 @@ use redflow_contract::tally::RunTally;
 use redflow_contract::usage::RunUsage;
 use std::fmt::Debug;
 
-/// Who started a run, and in which session.
+/// Who started a run, for which user, and in which session.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunCaller<'a> {
     /// The session key of the conversation; none without a memory.
     pub session: Option<&'a str>,
     /// Who started the run; none if it is unknown.
     pub by: Option<&'a Principal>,
+    /// Whose message started the run; none if it is unknown.
+    pub user: Option<&'a str>,
 }
 
 /// Decides what a run does next. It is a pure function of its facts: no clock, no random number, no I/O. So a

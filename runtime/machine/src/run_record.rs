@@ -125,10 +125,10 @@ impl RunRecord {
         record
     }
 
-    /// Who started the run, and in which session.
+    /// Who started the run, for which user, and in which session.
     #[must_use]
     pub fn caller(&self) -> RunCaller<'_> {
-        RunCaller { session: self.session(), by: self.by.as_ref() }
+        RunCaller { session: self.session(), by: self.by.as_ref(), user: self.details.user.as_deref() }
     }
 
     /// The session key of the conversation; none without a memory.

@@ -2,6 +2,7 @@
 //!
 //! All texts of a conversation are JSON lines, so that no text can close its frame.
 
+use redflow_contract::secret::mask_text;
 use redflow_contract::transcript::{BYTES_PER_TOKEN, ChatMessage, ChatRole, TOKENS_PER_MESSAGE, Transcript};
 use serde::Serialize;
 use std::sync::Arc;
@@ -92,10 +93,10 @@ pub(crate) fn request(summary: Option<&str>, turns: &str, most_tokens: usize) ->
 /// Bytes of a word of most languages, with its space: the words of a summary leave room below its limit.
 const BYTES_PER_WORD: usize = 8;
 
-/// The answer of the model as it is stored: one line, without control characters, at most this many tokens.
+/// The answer of the model as it is stored: one line, without secrets and control characters, at most this many tokens.
 pub(crate) fn clean(answer: &str, most_tokens: usize) -> String {
     let spaced: String = answer.chars().map(|c| if is_removed(c) { ' ' } else { c }).collect();
-    let text = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = mask_text(&spaced.split_whitespace().collect::<Vec<_>>().join(" "));
     cut(&text, most_tokens.saturating_sub(TOKENS_PER_MESSAGE) * BYTES_PER_TOKEN)
 }
 

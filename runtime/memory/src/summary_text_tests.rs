@@ -32,6 +32,17 @@ fn an_answer_is_one_line_without_control_characters_and_within_its_tokens() {
 }
 
 #[test]
+fn an_answer_has_no_secret() {
+    let key = "sk-ant-api03-AbC_dEf-0123456789";
+    assert_eq!(clean(&format!("Ada's key is {key}."), 500), "Ada's key is [redacted].");
+    assert_eq!(clean("the code qT7hJmK2vBnR4tYwZxC8dF5gH1jL9pQs of Ada", 500), "the code [redacted] of Ada");
+    let address = clean("at postgres://app:s3cret@db/app now", 500);
+    assert!(!address.contains("s3cret") && address.ends_with("now"), "{address}");
+    let long = clean(&format!("{} {key}", "x".repeat(280)), 104);
+    assert!(!long.contains("sk-ant"), "a secret is not cut before it is known: {long}");
+}
+
+#[test]
 fn the_model_reads_lines_and_long_texts_are_cut() {
     let call = RequestedCall { id: "c".into(), name: "weather".into(), arguments: "{}".into() };
     let turn = [

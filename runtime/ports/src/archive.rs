@@ -56,8 +56,21 @@ pub trait Archive: Send + Sync {
     /// words and cached vectors, so that no byte is left in the file. Returns how many there were.
     fn forget<'a>(&'a self, prefix: &'a str, owner: &'a DataOwner) -> ArchiveAnswer<'a, u64>;
 
+    /// The sessions of entries after a session, in their order, each once.
+    fn sessions<'a>(
+        &'a self,
+        collection: &'a str,
+        filter: EntryFilter,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, Vec<String>>;
+
     /// Removes entries with their history. Returns how many there were.
     fn remove<'a>(&'a self, collection: &'a str, keys: Vec<String>) -> ArchiveAnswer<'a, u64>;
+
+    /// Removes all entries of a filter, with their history. Returns how many there were. Other writers do not wait until
+    /// all are removed. Cut off, the same call goes on.
+    fn remove_listed<'a>(&'a self, collection: &'a str, filter: EntryFilter) -> ArchiveAnswer<'a, u64>;
 
     /// Finds entries, the best first.
     fn search<'a>(&'a self, collection: &'a str, query: SearchQuery) -> ArchiveAnswer<'a, Vec<SearchHit>>;

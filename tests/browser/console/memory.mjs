@@ -13,6 +13,7 @@ const MEMORY = "desk/notes";
 const API = `/api/memory/${encodeURIComponent(MEMORY)}`;
 const PAGE = `#/memory/${encodeURIComponent(MEMORY)}`;
 const PICTURE = fileURLToPath(new URL("../dist/console/memory.png", import.meta.url));
+const RECALL = fileURLToPath(new URL("../dist/console/recall.png", import.meta.url));
 
 const at = (x, y) => ({ z: "desk", x, y });
 
@@ -134,6 +135,21 @@ export async function entries(t, browser, console) {
   await page.evaluate((hash) => (location.hash = hash), `${PAGE}?entry=${encodeURIComponent(episode.key)}`);
   await sheet.getByRole("link", { name: "Run", exact: true }).click();
   await page.waitForURL(/#\/runs\//);
+  check();
+}
+
+/** A run whose memory has recalled an entry: the step names it, and the model has read its words. */
+export async function recall(t, browser, console) {
+  await fill(console);
+  const run = await console.ask("clerk", "Which colour has the pump of line 1?");
+  const { page, main, check } = await openPage(t, browser, console, { path: `#/runs/${run}` });
+  const steps = main.getByRole("treeitem");
+  await steps.filter({ hasText: `From: ${MEMORY}/pump` }).waitFor();
+  await steps.filter({ hasText: "Model gives its answer" }).click();
+  await main.getByRole("button", { name: "Show what was said" }).click();
+  await main.getByText(/Notes recalled from earlier conversations\.[^]*The pump of line 1 is red\.[^]*"trust":"operator"/).first().waitFor();
+  await page.waitForTimeout(200);
+  await page.screenshot({ path: RECALL });
   check();
 }
 

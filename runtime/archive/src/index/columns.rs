@@ -3,7 +3,7 @@
 use super::{Bitmap, Candidate};
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
 use redflow_ports::{EntryFilter, SearchFilter};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// What the index needs of an entry.
 #[derive(Debug, Clone)]
@@ -184,9 +184,22 @@ impl Columns {
 
     /// The ids of the rows that are listed, in their order.
     pub(crate) fn listed(&self, filter: &EntryFilter) -> Vec<i64> {
+        self.listed_rows(filter).map(|row| self.ids[row]).collect()
+    }
+
+    /// The sessions after a session of the rows that are listed, in their order.
+    pub(crate) fn sessions(&self, filter: &EntryFilter, after: &str, limit: usize) -> Vec<String> {
+        let numbers: BTreeSet<u32> = self.listed_rows(filter).map(|row| self.marks[row].session).collect();
+        let names = numbers.iter().filter_map(|number| self.names.get(number.checked_sub(1)? as usize));
+        let sessions: BTreeSet<&String> = names.filter(|name| name.as_str() > after).collect();
+        sessions.into_iter().take(limit).cloned().collect()
+    }
+
+    /// The places of the rows that are listed.
+    fn listed_rows(&self, filter: &EntryFilter) -> impl Iterator<Item = usize> {
         let (user, session) = (self.number_of(&filter.user), self.number_of(&filter.session));
         let since = filter.since.map(time);
-        let is_listed = |row: &usize| {
+        let is_listed = move |row: &usize| {
             let marks = &self.marks[*row];
             !marks.is_removed
                 && (filter.kinds.is_empty() || filter.kinds.contains(&marks.kind))
@@ -195,7 +208,7 @@ impl Columns {
                 && session.is_none_or(|session| marks.session == session)
                 && since.is_none_or(|since| self.created_at[*row] >= since)
         };
-        (0..self.ids.len()).filter(is_listed).map(|row| self.ids[row]).collect()
+        (0..self.ids.len()).filter(is_listed)
     }
 
     /// The number of a name in a filter. A name that no row has finds nothing.

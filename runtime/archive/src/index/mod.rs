@@ -85,6 +85,11 @@ impl CollectionIndex {
         self.columns.listed(filter)
     }
 
+    /// The sessions of the rows that are listed, those after a session.
+    pub(crate) fn sessions(&self, filter: &EntryFilter, after: &str, limit: usize) -> Vec<String> {
+        self.columns.sessions(filter, after, limit)
+    }
+
     /// Which rows the filter allows.
     pub(crate) fn allowed(&self, filter: &SearchFilter, now: i64) -> Bitmap {
         self.columns.allowed(filter, now)

@@ -119,6 +119,14 @@ const MIGRATIONS: &[&str] = &[
      INSERT INTO cleaning VALUES (0, 0);",
     // Each collection gets a table of the occurrences of words, see `text_index::add_occurrences`.
     "",
+    // A memory has few turns that wait and few new notes, and many old turns. In an encrypted file these indexes stay
+    // empty, because its columns are.
+    "CREATE INDEX entry_pending ON entry(collection, session, key, kind, state)
+         WHERE kind = 'episode' AND state = 'live' AND session IS NOT NULL;
+     CREATE INDEX entry_notes_by_user ON entry(collection, user, created_at)
+         WHERE kind <> 'episode' AND user IS NOT NULL;
+     CREATE INDEX entry_notes_by_session ON entry(collection, session, created_at)
+         WHERE kind <> 'episode' AND session IS NOT NULL;",
 ];
 
 /// A step for an encrypted file.

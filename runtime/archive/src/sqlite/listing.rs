@@ -3,7 +3,7 @@
 use super::entries::{self, COLUMNS, CollectionRow, stored, text_of};
 use super::indexes::Indexes;
 use super::seal::Db;
-use redflow_contract::archive::Entry;
+use redflow_contract::archive::{Entry, EntryKind, EntryState};
 use redflow_ports::EntryFilter;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension as _, params_from_iter};
@@ -23,12 +23,26 @@ pub(super) fn list(
     if db.is_sealed() {
         return list_sealed(db, indexes, collection, filter, after, limit);
     }
+    let (sql, values) = list_statement(collection, filter, after, limit);
+    let mut statement = db.prepare_cached(&sql)?;
+    statement.query_map(params_from_iter(values), |row| entries::read(db, row))?.collect()
+}
+
+/// A statement with its values.
+type Statement = (String, Vec<Value>);
+
+pub(super) fn list_statement(
+    collection: &CollectionRow,
+    filter: &EntryFilter,
+    after: &str,
+    limit: usize,
+) -> Statement {
     let mut conditions = Conditions::of(collection, filter);
     conditions.add("key >", Value::from(after.to_owned()));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let sql = format!("SELECT {COLUMNS} FROM entry WHERE {} ORDER BY key LIMIT {limit}", conditions.sql);
-    let mut statement = db.prepare_cached(&sql)?;
-    statement.query_map(params_from_iter(conditions.values), |row| entries::read(db, row))?.collect()
+    let Conditions { sql, values } = conditions;
+    let sql = format!("SELECT {COLUMNS} FROM {} WHERE {sql} ORDER BY key LIMIT {limit}", table(filter));
+    (sql, values)
 }
 
 /// How many entries there are.
@@ -44,11 +58,91 @@ pub(super) fn count(
     if db.is_sealed() {
         return Ok(listed(db, indexes, collection, filter)?.len() as u64);
     }
-    let conditions = Conditions::of(collection, filter);
-    let sql = format!("SELECT count(*) FROM entry WHERE {}", conditions.sql);
-    let count: i64 =
-        db.prepare_cached(&sql)?.query_row(params_from_iter(conditions.values), |row| row.get(0))?;
+    let (sql, values) = count_statement(collection, filter);
+    let count: i64 = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
     Ok(entries::millis(count))
+}
+
+pub(super) fn count_statement(collection: &CollectionRow, filter: &EntryFilter) -> Statement {
+    let Conditions { sql, values } = Conditions::of(collection, filter);
+    (format!("SELECT count(*) FROM {} WHERE {sql}", table(filter)), values)
+}
+
+/// The sessions of entries after a session, in their order.
+pub(super) fn sessions(
+    db: &Db<'_>,
+    indexes: &Indexes,
+    collection: &CollectionRow,
+    filter: &EntryFilter,
+    after: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<String>> {
+    if db.is_sealed() {
+        let index = indexes.get(db, collection)?;
+        let vectors = index.vectors.read().unwrap_or_else(PoisonError::into_inner);
+        return Ok(vectors.sessions(filter, after, limit));
+    }
+    let mut sessions: Vec<String> = Vec::new();
+    // One by one, because a session may have many entries.
+    while sessions.len() < limit {
+        let (sql, values) =
+            session_statement(collection, filter, sessions.last().map_or(after, String::as_str));
+        let next =
+            db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0)).optional()?;
+        match next {
+            Some(session) => sessions.push(session),
+            None => break,
+        }
+    }
+    Ok(sessions)
+}
+
+pub(super) fn session_statement(collection: &CollectionRow, filter: &EntryFilter, after: &str) -> Statement {
+    let mut conditions = Conditions::of(collection, filter);
+    conditions.add("session >", Value::from(after.to_owned()));
+    let Conditions { sql, values } = conditions;
+    let table = if is_pending(filter) { PENDING } else { ENTRIES };
+    (format!("SELECT session FROM {table} WHERE {sql} ORDER BY session LIMIT 1"), values)
+}
+
+/// The ids of some entries.
+pub(super) fn ids(
+    db: &Db<'_>,
+    indexes: &Indexes,
+    collection: &CollectionRow,
+    filter: &EntryFilter,
+    limit: usize,
+) -> rusqlite::Result<Vec<i64>> {
+    if db.is_sealed() {
+        let mut ids = listed(db, indexes, collection, filter)?;
+        ids.truncate(limit);
+        return Ok(ids);
+    }
+    let Conditions { sql, values } = Conditions::of(collection, filter);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let sql = format!("SELECT id FROM {} WHERE {sql} LIMIT {limit}", table(filter));
+    entries::ids(db, &sql, params_from_iter(values))
+}
+
+const ENTRIES: &str = "entry";
+/// The turns of a session that wait.
+const PENDING: &str = "entry INDEXED BY entry_pending";
+
+/// The table of a filter, with the index that holds the fewest entries. SQLite knows no numbers of entries, and would take
+/// one that holds all turns.
+fn table(filter: &EntryFilter) -> &'static str {
+    let is_of_notes =
+        filter.since.is_some() && !filter.kinds.is_empty() && !filter.kinds.contains(&EntryKind::Episode);
+    match filter {
+        EntryFilter { session: Some(_), .. } if is_pending(filter) => PENDING,
+        EntryFilter { user: Some(_), .. } if is_of_notes => "entry INDEXED BY entry_notes_by_user",
+        EntryFilter { session: Some(_), .. } if is_of_notes => "entry INDEXED BY entry_notes_by_session",
+        _ => ENTRIES,
+    }
+}
+
+fn is_pending(filter: &EntryFilter) -> bool {
+    filter.kinds == [EntryKind::Episode] && filter.states == [EntryState::Live]
 }
 
 /// The conditions of a statement, and their values.
@@ -62,6 +156,10 @@ impl Conditions {
         let mut conditions =
             Self { sql: "collection = ?1".to_owned(), values: vec![Value::from(collection.id)] };
         conditions.add_words("kind", &filter.kinds);
+        if !filter.kinds.is_empty() && !filter.kinds.contains(&EntryKind::Episode) {
+            // Says again what the list says, because SQLite uses an index of notes only then.
+            conditions.sql.push_str(" AND kind <> 'episode'");
+        }
         conditions.add_words("state", &filter.states);
         for (condition, name) in [("user =", &filter.user), ("session =", &filter.session)] {
             if let Some(name) = name {
@@ -81,9 +179,12 @@ impl Conditions {
 
     /// Words of an enum, which need no quotes of their own.
     fn add_words<T: Serialize>(&mut self, column: &str, words: &[T]) {
-        if !words.is_empty() {
-            let words: Vec<String> = words.iter().map(|word| format!("'{}'", text_of(word))).collect();
-            self.sql.push_str(&format!(" AND {column} IN ({})", words.join(", ")));
+        let words: Vec<String> = words.iter().map(|word| format!("'{}'", text_of(word))).collect();
+        match words.as_slice() {
+            [] => {}
+            // SQLite uses an index with a condition only if the statement has the same one.
+            [word] => self.sql.push_str(&format!(" AND {column} = {word}")),
+            words => self.sql.push_str(&format!(" AND {column} IN ({})", words.join(", "))),
         }
     }
 }

@@ -116,6 +116,12 @@ impl Inner {
         work: impl FnOnce(&Db<'_>, i64) -> Result<T, DbError>,
     ) -> Result<T, ArchiveError> {
         let done = self.write(work)?;
+        self.clean();
+        Ok(done)
+    }
+
+    /// Gives unused pages back, and empties the write-ahead log.
+    fn clean(&self) {
         if let Some(OpenFile { connection, .. }) = lock(&self.writer).as_ref() {
             let clean = || -> rusqlite::Result<()> {
                 // Each row is a page that was given back.
@@ -127,7 +133,6 @@ impl Inner {
             // What was asked for is done. A reader that is in the way leaves the rest to the next removal.
             let _ = clean();
         }
-        Ok(done)
     }
 
     /// Removes the bytes of what was forgotten, if any may be left.
@@ -204,6 +209,10 @@ mod tests;
 #[cfg(test)]
 #[path = "../forgetting_tests.rs"]
 mod forgetting_tests;
+
+#[cfg(test)]
+#[path = "../listing_tests.rs"]
+mod listing_tests;
 
 #[cfg(test)]
 #[path = "../sealed_tests.rs"]

@@ -13,6 +13,9 @@ use redflow_contract::memory::DataOwner;
 use redflow_ports::{Archive, ArchiveAnswer, EntryFilter, NewCollection, NewEntry, SearchQuery};
 use rusqlite::params;
 
+/// The entries that one transaction removes. Other writers get their turn between two of them.
+pub(super) const REMOVED_AT_ONCE: usize = 1_000;
+
 impl Archive for SqliteArchive {
     fn collections(&self) -> ArchiveAnswer<'_, Vec<Collection>> {
         self.work(|inner| Ok(inner.read(|db| Ok(collections::list(db)?))?.unwrap_or_default()))
@@ -98,6 +101,21 @@ impl Archive for SqliteArchive {
         })
     }
 
+    fn sessions<'a>(
+        &'a self,
+        collection: &'a str,
+        filter: EntryFilter,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, Vec<String>> {
+        let (name, after) = (collection.to_owned(), after.unwrap_or_default().to_owned());
+        self.work(move |inner| {
+            inner.read_collection(&name, |db, collection| {
+                Ok(listing::sessions(db, &inner.indexes, collection, &filter, &after, limit)?)
+            })
+        })
+    }
+
     fn forget<'a>(&'a self, prefix: &'a str, owner: &'a DataOwner) -> ArchiveAnswer<'a, u64> {
         let (prefix, owner) = (prefix.to_owned(), owner.clone());
         self.work(move |inner| {
@@ -126,6 +144,27 @@ impl Archive for SqliteArchive {
                 }
                 Ok(entries::remove(db, collection.id, &ids)?)
             })
+        })
+    }
+
+    fn remove_listed<'a>(&'a self, collection: &'a str, filter: EntryFilter) -> ArchiveAnswer<'a, u64> {
+        let name = collection.to_owned();
+        self.work(move |inner| {
+            let mut all = 0;
+            loop {
+                let removed = inner.write_collection(&name, |db, collection, _| {
+                    let ids = listing::ids(db, &inner.indexes, collection, &filter, REMOVED_AT_ONCE)?;
+                    Ok(entries::remove(db, collection.id, &ids)?)
+                })?;
+                all += removed;
+                if removed < REMOVED_AT_ONCE as u64 {
+                    break;
+                }
+            }
+            if all > 0 {
+                inner.clean();
+            }
+            Ok(all)
         })
     }
 

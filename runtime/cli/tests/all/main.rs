@@ -46,6 +46,8 @@ mod mcp_serve;
 mod memory;
 #[cfg(unix)]
 mod memory_api;
+#[cfg(unix)]
+mod memory_redis;
 mod memory_vectors;
 mod models;
 #[cfg(feature = "otel")]
@@ -54,6 +56,10 @@ mod pipes;
 mod prepared_runs;
 mod readme;
 mod redflow_ui;
+#[cfg(unix)]
+#[allow(dead_code, clippy::expect_used, reason = "the tests of the memories use more of it, and may panic")]
+#[path = "../../../memory/tests/all/redis_server.rs"]
+mod redis_server;
 mod requests;
 #[cfg(unix)]
 mod resume;

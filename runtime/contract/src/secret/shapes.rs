@@ -77,6 +77,21 @@ pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
+/// Replaces what can be a secret in a text that is kept: every secret of a known form, and long random words. The words
+/// around them stay.
+#[must_use]
+pub fn mask_text(text: &str) -> String {
+    let (masked, _) = mask_secret_values(text);
+    // Random words have no form. A text with one would be masked as a whole, so each word is asked for by itself.
+    let mut out = String::with_capacity(masked.len());
+    for piece in masked.split_inclusive(char::is_whitespace) {
+        let (word, space) = piece.split_at(piece.trim_end_matches(char::is_whitespace).len());
+        out.push_str(&mask_secrets(word));
+        out.push_str(space);
+    }
+    out
+}
+
 /// Replaces every secret of a known form in a text, and counts them. Long random words stay: in a document they are
 /// digests, ids and names far more often than secrets.
 #[must_use]

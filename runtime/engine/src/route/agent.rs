@@ -75,7 +75,7 @@ impl EngineState {
                 return origin.acknowledge(&*self.ports.store);
             }
         }
-        let details = input_details(&agent.input, agent.memory_user_id.as_deref(), &message);
+        let details = input_details(&agent.input, agent.memory_user_id.as_deref(), &message, origin.user());
         let accepted = message_bytes(&message, &spec.limits).and_then(|bytes| {
             let agent = agent.resolve_for(&message, &self.ports.registry, &self.ports.strategies)?;
             let ticket = if origin.is_resent() {

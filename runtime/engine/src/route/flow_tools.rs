@@ -38,12 +38,12 @@ impl EngineState {
         let (Some(from), Some(to)) = (find(&agent), find(&call.node)) else {
             return fail(reply, "the tool is no longer in the flow");
         };
-        let cascade = match caller {
+        let (cascade, user) = match caller {
             FlowToolCaller::Run(run) => match self.live_runs.get(&run) {
-                Some(live) => Arc::clone(&live.cascade),
+                Some(live) => (Arc::clone(&live.cascade), live.user.get()),
                 None => return fail(reply, "the run is over"),
             },
-            FlowToolCaller::Outside(cascade) => cascade,
+            FlowToolCaller::Outside(cascade) => (cascade, None),
         };
         let id = self.ports.clock.message_id();
         let message: Arc<FlowMessage> = Arc::new(call_message(&id, &call).into());
@@ -56,7 +56,7 @@ impl EngineState {
         let result = call.operation.as_ref().map(|operation| operation.result.clone());
         let open = OpenCall::new(agent, call.node, id, reply).with_result(result);
         self.open_calls.insert(call.call_id.clone(), open, self.live_runs.len());
-        if !self.enqueue(&flow, to, message, &Origin::external(cascade), None)
+        if !self.enqueue(&flow, to, message, &Origin::external(cascade).of_user(user), None)
             && let Some(open) = self.open_calls.remove(&call.call_id)
         {
             fail(open.into_reply(), LIMIT_REACHED);

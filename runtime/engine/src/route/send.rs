@@ -1,6 +1,5 @@
 //! Sends messages by the ports of nodes and agents.
 
-use crate::cascade::Cascade;
 use crate::flow::BuiltFlow;
 use crate::origin::Origin;
 use crate::state::EngineState;
@@ -55,15 +54,13 @@ impl EngineState {
     }
 
     /// Sends a message by the stream port, if the flow still has the agent. Only a host may drop it.
-    pub(crate) fn send_stream(&mut self, agent: &NodeId, message: Message, cascade: Arc<Cascade>) {
+    pub(crate) fn send_stream(&mut self, agent: &NodeId, message: Message, origin: &Origin) {
         let Some(flow) = self.flow.clone() else { return };
         let Some(ix) = flow.flow.find(agent.as_str()) else { return };
         let Some(port) = flow.output_port(ix, PortKind::Stream) else { return };
         match &self.ports.host {
             Some(host) => host.stream(agent, port, message),
-            None => {
-                self.send_on_wires(&flow, ix, port, &Arc::new(message.into()), &Origin::external(cascade))
-            }
+            None => self.send_on_wires(&flow, ix, port, &Arc::new(message.into()), origin),
         }
     }
 

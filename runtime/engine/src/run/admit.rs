@@ -31,7 +31,7 @@ impl RunDriver {
 
     fn subject<T>(&self, call: &ToolCall, decide: impl FnOnce(&CallSubject<'_>) -> T) -> T {
         let spec = self.agent.compiled.spec();
-        let RunCaller { session, by } = self.recorder.machine().caller();
+        let RunCaller { session, by, .. } = self.recorder.machine().caller();
         let tool = self.agent.tool(call);
         let node_type = self.agent.tool_node(call).map_or("", |node| node.type_name.as_str());
         let entry = tool.and_then(|tool| tool.definition.as_ref()).map(|definition| &definition.entry);

@@ -9,6 +9,7 @@ use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_
 use super::effect_context::EffectContext;
 use super::effects::{FactBatch, OwnedContext, call_not_made, perform};
 use super::exit::{RunExit, cannot_continue};
+use super::input_details::KnownUser;
 use super::measure::{ActiveRun, end_span, log_run_end, record_run_end, run_span};
 use super::outgoing::{ModelResponse, Outgoing};
 use super::slots::{Slot, Ticket};
@@ -48,6 +49,7 @@ pub(crate) struct RunContext {
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
     pub(crate) observer: FlowObserver,
     pub(crate) computations: Arc<Computations>,
+    pub(crate) user: KnownUser,
 }
 
 /// A run that is driven.
@@ -92,7 +94,7 @@ impl RunDriver {
         journal: Box<dyn Journal>,
         active_ms: u64,
     ) -> Self {
-        let RunContext { run, ports, control, cancel, outgoing, observer, computations } = context;
+        let RunContext { run, ports, control, cancel, outgoing, observer, computations, user: _ } = context;
         let active = ActiveTime { before: Duration::from_millis(active_ms), since: None };
         Self {
             run,

@@ -5,21 +5,41 @@ use redflow_contract::input::{InputDetails, InputTemplates, kept_tags, user_name
 use redflow_contract::{Message, Millis};
 use redflow_machine::template::{render, text_of};
 use serde_json::Value;
+use std::sync::{Arc, OnceLock};
 
 /// The last time that a message may name: the end of the year 9999.
 const LAST_TIME: Millis = 253_402_300_799_999;
 
+/// Whose message began a run. Of a resumed run that is known when its journal is read.
+#[derive(Clone, Default)]
+pub(crate) struct KnownUser(Arc<OnceLock<Arc<str>>>);
+
+impl KnownUser {
+    pub(crate) fn set(&self, user: Option<&str>) {
+        if let Some(user) = user {
+            // The first fact of a run never changes.
+            let _ = self.0.set(user.into());
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<Arc<str>> {
+        self.0.get().cloned()
+    }
+}
+
 /// Reads the details of a message; none if nothing is known. The user is that of the agent, else of the message, else of
-/// the memory.
+/// the memory, else of the run that sent the message.
 pub(crate) fn input_details(
     templates: &InputTemplates,
     memory_user: Option<&str>,
     message: &Message,
+    sender_user: Option<&str>,
 ) -> Option<InputDetails> {
     let rendered = |template: &str| user_name(&render(template, message));
     let own = templates.user.as_deref().and_then(rendered);
     let sent = || message.get("userId").and_then(|user| user_name(&text_of(user)));
-    let user = own.or_else(sent).or_else(|| memory_user.and_then(rendered));
+    let of_sender = || sender_user.map(str::to_owned);
+    let user = own.or_else(sent).or_else(|| memory_user.and_then(rendered)).or_else(of_sender);
     let time = match &templates.time {
         Some(template) => parse_time(&render(template, message)),
         None => message.get("timestamp").and_then(|time| parse_time(&text_of(time))),
@@ -59,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_wins_over_the_message_and_the_memory() {
+    fn the_agent_wins_over_the_message_the_memory_and_the_sender() {
         let own = InputTemplates { user: Some("{{msg.from.name}}".to_owned()), ..Default::default() };
         let (none, memory) = (InputTemplates::default(), Some("m-{{msg.topic}}"));
         let all = message(&json!({"from": {"name": "Ada"}, "userId": 7, "topic": "t"}));
@@ -68,11 +88,16 @@ mod tests {
             (&none, &all, memory, "7"),
             (&own, &message(&json!({"userId": " Bob "})), memory, "Bob"),
             (&own, &message(&json!({"topic": "t"})), memory, "m-t"),
+            (&own, &message(&json!({"userId": " "})), None, "Eve"),
         ];
         for (templates, message, memory, expected) in rows {
-            assert_eq!(input_details(templates, memory, message), details(Some(expected), None, &[]));
+            let found = input_details(templates, memory, message, Some("Eve"));
+            assert_eq!(found, details(Some(expected), None, &[]));
         }
-        assert_eq!(input_details(&own, None, &message(&json!({"payload": "hi", "userId": null}))), None);
+        assert_eq!(
+            input_details(&own, None, &message(&json!({"payload": "hi", "userId": null})), None),
+            None
+        );
     }
 
     #[test]
@@ -90,11 +115,14 @@ mod tests {
             (json!({"at": {"x": 1}}), None),
         ];
         for (sent, expected) in rows {
-            let found = input_details(&named, None, &message(&sent)).and_then(|found| found.time);
+            let found = input_details(&named, None, &message(&sent), None).and_then(|found| found.time);
             assert_eq!(found, expected, "{sent}");
         }
         let sent = message(&json!({"timestamp": "12"}));
-        assert_eq!(input_details(&InputTemplates::default(), None, &sent), details(None, Some(12), &[]));
+        assert_eq!(
+            input_details(&InputTemplates::default(), None, &sent, None),
+            details(None, Some(12), &[])
+        );
     }
 
     #[test]
@@ -107,7 +135,7 @@ mod tests {
             (json!({"tags": {"a": 1}}), &["bug"]),
         ];
         for (sent, expected) in rows {
-            assert_eq!(input_details(&named, None, &message(&sent)), details(None, None, expected));
+            assert_eq!(input_details(&named, None, &message(&sent), None), details(None, None, expected));
         }
     }
 }

@@ -221,7 +221,9 @@ async fn open(
     };
     let (replayed, stored) = context.computations.replay(&context.run, slot, replay).await?;
     let ResumedRun { recorder, plan, open, mut unanswerable } = replayed?;
-    cascade.set_principal(recorder.machine().caller().by.cloned());
+    let caller = recorder.machine().caller();
+    cascade.set_principal(caller.by.cloned());
+    context.user.set(caller.user);
     drop(cascade);
     let agent = plan.agent.node.clone();
     let is_over = matches!(recorder.machine().status(), Status::Finished(_));

@@ -18,6 +18,7 @@ use crate::ports::{EngineLimits, Ports};
 use crate::report::RunReport;
 use crate::run::computations::Computations;
 use crate::run::control::Control;
+use crate::run::input_details::KnownUser;
 use crate::run::outgoing::Outgoing;
 use crate::run::rebuild::RebuiltAgents;
 use crate::run::resume::AGENT_REMOVED;
@@ -86,6 +87,7 @@ pub(crate) struct LiveRun {
     pub(crate) agent: NodeId,
     pub(crate) control: watch::Sender<Control>,
     pub(crate) cascade: Arc<Cascade>,
+    pub(crate) user: KnownUser,
     /// Whether it was resumed, so that its messages may have been sent before.
     pub(crate) resumed: bool,
     /// Whether the flow no longer has its agent, so that its result goes nowhere.

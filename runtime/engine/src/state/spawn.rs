@@ -6,6 +6,7 @@ use crate::cascade::Cascade;
 use crate::run::begin::{RunInput, begin};
 use crate::run::control::Control;
 use crate::run::drive::RunContext;
+use crate::run::input_details::KnownUser;
 use crate::run::resume::{ResumeIntent, ResumeRequest, resume_run};
 use redflow_contract::id::{NodeId, RunId};
 use redflow_ports::StoreError;
@@ -17,6 +18,7 @@ impl EngineState {
     pub(crate) fn spawn_run(&mut self, run: RunId, report: usize, input: RunInput) {
         let agent = input.agent.compiled.spec().agent.node_id.clone();
         let context = self.add_live_run(run.clone(), agent, Arc::clone(&input.origin.cascade), None);
+        context.user.set(input.details.as_ref().and_then(|details| details.user.as_deref()));
         let start_ack = input.origin.start_ack();
         self.work.push(Box::pin(async move {
             let (exit, start_ack) = match begin(context, input).await {
@@ -65,6 +67,7 @@ impl EngineState {
     ) -> RunContext {
         let first = if self.is_stopping() { Control::Suspend } else { Control::Continue };
         let (control, commands) = watch::channel(first);
+        let user = KnownUser::default();
         let context = RunContext {
             run: run.clone(),
             ports: Arc::clone(&self.ports),
@@ -73,11 +76,13 @@ impl EngineState {
             outgoing: self.outgoing.clone(),
             observer: cascade.observer.clone(),
             computations: Arc::clone(&self.computations),
+            user: user.clone(),
         };
         let live = LiveRun {
             agent,
             control,
             cascade,
+            user,
             resumed: intent.is_some(),
             is_orphan: matches!(intent, Some(ResumeIntent::Remove)),
             cancel_replies: Vec::new(),

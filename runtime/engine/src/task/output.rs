@@ -21,8 +21,8 @@ impl EngineState {
             Outgoing::Settle(job) => self.add_settle(*job),
             Outgoing::Stream(StreamMessage { run, agent, message }) => {
                 if let Some(live) = self.live_runs.get(&run) {
-                    let cascade = Arc::clone(&live.cascade);
-                    self.send_stream(&agent, message, cascade);
+                    let origin = Origin::external(Arc::clone(&live.cascade)).of_user(live.user.get());
+                    self.send_stream(&agent, message, &origin);
                 }
             }
         }
@@ -33,7 +33,7 @@ impl EngineState {
         if let Some(live) = self.live_runs.get(&run) {
             let kind = EmissionKind::Response(arrived);
             let emission = Emission { run, effect, resent: live.resumed, kind };
-            let origin = Origin::from_run(Arc::clone(&live.cascade), emission);
+            let origin = Origin::from_run(Arc::clone(&live.cascade), emission).of_user(live.user.get());
             self.send_model_response(&agent, message, origin);
         }
     }
@@ -47,7 +47,7 @@ impl EngineState {
         live: LiveRun,
     ) {
         let agent = agent.unwrap_or_else(|| self.agent_summary(&live.agent));
-        let LiveRun { cascade, resumed, is_orphan, cancel_replies, .. } = live;
+        let LiveRun { cascade, user, resumed, is_orphan, cancel_replies, .. } = live;
         for reply in cancel_replies {
             let _ = reply.send(match &exit {
                 RunExit::Suspended(Some(error)) | RunExit::NotStored(error, _) => Err(error.clone()),
@@ -72,7 +72,7 @@ impl EngineState {
                 failpoint("output.before_delivery");
                 let kind = EmissionKind::Result(Arc::clone(&self.results_in_flight));
                 let emission = Emission { run, effect, resent: resent || resumed, kind };
-                let origin = Origin::from_run(Arc::clone(&cascade), emission);
+                let origin = Origin::from_run(Arc::clone(&cascade), emission).of_user(user.get());
                 self.send_result(&agent, ending, &message, origin);
                 RunEnd::Finished { ending, message }
             }

@@ -1,8 +1,8 @@
 //! Memories that work after runs, and what they know about a message.
 
 use crate::kit::{
-    Buffered, EngineTest, agent, build, calculator, debug, ends, final_answer, inject, model_double, node,
-    only_message, with,
+    Buffered, EngineTest, agent, agent_with_tool, build, calculator, debug, ends, final_answer, inject,
+    model, model_double, node, only_message, tool_call, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -194,4 +194,77 @@ async fn a_memory_knows_whose_message_it_is() {
         json!([source]),
         "what was recalled is named in the result"
     );
+}
+
+/// The calls of memories, with whose message it is.
+fn users(test: &EngineTest) -> Vec<String> {
+    let calls = test.recorder.calls().into_iter().filter(|call| call.contains(" of "));
+    calls.map(|call| call.split(" [").next().unwrap().to_owned()).collect()
+}
+
+/// Two agents with a memory; `b` names no user, and `c` names another one.
+fn readers() -> [Value; 6] {
+    let of_memory = |id: &str, model: &str| with(agent(id, model, &["d"]), json!({"memory": "mem"}));
+    [
+        of_memory("b", "mb"),
+        with(of_memory("c", "mc"), json!({"userId": "Eve", "sessionId": "c"})),
+        model("mb", json!([final_answer("read")])),
+        model("mc", json!([final_answer("read")])),
+        node("mem", "buffer-memory", json!([])),
+        calculator(),
+    ]
+}
+
+/// The words of a user go on with the messages of a run: another memory must know whose they are, or they could not be
+/// forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_another_run_has_started_has_its_user() {
+    let expected = [
+        "recall mem t:default of Ada",
+        "append mem t:default of Ada",
+        "recall mem t:c of Eve",
+        "append mem t:c of Eve",
+    ];
+    let settings = json!({"userId": "{{json.user}}"});
+    let by_wire = json!([
+        inject(&["a"]),
+        with(agent("a", "m", &["b", "c"]), settings.clone()),
+        model("m", json!([final_answer("hi")])),
+        debug("d", "payload"),
+    ]);
+    let by_resumed_run = json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["b", "c"]), settings.clone()),
+        model("m", json!([tool_call("t", json!({"x": 1})), final_answer("hi")])),
+        tool_double(json!({"effect": "read", "hangs": "tool", "timeout": 90_000_000})),
+        debug("d", "payload"),
+    ]);
+    let by_flow_tool = json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["d"]), settings),
+        model("m", json!([tool_call("t", json!({"x": 1})), final_answer("hi")])),
+        with(node("t", "node.double", json!([["b", "c", "a"]])), json!({"effect": "read"})),
+        // Else only calls reach the tool, and what it sends to an agent is a reply.
+        with(inject(&["t"]), json!({"id": "other"})),
+        debug("d", "payload"),
+    ]);
+    for (way, mut flow) in [("wire", by_wire), ("resumed run", by_resumed_run), ("flow tool", by_flow_tool)] {
+        flow.as_array_mut().unwrap().extend(readers());
+        let payload = json!({"user": "Ada"});
+        let mut test = EngineTest::new(&flow);
+        if way == "resumed run" {
+            flow[0]["payload"] = json!(payload.to_string());
+            flow[0]["payloadType"] = json!("json");
+            let store = EngineTest::new(&flow).crash_after(1, Buffered::Survives).await;
+            test = EngineTest::restart(&flow, &store);
+            let ended = ends(&test.recover().await);
+            assert_eq!(ended.len(), 3, "{ended:?}");
+        } else {
+            let ended = ends(&test.fire_with(payload).await);
+            assert!(ended.iter().all(|end| end.ends_with("completed")), "{way}: {ended:?}");
+        }
+        let mut users = users(&test);
+        users.sort_by_key(|call| call.contains("Eve"));
+        assert_eq!(users, expected, "{way}");
+    }
 }

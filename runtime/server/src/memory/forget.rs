@@ -60,7 +60,7 @@ async fn forget_all(app: &App, request: ForgetRequest) -> ForgetAnswer {
         }
     }
     for (node, memory) in short_memories(app) {
-        forget_conversations(&node, &*memory, &request.owner, &mut answer).await;
+        forget_conversations(&node, &*memory, &request.owner, MEMORY_TIMEOUT, &mut answer).await;
     }
     answer.problems.extend(unbuilt_memories(app));
     let entries = ForgetRequest { runs: false, ..request };
@@ -108,9 +108,10 @@ async fn forget_conversations(
     node: &NodeSummary,
     memory: &dyn Memory,
     owner: &DataOwner,
+    limit: Duration,
     answer: &mut ForgetAnswer,
 ) {
-    let problem = match timeout(MEMORY_TIMEOUT, memory.forget(owner)).await {
+    let problem = match timeout(limit, memory.forget(owner)).await {
         Ok(Ok(forgotten)) => {
             answer.forgotten += forgotten;
             return;
@@ -134,4 +135,53 @@ fn unfinished(runs: u64) -> Option<String> {
         runs => format!("{runs} runs are not over; cancel them, then forget again"),
     };
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MEMORY_TIMEOUT, forget_conversations};
+    use pretty_assertions::assert_eq;
+    use redflow_contract::id::NodeSummary;
+    use redflow_contract::memory::{DataOwner, Forgotten};
+    use redflow_contract::memory_api::ForgetAnswer;
+    use redflow_ports::{Memory, MemoryAnswer, Recall, Recalled, Turn};
+    use std::future::{pending, ready};
+    use std::time::Duration;
+
+    /// A memory whose server may be away.
+    struct Server {
+        answers: bool,
+    }
+
+    impl Memory for Server {
+        fn recall<'a>(&'a self, _: Recall<'a>) -> MemoryAnswer<'a, Recalled> {
+            Box::pin(pending())
+        }
+        fn append<'a>(&'a self, _: Turn<'a>) -> MemoryAnswer<'a, ()> {
+            Box::pin(pending())
+        }
+        fn clear<'a>(&'a self, _: &'a str) -> MemoryAnswer<'a, ()> {
+            Box::pin(pending())
+        }
+        fn forget<'a>(&'a self, _: &'a DataOwner) -> MemoryAnswer<'a, Forgotten> {
+            match self.answers {
+                true => Box::pin(ready(Ok(Forgotten { conversations: 1, ..Forgotten::default() }))),
+                false => Box::pin(pending()),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_memory_that_does_not_answer_holds_up_no_other_one() {
+        assert_eq!(MEMORY_TIMEOUT, Duration::from_secs(60));
+        let mut answer = ForgetAnswer { forgotten: Forgotten::default(), problems: Vec::new() };
+        for (id, answers) in [("away", false), ("there", true)] {
+            let node =
+                NodeSummary { id: id.into(), type_name: "redis-memory".to_owned(), name: String::new() };
+            let (memory, owner) = (Server { answers }, DataOwner::User("ada".to_owned()));
+            forget_conversations(&node, &memory, &owner, Duration::ZERO, &mut answer).await;
+        }
+        assert_eq!(answer.problems, ["The memory `away`: it does not answer"]);
+        assert_eq!(answer.forgotten.conversations, 1);
+    }
 }

@@ -53,3 +53,16 @@ async fn memories_of_agents_that_cannot_run_are_named() {
     let expected = json!([problem("no model", "No model"), problem("no key", "No key"), "Stored runs: 0"]);
     assert_eq!(answer["problems"], expected, "{answer}");
 }
+
+#[tokio::test]
+async fn the_body_of_a_review_is_bounded() {
+    let sidecar = TestSidecar::start(tool_flow("calculator-tool")).await;
+    let review = |bytes: usize| {
+        let mut body = json!({"memory": "t/none", "keys": [""], "decision": "approve"});
+        let rest = body.to_string().len();
+        body["keys"][0] = json!("k".repeat(bytes - rest));
+        sidecar.post("/api/memory/review", body)
+    };
+    review(1024 * 1024).await.refused(404, "COLLECTION_UNKNOWN");
+    review(1024 * 1024 + 1).await.refused(413, "BODY_TOO_LARGE");
+}
