@@ -119,13 +119,10 @@ struct Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        // Those are about the turns. A key or a quota is about the model, and may be there tomorrow.
+        // Those are about the turns. All others can be about the model, its settings or its key, which a person mends.
         let is_final = matches!(
             failure.code,
-            RunErrorCode::ModelRefused
-                | RunErrorCode::ModelTruncated
-                | RunErrorCode::ModelError
-                | RunErrorCode::ContextLength
+            RunErrorCode::ModelRefused | RunErrorCode::ModelTruncated | RunErrorCode::ContextLength
         );
         Self { failure, is_final }
     }
