@@ -7,6 +7,7 @@ use crate::entries::ToolEntries;
 use crate::episode::{TurnTexts, episode};
 use crate::notes::notes;
 use crate::owner::Owner;
+use crate::recalled::RecalledKeys;
 use crate::settings::Settings;
 use crate::spans::{Span, Spans};
 use crate::store::{EntryStore, PAGE, SearchOptions, memory_failure};
@@ -23,7 +24,7 @@ use redflow_ports::{
     Recalled, SearchFilter, SettleReason, Settled, Settling, Turn,
 };
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The sessions that one settling without a session consolidates.
 const MAX_SESSIONS: usize = 100;
@@ -31,8 +32,6 @@ const MAX_SESSIONS: usize = 100;
 const MAX_PAGES: usize = 50;
 /// The batches of turns that one settling of a session consolidates.
 const MAX_BATCHES: usize = 8;
-/// The recalled entries that are counted as used at the next settling.
-const MAX_RECALLED: usize = 10_000;
 /// The entries that a recall looks at besides those that it wants: turns that the short memory still has are left out.
 const MORE_HITS: usize = 16;
 
@@ -46,8 +45,8 @@ pub(crate) struct LongMemory {
     pub(crate) settings: Arc<Settings>,
     pub(crate) calls: Arc<ModelCalls>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The keys of entries that were recalled since the last settling. Facts that are recalled end later.
-    pub(crate) recalled: Mutex<BTreeSet<String>>,
+    /// Facts that are recalled end later.
+    pub(crate) recalled: RecalledKeys,
 }
 
 impl LongMemory {
@@ -127,15 +126,13 @@ impl LongMemory {
         let prefix = format!("{}/", self.store.name);
         let own = sources.iter().filter(|source| source.kind == SourceKind::Memory);
         let keys = own.filter_map(|source| source.reference.strip_prefix(&prefix));
-        let mut recalled = self.recalled.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MAX_RECALLED.saturating_sub(recalled.len());
-        recalled.extend(keys.take(room).map(str::to_owned));
+        self.recalled.add(keys);
     }
 
     /// Counts the entries that were recalled as used. A fact then ends later, unless the node or a person says how long
     /// it is kept.
     async fn touch_recalled(&self) -> Result<(), ArchiveError> {
-        let keys = std::mem::take(&mut *self.recalled.lock().unwrap_or_else(PoisonError::into_inner));
+        let keys = self.recalled.take();
         if keys.is_empty() {
             return Ok(());
         }
