@@ -1,6 +1,7 @@
 //! Which proposals of a model are kept: only what was said word for word, and what is no order and no echo.
 
 use crate::clean::clean;
+use crate::commands::is_command;
 use crate::episode::{TurnTexts, said_at, turn_digest};
 use crate::names::digits;
 use crate::orders::addresses_assistant;
@@ -78,7 +79,7 @@ fn judge_one(
     if speaker == Speaker::Assistant && !turn.recalled.is_whole {
         return None;
     }
-    let is_order = addresses_assistant(&text) || addresses_assistant(&clause);
+    let is_order = [&text, &clause].into_iter().any(|said| addresses_assistant(said) || is_command(said));
     let (trust, state) = match (speaker, is_order) {
         (Speaker::Assistant, true) => return None,
         (Speaker::Assistant, false) => (Trust::Agent, EntryState::Live),
