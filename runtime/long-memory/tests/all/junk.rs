@@ -179,7 +179,7 @@ type Known = Vec<(String, String)>;
 
 /// What is said in one turn.
 #[derive(Default)]
-struct Said {
+struct RandomTurn {
     /// Statements of the user.
     statements: Vec<String>,
     /// What else stands in the message.
@@ -189,8 +189,9 @@ struct Said {
     machine: Option<(String, String)>,
 }
 
-fn random_turn(number: usize, known: &mut Known, random: &mut fastrand::Rng) -> Said {
-    let mut said = Said { answer: vec![random.choice(ANSWERS).unwrap().to_string()], ..Said::default() };
+fn random_turn(number: usize, known: &mut Known, random: &mut fastrand::Rng) -> RandomTurn {
+    let mut said =
+        RandomTurn { answer: vec![random.choice(ANSWERS).unwrap().to_string()], ..RandomTurn::default() };
     let machine = random.choice(known.iter()).cloned();
     match (random.u32(0..5), machine) {
         (1, Some((thing, place))) => {

@@ -46,7 +46,7 @@ fn machines() -> Arc<ScriptedModel> {
 }
 
 /// A turn with a fact for each of these numbers.
-async fn tell(memory: &Arc<dyn Memory>, user: &str, numbers: RangeInclusive<u64>) {
+async fn append_machines(memory: &Arc<dyn Memory>, user: &str, numbers: RangeInclusive<u64>) {
     let run = format!("r{:03}", numbers.start());
     let said: Vec<String> =
         numbers.map(|number| format!("Machine m{number}x belongs to hall h{number}y.")).collect();
@@ -65,23 +65,23 @@ async fn a_user_gets_so_many_new_facts_a_day_and_other_turns_wait() {
         (settled.consolidated.added, settled.consolidated.dropped)
     };
     for first in (100..100 + MAX_NEW_FACTS - 2).step_by(6) {
-        tell(&memory, "ada", first..=first + 5).await;
+        append_machines(&memory, "ada", first..=first + 5).await;
         assert_eq!(settle().await, (6, 0), "{first}");
     }
     // Two of three facts would have room. A turn is stored as a whole, and in order.
-    tell(&memory, "ada", 200..=202).await;
-    tell(&memory, "ada", 210..=210).await;
-    tell(&memory, "bob", 220..=221).await;
+    append_machines(&memory, "ada", 200..=202).await;
+    append_machines(&memory, "ada", 210..=210).await;
+    append_machines(&memory, "bob", 220..=221).await;
     assert_eq!(settle().await, (2, 0), "those of the other user");
     let calls = model.calls.load(Ordering::SeqCst);
     assert_eq!(settle().await, (0, 0));
-    tell(&memory, "ada", 230..=230).await;
+    append_machines(&memory, "ada", 230..=230).await;
     for at in [NOON + HOUR, NOON - HOUR] {
         place.clock.set(at);
         assert_eq!(settle().await, (0, 0));
     }
     assert_eq!(model.calls.load(Ordering::SeqCst), calls, "the model is not asked in vain");
-    tell(&memory, "eve", 240..=240).await;
+    append_machines(&memory, "eve", 240..=240).await;
     assert_eq!(settle().await, (1, 0), "turns that wait do not hold up the others");
     let waiting = async || {
         let states = place.turn_states().await;
@@ -99,7 +99,7 @@ async fn turns_that_wait_do_not_wait_for_longer_when_the_clock_was_ahead() {
     let memory = place.with_model(&json!({}), &machines());
     place.clock.set(NOON + 30 * DAY);
     for first in (100..100 + MAX_NEW_FACTS + 4).step_by(6) {
-        tell(&memory, "ada", first..=first + 5).await;
+        append_machines(&memory, "ada", first..=first + 5).await;
     }
     let added = async || {
         let settled = memory.settle(Some("tab1:s"), SettleReason::Request).await;
@@ -109,7 +109,7 @@ async fn turns_that_wait_do_not_wait_for_longer_when_the_clock_was_ahead() {
     // The model proposes at most eight facts of all turns together.
     assert_eq!(added().await, 8);
     for first in (200..200 + MAX_NEW_FACTS).step_by(6) {
-        tell(&memory, "ada", first..=first + 5).await;
+        append_machines(&memory, "ada", first..=first + 5).await;
         added().await;
     }
     assert!(place.turn_states().await.contains(&EntryState::Live));
