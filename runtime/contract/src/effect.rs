@@ -84,7 +84,7 @@ pub enum Effect {
         /// digest.
         #[serde(skip)]
         details: InputDetails,
-        /// What the run has got from memories. Earlier facts contain it.
+        /// What the run has got from memories and servers. Earlier facts contain it.
         #[serde(skip)]
         sources: Vec<Source>,
         /// Whether the message asks the memory to consolidate now.

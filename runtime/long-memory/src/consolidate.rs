@@ -4,18 +4,19 @@
 //! stored in one transaction together with the turns, which are archived then. So a consolidation that is cut off, made
 //! twice, or made by two processes at once changes nothing twice.
 
-use crate::day_limits::{MAX_NEW_FACTS, ModelCalls};
-use crate::episode::{TurnTexts, attempts, next_version, recalled_of, turn_digest};
+use crate::day_limits::ModelCalls;
+use crate::episode::{TurnTexts, attempts, next_version, turn_digest};
 use crate::judge::{Candidate, EXTRACTOR_VERSION, JudgedTurn, judge};
-use crate::neighbours::{Neighbour, batch_neighbour, stored_neighbours};
+use crate::neighbours::{Neighbour, batch_neighbour, note_time, stored_neighbours};
 use crate::owner::Owner;
 use crate::questions::{
     Choice, ClosePair, MAX_PROPOSALS, comparison, extraction, read_choices, read_proposals,
 };
-use crate::store::{EntryStore, PAGE, memory_failure};
+use crate::recalled::RecalledTexts;
+use crate::store::{EntryStore, memory_failure};
+use crate::waiting::{pending_turns, waiting_turns, waiting_version};
 use redflow_contract::archive::{Entry, EntryKind, EntrySource, EntryState, SourceKind};
 use redflow_contract::code::{ArchiveCode, RunErrorCode};
-use redflow_contract::day::Day;
 use redflow_contract::fact::Usage;
 use redflow_contract::memory::Consolidated;
 use redflow_contract::node::MemoryScope;
@@ -36,15 +37,6 @@ const MAX_ATTEMPTS: u64 = 3;
 const FACT_DAYS: u64 = 180;
 /// Where an entry notes the end that the memory itself has set.
 const OWN_END: &str = "end";
-/// The kinds that count in the limit of new entries: all but turns and copies of resources.
-const COUNTED: [EntryKind; 6] = [
-    EntryKind::Fact,
-    EntryKind::Preference,
-    EntryKind::Decision,
-    EntryKind::Summary,
-    EntryKind::Log,
-    EntryKind::Chunk,
-];
 /// The milliseconds of a day.
 pub(crate) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -64,6 +56,12 @@ struct PlacedCandidate {
     vector: Option<Vec<f32>>,
     neighbours: Vec<Neighbour>,
     outcome: Outcome,
+}
+
+impl PlacedCandidate {
+    fn is_new(&self) -> bool {
+        matches!(self.outcome, Outcome::Add | Outcome::Supersede(_))
+    }
 }
 
 enum Outcome {
@@ -119,13 +117,10 @@ struct Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        // Those are about the turns. A key or a quota is about the model, and may be there tomorrow.
+        // Those are about the turns. All others can be about the model, its settings or its key, which a person mends.
         let is_final = matches!(
             failure.code,
-            RunErrorCode::ModelRefused
-                | RunErrorCode::ModelTruncated
-                | RunErrorCode::ModelError
-                | RunErrorCode::ContextLength
+            RunErrorCode::ModelRefused | RunErrorCode::ModelTruncated | RunErrorCode::ContextLength
         );
         Self { failure, is_final }
     }
@@ -134,7 +129,7 @@ impl From<Failure> for Problem {
 impl Consolidation<'_> {
     /// Consolidates the oldest pending turns of a session. Returns how many there were.
     pub(crate) async fn next_batch(&self, session: &str, done: &mut Consolidated) -> Result<usize, Failure> {
-        let listed = self.store.list(pending(Some(session)), None, MAX_TURNS).await;
+        let listed = pending_turns(self.store, session, self.clock.now()).await;
         let mut turns = listed.map_err(|error| memory_failure(&error))?;
         let (mut bytes, mut count) = (0, 0);
         for turn in &turns {
@@ -149,8 +144,8 @@ impl Consolidation<'_> {
             return Ok(0);
         }
         let mut batch = Consolidated::default();
-        let entries = match self.read(&turns, &mut batch, done).await {
-            Ok(entries) => entries,
+        let (entries, waiting) = match self.read(&turns, &mut batch, done).await {
+            Ok(read) => read,
             Err(Problem { failure, is_final }) => {
                 if is_final {
                     self.count_attempt(turns).await?;
@@ -158,8 +153,12 @@ impl Consolidation<'_> {
                 return Err(failure);
             }
         };
-        let archived = turns.into_iter().map(|turn| next_version(turn, EntryState::Archived));
-        match self.store.put(entries.into_iter().chain(archived).collect()).await {
+        let now = self.clock.now();
+        let turns = turns.into_iter().zip(waiting).map(|(turn, waits)| match waits {
+            true => waiting_version(turn, now),
+            false => next_version(turn, EntryState::Archived),
+        });
+        match self.store.put(entries.into_iter().chain(turns).collect()).await {
             Ok(_) => add(done, &batch),
             // Another process was faster, and has stored the same turns.
             Err(error) if error.code == ArchiveCode::MemoryConflict => {}
@@ -168,13 +167,13 @@ impl Consolidation<'_> {
         Ok(count)
     }
 
-    /// The new entries of some turns.
+    /// The new entries of some turns, and which of the turns wait for the next day.
     async fn read(
         &self,
         turns: &[Entry],
         batch: &mut Consolidated,
         done: &mut Consolidated,
-    ) -> Result<Vec<NewEntry>, Problem> {
+    ) -> Result<(Vec<NewEntry>, Vec<bool>), Problem> {
         let (transcript, kind) = extraction(turns);
         let answer = self.ask(&transcript, &kind, done).await?;
         let Some(mut proposals) = read_proposals(&answer) else {
@@ -190,13 +189,20 @@ impl Consolidation<'_> {
         proposals.truncate(MAX_PROPOSALS);
         let mut judged = Vec::with_capacity(turns.len());
         for entry in turns {
-            let recalled = self.recalled_texts(entry).await?;
+            let recalled =
+                RecalledTexts::of(self.store, entry).await.map_err(|error| memory_failure(&error))?;
             judged.push(JudgedTurn { entry, texts: TurnTexts::of_entry(entry), recalled });
         }
         let candidates = judge(&proposals, &judged, self.clock.now());
         batch.dropped = count_of(proposed - candidates.len());
         let placed = self.place(candidates, turns, done).await?;
-        Ok(self.entries(placed, turns, batch).await?)
+        let mut new = vec![0; turns.len()];
+        for placed in placed.iter().filter(|placed| placed.is_new()) {
+            new[placed.candidate.turn] += 1;
+        }
+        let waiting = waiting_turns(self.store, turns, &new, self.clock.now()).await;
+        let waiting = waiting.map_err(|error| memory_failure(&error))?;
+        Ok((self.entries(placed, turns, &waiting, batch), waiting))
     }
 
     /// Asks the model, within the calls of the day.
@@ -231,16 +237,6 @@ impl Consolidation<'_> {
             Err(error) if error.code != ArchiveCode::MemoryConflict => Err(memory_failure(&error)),
             _ => Ok(()),
         }
-    }
-
-    /// The texts that the run of a turn has recalled, as far as they are still there.
-    async fn recalled_texts(&self, turn: &Entry) -> Result<Vec<String>, Failure> {
-        let mut texts = Vec::new();
-        for recalled in recalled_of(turn) {
-            let entry = self.store.get(&recalled.key).await.map_err(|error| memory_failure(&error))?;
-            texts.extend(entry.map(|entry| entry.text));
-        }
-        Ok(texts)
     }
 
     /// Compares candidates with what is known, and with each other.
@@ -306,23 +302,27 @@ impl Consolidation<'_> {
         let choices: HashMap<usize, Choice> = read_choices(&answer).into_iter().collect();
         for (number, placed) in (1..).zip(placed.iter_mut()) {
             if matches!(placed.outcome, Outcome::Open) {
-                placed.outcome = outcome(placed, choices.get(&number).unwrap_or(&Choice::None));
+                let choice = choices.get(&number).unwrap_or(&Choice::None);
+                placed.outcome = outcome(placed, choice, self.clock.now());
             }
         }
         Ok(())
     }
 
-    /// The entries to store, within the limit of the day.
-    async fn entries(
+    /// The entries to store. Those of waiting turns are left out: they are made again on the next day.
+    fn entries(
         &self,
         placed: Vec<PlacedCandidate>,
         turns: &[Entry],
+        waiting: &[bool],
         batch: &mut Consolidated,
-    ) -> Result<Vec<NewEntry>, Failure> {
+    ) -> Vec<NewEntry> {
         let now = self.clock.now();
-        let mut counts: HashMap<Owner, u64> = HashMap::new();
         let mut entries = Vec::new();
         for PlacedCandidate { candidate, vector, outcome, .. } in placed {
+            if waiting[candidate.turn] {
+                continue;
+            }
             let turn = &turns[candidate.turn];
             let supersedes = match outcome {
                 Outcome::Add => None,
@@ -336,22 +336,12 @@ impl Consolidation<'_> {
                     continue;
                 }
             };
-            let owner = Owner::of_speaker(turn.user.as_deref(), turn.session.as_deref());
-            let count = match counts.get(&owner) {
-                Some(count) => *count,
-                None => new_facts(self.store, &owner, now).await.map_err(|error| memory_failure(&error))?,
-            };
-            counts.insert(owner, count + 1);
-            if count >= MAX_NEW_FACTS {
-                batch.dropped += 1;
-                continue;
-            }
             batch.added += 1;
             batch.superseded += u32::from(supersedes.is_some());
             batch.quarantined += u32::from(candidate.state == EntryState::Quarantined);
             entries.push(NewEntry { vector, supersedes, ..self.fact(candidate, turn, now) });
         }
-        Ok(entries)
+        entries
     }
 
     fn fact(&self, candidate: Candidate, turn: &Entry, now: Millis) -> NewEntry {
@@ -362,6 +352,7 @@ impl Consolidation<'_> {
         meta.insert("extractor".to_owned(), json!(EXTRACTOR_VERSION));
         let expires_at = fact_expiry(now, self.retention_days);
         note_end(&mut meta, expires_at);
+        note_time(&mut meta, candidate.said_at);
         let run = turn.source.as_ref().map_or_else(|| turn.key.clone(), |source| source.reference.clone());
         NewEntry {
             expected: Expected::Absent,
@@ -379,28 +370,9 @@ impl Consolidation<'_> {
     }
 }
 
-/// How many entries of an owner were stored today, besides turns. Stops at the limit of the day.
-pub(crate) async fn new_facts(
-    store: &EntryStore,
-    owner: &Owner,
-    now: Millis,
-) -> Result<u64, redflow_ports::ArchiveError> {
-    let since = Some(Day::of(now).start());
-    let filter = EntryFilter { kinds: COUNTED.to_vec(), since, ..owner.entry_filter() };
-    let (mut count, mut after) = (0, None::<String>);
-    loop {
-        let page = store.list(filter.clone(), after.as_deref(), PAGE).await?;
-        count += page.iter().filter(|entry| owner.has(entry)).count() as u64;
-        if page.len() < PAGE || count >= MAX_NEW_FACTS {
-            return Ok(count);
-        }
-        after = page.last().map(|entry| entry.key.clone());
-    }
-}
-
 /// What a choice of the model means. It cannot end an entry that it was not shown, that is pinned, or that has more
-/// trust; and it does not end one that became true later.
-fn outcome(placed: &PlacedCandidate, choice: &Choice) -> Outcome {
+/// trust; and it does not end one that was said later. A time after now does not count: the clock was set back.
+fn outcome(placed: &PlacedCandidate, choice: &Choice, now: Millis) -> Outcome {
     match choice {
         Choice::None => Outcome::Drop,
         Choice::Add => Outcome::Add,
@@ -408,7 +380,7 @@ fn outcome(placed: &PlacedCandidate, choice: &Choice) -> Outcome {
             let candidate = &placed.candidate;
             match placed.neighbours.iter().find(|known| known.key == *key) {
                 Some(known) if known.is_pinned || known.trust > candidate.trust => Outcome::Drop,
-                Some(known) if known.valid_from > candidate.valid_from => Outcome::Add,
+                Some(known) if known.said_at > candidate.said_at && known.said_at <= now => Outcome::Add,
                 Some(_) => Outcome::Supersede(key.clone()),
                 None => Outcome::Drop,
             }

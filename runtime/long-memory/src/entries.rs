@@ -1,8 +1,8 @@
 //! The entries of a memory for tools: within the scope of the conversation, and with the trust of an agent.
 
 use crate::clean::clean;
-use crate::consolidate::{fact_expiry, new_facts, note_end};
-use crate::day_limits::{MAX_NEW_FACTS, too_many_facts};
+use crate::consolidate::{fact_expiry, note_end};
+use crate::day_limits::{MAX_NEW_FACTS, new_facts, too_many_facts};
 use crate::names::digits;
 use crate::orders::addresses_assistant;
 use crate::owner::{Owner, is_found};

@@ -1,14 +1,14 @@
 //! Turns as entries: the user's text and the answer, and what was recalled for them.
 
 use crate::clean::clean;
-use crate::names::{episode_key, span_key};
+use crate::names::episode_key;
 use crate::orders::addresses_assistant;
+use crate::recalled::note_recalled;
 use crate::tags::stored_tags;
 use redflow_contract::archive::{
     Entry, EntryKind, EntrySource, EntryState, MAX_ENTRY_TEXT, SourceKind, Trust,
 };
 use redflow_contract::digest::Digest;
-use redflow_contract::source::Source;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
 use redflow_ports::{Expected, NewEntry, Turn};
@@ -16,8 +16,6 @@ use serde_json::{Value, json};
 
 /// The most bytes of one text of a turn. Both together fit into an entry.
 const MAX_TEXT: usize = MAX_ENTRY_TEXT / 2 - 64;
-/// The most recalled entries that a turn names.
-const MAX_RECALLED: usize = 64;
 
 const USER: &str = "User: ";
 const ASSISTANT: &str = "\nAssistant: ";
@@ -62,13 +60,6 @@ impl TurnTexts {
     }
 }
 
-/// An entry that a run has recalled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RecalledEntry {
-    pub(crate) key: String,
-    pub(crate) digest: Option<Digest>,
-}
-
 /// A turn as an entry to store.
 pub(crate) fn episode(
     turn: &Turn<'_>,
@@ -81,10 +72,7 @@ pub(crate) fn episode(
     let mut meta = Message::new();
     meta.insert("turn".to_owned(), json!(digest));
     meta.insert("userBytes".to_owned(), json!(texts.user.len()));
-    let recalled = recalled_entries(turn.sources, memory);
-    if !recalled.is_empty() {
-        meta.insert("recalled".to_owned(), Value::from(recalled));
-    }
+    note_recalled(&mut meta, turn.sources, memory);
     // An order that a turn repeats must never come back as a user's word.
     let is_order = addresses_assistant(&texts.user) || addresses_assistant(&texts.assistant);
     NewEntry {
@@ -110,29 +98,10 @@ pub(crate) fn episode(
     }
 }
 
-/// The keys and digests of this memory's entries among the sources of a run.
-fn recalled_entries(sources: &[Source], memory: &str) -> Vec<Value> {
-    let own = sources.iter().filter_map(|source| {
-        let key = match source.kind {
-            SourceKind::Memory => source.reference.strip_prefix(memory)?.strip_prefix('/')?.to_owned(),
-            // A result of a tool has no copy, and is not found later.
-            SourceKind::Mcp => span_key(&source.reference),
-            SourceKind::Knowledge | SourceKind::Tool | SourceKind::Document => return None,
-        };
-        Some(json!({"key": key, "digest": source.digest}))
-    });
-    own.take(MAX_RECALLED).collect()
-}
-
-/// What the run of a stored turn has recalled.
-pub(crate) fn recalled_of(entry: &Entry) -> Vec<RecalledEntry> {
-    let all = entry.meta.get("recalled").and_then(Value::as_array).into_iter().flatten();
-    let read = |value: &Value| {
-        let key = value.get("key")?.as_str()?.to_owned();
-        let digest = value.get("digest").and_then(Value::as_str).and_then(Digest::parse_hex);
-        Some(RecalledEntry { key, digest })
-    };
-    all.filter_map(read).collect()
+/// When the words of a stored turn were said: at the time of its message, which can be any, but not after the turn was
+/// stored and not after now.
+pub(crate) fn said_at(turn: &Entry, now: Millis) -> Millis {
+    turn.valid_from.min(turn.created_at).min(now)
 }
 
 /// The digest of a stored turn.

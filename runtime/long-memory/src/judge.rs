@@ -1,10 +1,12 @@
 //! Which proposals of a model are kept: only what was said word for word, and what is no order and no echo.
 
 use crate::clean::clean;
-use crate::episode::{TurnTexts, turn_digest};
+use crate::commands::is_command;
+use crate::episode::{TurnTexts, said_at, turn_digest};
 use crate::names::digits;
 use crate::orders::addresses_assistant;
 use crate::questions::{Proposal, Speaker};
+use crate::recalled::RecalledTexts;
 use crate::tags::stored_tags;
 use crate::words::{details, normalised, shared, single_spaced, weight};
 use redflow_contract::Millis;
@@ -38,6 +40,8 @@ pub(crate) struct Candidate {
     pub(crate) trust: Trust,
     pub(crate) state: EntryState,
     pub(crate) valid_from: Millis,
+    /// When it was said.
+    pub(crate) said_at: Millis,
     /// The number of the turn that it quotes.
     pub(crate) turn: usize,
 }
@@ -46,7 +50,7 @@ pub(crate) struct Candidate {
 pub(crate) struct JudgedTurn<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) texts: TurnTexts,
-    pub(crate) recalled: Vec<String>,
+    pub(crate) recalled: RecalledTexts,
 }
 
 /// Keeps what may be stored. The rest is dropped.
@@ -68,10 +72,14 @@ fn judge_one(
     }
     let FoundQuote { at, speaker, clause } = find_quote(&quote, proposal.speaker, turns)?;
     let turn = &turns[at];
-    if !says_the_same(&text, &quote, &clause) || is_echo(&text, &quote, speaker, &turn.recalled) {
+    if !says_the_same(&text, &quote, &clause) || is_echo(&text, &quote, speaker, &turn.recalled.texts) {
         return None;
     }
-    let is_order = addresses_assistant(&text) || addresses_assistant(&clause);
+    // The answer may repeat a text that was recalled and is gone.
+    if speaker == Speaker::Assistant && !turn.recalled.is_whole {
+        return None;
+    }
+    let is_order = [&text, &clause].into_iter().any(|said| addresses_assistant(said) || is_command(said));
     let (trust, state) = match (speaker, is_order) {
         (Speaker::Assistant, true) => return None,
         (Speaker::Assistant, false) => (Trust::Agent, EntryState::Live),
@@ -93,7 +101,9 @@ fn judge_one(
         tags: stored_tags(tags),
         trust,
         state,
-        valid_from: proposal.start(now).unwrap_or(turn.entry.valid_from),
+        // The time of a message can be any. One in the future is not believed.
+        valid_from: proposal.start(now).unwrap_or(turn.entry.valid_from.min(now)),
+        said_at: said_at(turn.entry, now),
         turn: at,
         text,
     })

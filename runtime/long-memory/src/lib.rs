@@ -4,16 +4,17 @@
 //! |---|---|
 //! | `memory`, `settings` | the node `long-memory`: recall, append, settle |
 //! | `store`, `owner`, `names` | its collection in the archive, whose entries are seen, and their names |
-//! | `episode`, `clean`, `tags` | turns as entries, without secrets |
+//! | `episode`, `recalled`, `clean`, `tags` | turns as entries, without secrets, and what their runs have recalled |
 //! | `spans` | resources of MCP servers that are recalled with every message |
 //! | `notes`, `days` | recalled entries as one message, and the days that a message names |
-//! | `consolidate`, `questions`, `judge`, `neighbours`, `orders`, `words` | turns become facts: what the model is asked, and what is kept |
+//! | `consolidate`, `questions`, `judge`, `neighbours`, `orders`, `commands`, `words` | turns become facts: what the model is asked, and what is kept |
 //! | `entries` | the entries for `memory-tool` |
-//! | `day_limits` | how much happens in one day |
+//! | `day_limits`, `waiting` | how much happens in one day, and turns that wait for the next one |
 //!
 //! Stores nothing itself, makes no vector and calls no provider: an archive, an embedder and a model do.
 
 mod clean;
+mod commands;
 mod consolidate;
 mod day_limits;
 mod days;
@@ -27,16 +28,19 @@ mod notes;
 mod orders;
 mod owner;
 mod questions;
+mod recalled;
 mod settings;
 mod spans;
 mod store;
 mod tags;
+mod waiting;
 mod words;
 
 pub use day_limits::{MAX_MODEL_CALLS, MAX_NEW_FACTS};
 
 use day_limits::ModelCalls;
 use memory::LongMemory;
+use recalled::RecalledKeys;
 use redflow_contract::node::LongMemoryConfig;
 use redflow_ports::{
     Adapters, Archive, BuildError, Builder, Clock, ContextSource, EmbedderSource, Memory, MemoryBuilder,
@@ -103,7 +107,7 @@ fn build(
         settings: Arc::new(settings),
         calls: Arc::clone(calls),
         clock: Arc::clone(&shared.clock),
-        recalled: Mutex::default(),
+        recalled: RecalledKeys::default(),
         last_session: Mutex::default(),
     }))
 }

@@ -7,6 +7,7 @@ use crate::entries::ToolEntries;
 use crate::episode::{TurnTexts, episode};
 use crate::notes::notes;
 use crate::owner::Owner;
+use crate::recalled::RecalledKeys;
 use crate::settings::Settings;
 use crate::spans::{Span, Spans};
 use crate::store::{EntryStore, SearchOptions, memory_failure};
@@ -22,7 +23,7 @@ use redflow_ports::{
     ArchiveError, BoxFuture, ChatModel, Clock, EntryFilter, Memory, MemoryAnswer, MemoryEntries, Recall,
     Recalled, SearchFilter, SettleReason, Settled, Settling, Turn,
 };
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The sessions that are listed at once.
@@ -31,8 +32,6 @@ const SESSIONS_PAGE: usize = 100;
 const MAX_FAILURES: usize = 20;
 /// The batches of turns that one settling of a session consolidates.
 const MAX_BATCHES: usize = 8;
-/// The recalled entries that are counted as used at the next settling.
-const MAX_RECALLED: usize = 10_000;
 /// The entries that a recall looks at besides those that it wants: turns that the short memory still has are left out.
 const MORE_HITS: usize = 16;
 
@@ -46,8 +45,8 @@ pub(crate) struct LongMemory {
     pub(crate) settings: Arc<Settings>,
     pub(crate) calls: Arc<ModelCalls>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The keys of entries that were recalled since the last settling. Facts that are recalled end later.
-    pub(crate) recalled: Mutex<BTreeSet<String>>,
+    /// Facts that are recalled end later.
+    pub(crate) recalled: RecalledKeys,
     /// The last session that a settling of all sessions has worked on; none if the last one came to the end. The next one
     /// goes on after it.
     pub(crate) last_session: Mutex<Option<String>>,
@@ -130,15 +129,13 @@ impl LongMemory {
         let prefix = format!("{}/", self.store.name);
         let own = sources.iter().filter(|source| source.kind == SourceKind::Memory);
         let keys = own.filter_map(|source| source.reference.strip_prefix(&prefix));
-        let mut recalled = self.recalled.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MAX_RECALLED.saturating_sub(recalled.len());
-        recalled.extend(keys.take(room).map(str::to_owned));
+        self.recalled.add(keys);
     }
 
     /// Counts the entries that were recalled as used. A fact then ends later, unless the node or a person says how long
     /// it is kept.
     async fn touch_recalled(&self) -> Result<(), ArchiveError> {
-        let keys = std::mem::take(&mut *self.recalled.lock().unwrap_or_else(PoisonError::into_inner));
+        let keys = self.recalled.take();
         if keys.is_empty() {
             return Ok(());
         }

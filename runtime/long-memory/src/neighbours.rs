@@ -4,10 +4,11 @@ use crate::judge::Candidate;
 use crate::owner::Owner;
 use crate::store::{EntryStore, SearchOptions};
 use crate::words::{details, has_same_order, has_same_words, shared};
-use redflow_contract::Millis;
-use redflow_contract::archive::{EntryKind, EntryState, SearchMode, Trust};
+use redflow_contract::archive::{Entry, EntryKind, EntryState, SearchMode, Trust};
 use redflow_contract::digest::Digest;
+use redflow_contract::{Message, Millis};
 use redflow_ports::{ArchiveError, SearchFilter};
+use serde_json::{Value, json};
 
 /// The kinds that consolidation makes.
 pub(crate) const FACTS: [EntryKind; 3] = [EntryKind::Fact, EntryKind::Preference, EntryKind::Decision];
@@ -21,6 +22,8 @@ const SAME: f32 = 0.95;
 const SHARED: f64 = 0.5;
 /// The known entries that are compared with a new one.
 const MOST: usize = 4;
+/// Where an entry notes when its words were said.
+const SAID_AT: &str = "said";
 
 /// A known entry that is close to a new one.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +31,22 @@ pub(crate) struct Neighbour {
     pub(crate) key: String,
     pub(crate) text: String,
     pub(crate) trust: Trust,
-    pub(crate) valid_from: Millis,
+    /// When it was said.
+    pub(crate) said_at: Millis,
     pub(crate) is_pinned: bool,
     pub(crate) is_same: bool,
+}
+
+/// Notes in an entry when its words were said.
+pub(crate) fn note_time(meta: &mut Message, said_at: Millis) {
+    meta.insert(SAID_AT.to_owned(), json!(said_at));
+}
+
+/// When the words of an entry were said. An entry of a person, an agent or an earlier version does not say it: then it
+/// is the time from which it is true, but not after it was stored.
+fn noted_time(entry: &Entry) -> Millis {
+    let noted = entry.meta.get(SAID_AT).and_then(Value::as_u64);
+    noted.unwrap_or(entry.valid_from).min(entry.created_at)
 }
 
 /// The stored entries that are close to a candidate.
@@ -60,6 +76,7 @@ pub(crate) async fn stored_neighbours(
     let near = |hit: redflow_contract::archive::SearchHit| {
         let cosine = hit.reason.cosine;
         let entry = hit.entry;
+        let said_at = noted_time(&entry);
         let is_close = is_close(cosine, &candidate.text, &entry.text, finds_meaning);
         is_close.then(|| Neighbour {
             is_same: is_same(cosine, &candidate.text, &entry.text),
@@ -67,7 +84,7 @@ pub(crate) async fn stored_neighbours(
             key: entry.key,
             text: entry.text,
             trust: entry.trust,
-            valid_from: entry.valid_from,
+            said_at,
         })
     };
     Ok(hits.into_iter().filter_map(near).collect())
@@ -87,7 +104,7 @@ pub(crate) fn batch_neighbour(
         key: known.key.clone(),
         text: known.text.clone(),
         trust: known.trust,
-        valid_from: known.valid_from,
+        said_at: known.said_at,
     })
 }
 

@@ -282,6 +282,11 @@ impl EntryStore {
         or_empty(self.archive.get(&self.collection(), key).await)
     }
 
+    /// The former versions of an entry, newest first.
+    pub(crate) async fn history(&self, key: &str) -> Result<Vec<Entry>, ArchiveError> {
+        or_empty(self.archive.history(&self.collection(), key).await)
+    }
+
     /// Some entries after a key.
     pub(crate) async fn list(
         &self,

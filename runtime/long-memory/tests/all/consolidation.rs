@@ -19,7 +19,7 @@ pub(crate) async fn settle(memory: &Arc<dyn Memory>) -> Settled {
 }
 
 /// What was done, without the tokens.
-fn done(settled: &Settled) -> [u32; 5] {
+pub(crate) fn done(settled: &Settled) -> [u32; 5] {
     let Consolidated { added, confirmed, superseded, dropped, quarantined, .. } = settled.consolidated;
     assert_eq!(settled.error, None);
     [added, confirmed, superseded, dropped, quarantined]

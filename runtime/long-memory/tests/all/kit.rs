@@ -164,6 +164,8 @@ pub(crate) struct Place {
     pub(crate) is_cached: bool,
     pub(crate) context: Option<Arc<dyn ContextSource>>,
     pub(crate) meter: Arc<dyn Meter>,
+    /// The clock of the memory, if it is not that of the archive.
+    pub(crate) memory_clock: Option<Arc<dyn Clock>>,
 }
 
 /// A short memory whose server is away.
@@ -226,6 +228,7 @@ impl Place {
             is_cached: false,
             context: None,
             meter: Arc::new(NoMeter),
+            memory_clock: None,
         }
     }
 
@@ -238,6 +241,7 @@ impl Place {
             embedder_fails: self.embedder_fails.clone(),
             context: self.context.clone(),
             meter: self.meter.clone(),
+            memory_clock: self.memory_clock.clone(),
             ..*self
         }
     }
@@ -281,7 +285,7 @@ impl Place {
             archive: self.archive.clone(),
             embedder: Arc::new(embedder),
             meter: self.meter.clone(),
-            clock: self.clock.clone(),
+            clock: self.memory_clock.clone().unwrap_or_else(|| self.clock.clone()),
             context: self.context.clone(),
         };
         register(&mut adapters, settings);

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bounds;
 mod consolidation;
+mod echoes;
 mod junk;
 mod kit;
 mod limits;
@@ -10,4 +12,5 @@ mod recall;
 mod refusals;
 mod spans;
 mod storing;
+mod times;
 mod tool_entries;

@@ -30,10 +30,16 @@ async fn nonsense_stores_nothing_and_is_tried_three_times() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_away_costs_no_turn() {
+async fn a_model_that_is_away_or_set_up_wrongly_costs_no_turn() {
     let place = Place::new();
-    for code in [RunErrorCode::ProviderUnavailable, RunErrorCode::RateLimit, RunErrorCode::InvalidCredentials]
-    {
+    // The usual cause of a `MODEL_ERROR` is a wrong setting of the model. A person mends it.
+    for code in [
+        RunErrorCode::ProviderUnavailable,
+        RunErrorCode::RateLimit,
+        RunErrorCode::InvalidCredentials,
+        RunErrorCode::ModelNotFound,
+        RunErrorCode::ModelError,
+    ] {
         let failure = move || Failure { code, message: "away".to_owned() };
         let memory = place.with_model(&json!({}), &model(move |_, _| Err(failure())));
         TestTurn::new("r1").append(&memory, "I live in Berlin", "Noted.").await.unwrap();
@@ -46,7 +52,7 @@ async fn a_model_that_is_away_costs_no_turn() {
 
 #[tokio::test]
 async fn what_a_model_refuses_is_tried_three_times() {
-    for code in [RunErrorCode::ModelRefused, RunErrorCode::ModelError, RunErrorCode::ContextLength] {
+    for code in [RunErrorCode::ModelRefused, RunErrorCode::ModelTruncated, RunErrorCode::ContextLength] {
         let place = Place::new();
         let failure = move || Failure { code, message: "no".to_owned() };
         let refusing = model(move |_, _| Err(failure()));

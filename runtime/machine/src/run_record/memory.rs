@@ -54,8 +54,10 @@ impl RunRecord {
     pub fn append_memory(&mut self, at: Millis, session: String, turn: Vec<ChatMessage>) {
         let run_id = self.run_id().clone();
         let id = self.open_effect(at);
-        // Also what tools found in a memory. A memory must not learn again what it gave itself.
-        let known = self.envelope.provenance.iter().filter(|source| source.kind == SourceKind::Memory);
+        // Also what tools found in a memory, and the resources of servers. A memory must not learn again what it gave
+        // itself.
+        let is_known = |source: &&Source| matches!(source.kind, SourceKind::Memory | SourceKind::Mcp);
+        let known = self.envelope.provenance.iter().filter(is_known);
         let (details, sources) = (self.details.clone(), known.cloned().collect());
         let consolidates = self.consolidates;
         self.push_effect(Effect::AppendMemory { id, session, run_id, turn, details, sources, consolidates });

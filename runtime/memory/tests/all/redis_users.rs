@@ -213,3 +213,25 @@ async fn values_of_other_programs_at_the_keys_of_users_and_summaries_stay() {
     assert!(memory.clear("g:%about:f:t").await.is_err());
     assert_eq!(memory.summaries().unwrap().load("f:t").await.unwrap().summary.unwrap().text, "theirs");
 }
+
+/// The hash of a conversation remembers a thousand users. Then its summary may have words of any user.
+#[tokio::test]
+async fn a_conversation_of_very_many_users_loses_its_summary_with_any_of_them() {
+    for (users, fields, is_kept) in [(1_000, 1_000, true), (1_010, 1_001, false)] {
+        let server = RedisServer::start();
+        let memory = memory(&server, json!({"maxMessages": 4}));
+        for number in 0..users {
+            append_of(&memory, "f:s", &number.to_string(), &format!("user {number}"), &[]).await;
+        }
+        let mut raw = server.raw().await;
+        let found: usize = raw.hlen("agent:memory:%about:f:s").await.unwrap();
+        assert_eq!(found, fields, "{users}");
+        assert!(summarise(&memory, "f:s", "They greet").await);
+        // The turns of this user are not there any more, and the hash does not name the user.
+        let forgotten = memory.forget(&user("user 1009")).await;
+        let removed = if is_kept { 0 } else { 1 };
+        assert_eq!(forgotten, conversations(removed), "{users}");
+        let loaded = memory.summaries().unwrap().load("f:s").await.unwrap();
+        assert_eq!(loaded.summary.is_some(), is_kept, "{users}");
+    }
+}

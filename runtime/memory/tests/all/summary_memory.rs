@@ -18,6 +18,7 @@ use redflow_ports::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A model that writes down the text of every user message. It can be told to give other answers.
 #[derive(Default)]
@@ -29,6 +30,8 @@ struct ListingModel {
     requests: Mutex<Vec<usize>>,
     /// Called in the middle of a call.
     during: Option<Box<dyn Fn() + Send + Sync>>,
+    /// Whether it never answers.
+    hangs: bool,
 }
 
 impl ListingModel {
@@ -54,7 +57,11 @@ impl ChatModel for ListingModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         let question = request.transcript.segments()[1].content.clone();
         self.requests.lock().unwrap().push(question.len());
+        assert_eq!(request.time_left, Some(CALL_TIME));
         Box::pin(async move {
+            if self.hangs {
+                return std::future::pending().await;
+            }
             tokio::task::yield_now().await;
             if let Some(during) = &self.during {
                 during();
@@ -74,6 +81,9 @@ impl ChatModel for ListingModel {
         })
     }
 }
+
+/// The longest time of one call.
+const CALL_TIME: Duration = Duration::from_secs(120);
 
 /// One memory and one model, for every name but `none`.
 struct Services(Arc<dyn Memory>, Arc<ListingModel>);
@@ -248,6 +258,41 @@ async fn what_the_model_reads_and_writes_is_bounded() {
         memory.settle(Some("f:s"), SettleReason::Request).await;
     }
     assert_eq!(recalled(&memory, "f:s").await.1.len(), 1, "all but the last turn are covered in the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_does_not_answer_is_given_up() {
+    let inner = build(&process(MemorySettings::default()), "buffer-memory", "n", json!({}));
+    let model = Arc::new(ListingModel { hangs: true, ..ListingModel::default() });
+    let memory = summary(&inner, &model, json!({"keepTurns": 1}));
+    for run in ["1", "2"] {
+        append_turn(&memory, "f:s", run).await.unwrap();
+    }
+    let before = tokio::time::Instant::now();
+    let settled = memory.settle(Some("f:s"), SettleReason::Request).await;
+    assert_eq!(settled.error, Some(failure("the model wrote no summary within 120 s")));
+    assert_eq!((before.elapsed(), model.calls()), (CALL_TIME, 1));
+    assert_eq!(recall(&memory, "f:s").await.unwrap().len(), 4, "the turns stay");
+}
+
+#[tokio::test]
+async fn a_request_for_all_sums_up_a_thousand_conversations() {
+    let inner = build(&process(MemorySettings::default()), "buffer-memory", "n", json!({}));
+    let model = Arc::new(ListingModel::default());
+    let memory = summary(&inner, &model, json!({"keepTurns": 1}));
+    for session in 0..1_020 {
+        for run in ["1", "2"] {
+            append_turn(&memory, &format!("f:{session}"), run).await.unwrap();
+        }
+    }
+    assert_eq!(memory.settle(None, SettleReason::Request).await.error, None);
+    assert_eq!(model.calls(), 1_000);
+    memory.settle(None, SettleReason::Request).await;
+    assert_eq!(model.calls(), 1_000, "none is left");
+    // The turns of the others are there, and wait for their next turn.
+    append_turn(&memory, "f:0", "3").await.unwrap();
+    memory.settle(None, SettleReason::Request).await;
+    assert_eq!(model.calls(), 1_001);
 }
 
 #[tokio::test]

@@ -111,3 +111,26 @@ fn a_run_without_sources_has_no_trace_of_them() {
     let all = format!("{}{}{:?}", run.lines.join("\n"), run.out(), json!(run.events));
     assert!(!all.contains("sources") && !all.contains("provenance"), "{all}");
 }
+
+#[test]
+fn a_memory_gets_what_the_run_had_from_memories_and_from_servers() {
+    let of = |kind: SourceKind, reference: &str| Source { kind, ..source(reference, 0.5) };
+    let mut run =
+        ScriptedRun::start(with(|spec| spec.memory = true), json!({"payload": "How?"}), Some("f:s"));
+    let (effect, at) = (run.open(), run.at + 10);
+    let sources = vec![of(SourceKind::Memory, "f/m/fact-1"), of(SourceKind::Mcp, "docs docs://rules")];
+    run.feed(Fact::MemoryRecalled { at, effect, turns: Vec::new(), sources }).unwrap();
+    run.next(calculate("1", 0.5)).unwrap();
+    let (at, effect) = (run.at + 10, run.open());
+    let sources = vec![of(SourceKind::Knowledge, "manuals/pump.md#2"), of(SourceKind::Memory, "f/m/fact-2")];
+    let result = ToolResult { sources, ..ToolResult::ok(json!(1)) };
+    run.feed(Fact::ToolReturned { at, effect, result, tries: 1 }).unwrap();
+    run.next(final_answer("Like this.")).unwrap();
+    let known = run.effects.iter().find_map(|effect| match effect {
+        Effect::AppendMemory { sources, .. } => {
+            Some(sources.iter().map(|source| source.reference.as_str()).collect::<Vec<&str>>())
+        }
+        _ => None,
+    });
+    assert_eq!(known.unwrap(), ["f/m/fact-1", "docs docs://rules", "f/m/fact-2"]);
+}
