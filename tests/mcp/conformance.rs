@@ -1,8 +1,8 @@
 //! The official conformance suite against our server and our client, for both eras of the protocol.
 //!
-//! `conformance/*.yml` list the scenarios that fail, each with the reason. A scenario that fails and is not listed fails
-//! the test, and so does a listed one that passes: the lists can only shrink. `cargo nextest run -p redflow-tests --test
-//! mcp conformance --no-capture` prints the figures.
+//! `conformance/*.yml` list the scenarios that fail, each with its number of passed and failed checks and the reason. A
+//! scenario that fails and is not listed fails the test, and so does a listed one with fewer passed checks or another
+//! number of failed ones: the lists can only shrink. `cargo nextest run -p redflow-tests --test mcp conformance --no-capture` prints the figures.
 
 use crate::kit::{Home, folder, node, package};
 use redflow_testkit::{Exit, LoggedProcess, redflow_binary};
@@ -47,7 +47,7 @@ impl Suite {
     }
 
     /// The outcome of each scenario.
-    fn outcomes(&self, command: Command) -> (BTreeMap<String, bool>, Exit) {
+    fn outcomes(&self, command: Command) -> (BTreeMap<String, Checks>, Exit) {
         let exit = LoggedProcess::start(command).unwrap().wait(SUITE_LIMIT).unwrap();
         (outcomes(&exit.stdout), exit)
     }
@@ -55,51 +55,97 @@ impl Suite {
     /// Compares the outcome of each scenario with the list of those that fail.
     #[track_caller]
     #[expect(clippy::print_stdout, reason = "prints the figures of docs/mcp.md")]
-    fn check(&self, outcomes: &BTreeMap<String, bool>, exit: &Exit) {
+    fn check(&self, outcomes: &BTreeMap<String, Checks>, exit: &Exit) {
         let Self { side, era, .. } = self;
         let path = folder().join(format!("conformance/{side}-{era}.yml"));
         let list = std::fs::read_to_string(&path).unwrap();
-        let listed = listed_failures(&list);
-        let passed = outcomes.values().filter(|passed| **passed).count();
+        let passed = outcomes.values().filter(|checks| checks.have_passed()).count();
         println!("conformance {side} {era}: {passed} of {} scenarios passed", outcomes.len());
         assert_eq!(outcomes.len(), self.scenarios, "{}{}", exit.stdout, exit.stderr);
-        let failed_now: Vec<&str> = names(outcomes, |name, passed| !passed && !listed.contains(&name));
-        let pass_now: Vec<&str> = names(outcomes, |name, passed| passed && listed.contains(&name));
-        let unknown: Vec<&&str> = listed.iter().filter(|name| !outcomes.contains_key(**name)).collect();
+        let differences = differences(&listed_failures(&list), outcomes);
         assert!(
-            failed_now.is_empty() && pass_now.is_empty() && unknown.is_empty(),
-            "not in {}, and failed: {failed_now:?}; listed, but passed: {pass_now:?}; listed, but unknown: {unknown:?}\n{}{}",
+            differences.is_empty(),
+            "other outcomes than in {}:\n{}\n{}{}",
             path.display(),
+            differences.join("\n"),
             exit.stdout,
             exit.stderr
         );
     }
 }
 
-/// The scenarios of a baseline file.
-fn listed_failures(text: &str) -> Vec<&str> {
-    let entries = text.lines().filter_map(|line| line.trim().strip_prefix("- "));
-    entries.map(|entry| entry.split(" #").next().unwrap_or_default().trim()).collect()
+/// The checks of one scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Checks {
+    passed: usize,
+    failed: usize,
 }
 
-/// The scenarios of the summary that the suite prints, and whether each one passed.
-fn outcomes(output: &str) -> BTreeMap<String, bool> {
+impl Checks {
+    /// Reads `3 passed, 1 failed`.
+    fn of_summary(text: &str) -> Option<Self> {
+        let (passed, failed) = text.split_once(" passed, ")?;
+        Some(Self { passed: passed.parse().ok()?, failed: failed.strip_suffix(" failed")?.parse().ok()? })
+    }
+
+    /// Reads `3/1`.
+    fn of_list(text: &str) -> Option<Self> {
+        let (passed, failed) = text.split_once('/')?;
+        Some(Self { passed: passed.parse().ok()?, failed: failed.parse().ok()? })
+    }
+
+    /// A scenario without a check shows nothing.
+    fn have_passed(self) -> bool {
+        self.passed > 0 && self.failed == 0
+    }
+}
+
+impl std::fmt::Display for Checks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.passed, self.failed)
+    }
+}
+
+/// The scenarios of a list. A scenario covers many checks, so its numbers stand beside it: otherwise a check that no
+/// longer passes would be hidden behind one that never did.
+fn listed_failures(text: &str) -> BTreeMap<&str, Checks> {
+    let entries = text.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    entries
+        .map(|entry| {
+            let words: Vec<&str> = entry.split_whitespace().take(3).collect();
+            let [name, checks, "#"] = words[..] else { panic!("`NAME PASSED/FAILED # WHY`: {entry}") };
+            (name, Checks::of_list(checks).unwrap_or_else(|| panic!("`PASSED/FAILED`: {entry}")))
+        })
+        .collect()
+}
+
+/// What a list says of the outcomes that is not so.
+fn differences(listed: &BTreeMap<&str, Checks>, outcomes: &BTreeMap<String, Checks>) -> Vec<String> {
+    let unknown = listed.keys().filter(|name| !outcomes.contains_key(**name));
+    let unknown = unknown.map(|name| format!("{name} is listed, but unknown"));
+    let outcomes = outcomes.iter().filter_map(|(name, now)| match listed.get(name.as_str()) {
+        None if now.have_passed() => None,
+        None => Some(format!("{name} failed ({now}) and is not listed")),
+        Some(_) if now.have_passed() => Some(format!("{name} is listed, but passed")),
+        // How often a passed check is repeated depends on the time.
+        Some(then) if then.failed == now.failed && then.passed <= now.passed => None,
+        Some(then) => Some(format!("{name} is listed with {then}, but it was {now}")),
+    });
+    outcomes.chain(unknown).collect()
+}
+
+/// The scenarios of the summary that the suite prints.
+fn outcomes(output: &str) -> BTreeMap<String, Checks> {
     let (_, summary) = output.rsplit_once("SUMMARY ===").unwrap_or_else(|| panic!("{output}"));
     let outcome = |line: &str| {
         let (mark, rest) = line.trim().split_once(' ')?;
-        let (name, checks) = rest.split_once(": ")?;
-        match mark {
-            // A scenario without a check shows nothing.
-            "✓" => Some((name.to_owned(), !checks.starts_with("0 passed"))),
-            "✗" => Some((name.to_owned(), false)),
-            _ => None,
-        }
+        let (name, checks) = rest.split_once(": ").filter(|_| matches!(mark, "✓" | "✗"))?;
+        let checks = Checks::of_summary(checks).unwrap_or_else(|| panic!("{line}"));
+        // The suite may fail a scenario for another reason than a check.
+        let failed = if mark == "✗" { checks.failed.max(1) } else { checks.failed };
+        Some((name.to_owned(), Checks { failed, ..checks }))
     };
     summary.lines().filter_map(outcome).collect()
-}
-
-fn names(outcomes: &BTreeMap<String, bool>, wanted: impl Fn(&str, bool) -> bool) -> Vec<&str> {
-    outcomes.iter().filter(|(name, passed)| wanted(name, **passed)).map(|(name, _)| name.as_str()).collect()
 }
 
 /// Runs the scenarios against a sidecar with the conformance flow.
@@ -133,8 +179,11 @@ fn check_client(suite: Suite) {
             let command = with_client(suite.command(&["--scenario", name]));
             LoggedProcess::start(command).unwrap().wait(SUITE_LIMIT).unwrap().code
         };
-        if let Some(passed @ false) = outcomes.get_mut(*name) {
-            *passed = (0..TRIES_ALONE).any(|_| alone() == Some(0));
+        if let Some(checks) = outcomes.get_mut(*name)
+            && !checks.have_passed()
+            && (0..TRIES_ALONE).any(|_| alone() == Some(0))
+        {
+            *checks = Checks { passed: checks.passed + checks.failed, failed: 0 };
         }
     }
     suite.check(&outcomes, &exit);
@@ -161,11 +210,26 @@ fn our_client_passes_the_conformance_suite_of_2026_07_28() {
 }
 
 #[test]
-fn reads_the_lists_and_the_summary_of_the_suite() {
-    let list = "# Why\nserver:\n  - ping # nobody asked\n  - auth/a\n";
-    assert_eq!(listed_failures(list), ["ping", "auth/a"]);
-    let output = "✓ not: 1\n=== SUMMARY ===\n✓ ping: 1 passed, 0 failed\n✗ auth/a: 0 passed, 2 failed\n✓ b: 0 passed, 0 failed\n\nTotal: 1 passed\n";
-    let outcomes = outcomes(output);
-    assert_eq!(names(&outcomes, |_, passed| passed), ["ping"]);
-    assert_eq!(names(&outcomes, |_, passed| !passed), ["auth/a", "b"]);
+fn a_list_holds_the_number_of_checks_of_each_failure() {
+    let list = "# Why\nserver:\n  - ping 1/2 # nobody asked\n  - auth/a 0/2 # why not\n";
+    let listed = listed_failures(list);
+    let summary = |lines: &str| outcomes(&format!("✓ not: 1\n=== SUMMARY ===\n{lines}\n\nTotal: 1 passed\n"));
+    for (lines, expected) in [
+        ("✗ ping: 1 passed, 2 failed\n✗ auth/a: 0 passed, 2 failed\n✓ b: 3 passed, 0 failed", [].as_slice()),
+        (
+            "✗ ping: 0 passed, 3 failed\n✗ auth/a: 0 passed, 2 failed",
+            &["ping is listed with 1/2, but it was 0/3"],
+        ),
+        (
+            "✗ ping: 2 passed, 1 failed\n✗ auth/a: 0 passed, 2 failed",
+            &["ping is listed with 1/2, but it was 2/1"],
+        ),
+        ("✓ ping: 3 passed, 0 failed", &["ping is listed, but passed", "auth/a is listed, but unknown"]),
+        (
+            "✗ ping: 1 passed, 2 failed\n✗ auth/a: 0 passed, 2 failed\n✓ b: 0 passed, 0 failed\n✗ c: 1 passed, 0 failed",
+            &["b failed (0/0) and is not listed", "c failed (1/1) and is not listed"],
+        ),
+    ] {
+        assert_eq!(differences(&listed, &summary(lines)), expected, "{lines}");
+    }
 }

@@ -2,6 +2,7 @@
 //! not happen twice happens at most once.
 
 use crate::kit::{Home, PATIENCE, agent, folder, json_output, node, output, run, server};
+use crate::recorder::Recorder;
 use redflow_testkit::LoggedProcess;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -11,101 +12,188 @@ use std::time::{Duration, Instant};
 /// How long the call of the tests takes if nothing interrupts it, in seconds.
 const CALL_SECONDS: u64 = 30;
 
+/// The time limit of a call over HTTP. A client of this server may resume a lost answer, and tries to until the call's time
+/// is over.
+const HTTP_CALL_MS: u64 = 10_000;
+
 const LONG_CALL: &str = "mcp__all__trigger-long-running-operation";
 
-/// A home with the everything server. `sent` in its folder has what the server was sent, line by line; `pid` the id of
-/// the server's process.
-fn home_with_recorded_server(more: Value) -> Home {
-    let calls = [(LONG_CALL, json!({"duration": CALL_SECONDS, "steps": 2}))];
-    let home = Home::new(json!({}), &agent("all", &calls, "Done."));
-    let folder_of_home = home.dir.path().canonicalize().unwrap();
-    let script = "cd \"$1\"; tee -a sent | { echo $BASHPID >> pid; exec \"$2\" \"$3\"; }";
-    let mut definition = json!({"command": "bash", "args": ["-c", script, "bash", folder_of_home, node(), server("everything")],
-        "read": [folder().join("node_modules")], "write": [folder_of_home]});
-    if let (Some(definition), Value::Object(more)) = (definition.as_object_mut(), more) {
-        definition.extend(more);
+/// How the sidecar reaches the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    /// It is a program that the sidecar starts.
+    Stdio,
+    /// It is a process of its own, with an address.
+    Http,
+}
+
+const TRANSPORTS: [Transport; 2] = [Transport::Stdio, Transport::Http];
+
+/// A home with the everything server. `sent` in its folder has what the server was sent; `pid` has the ids of the
+/// processes that the sidecar started.
+struct Peers {
+    home: Home,
+    http: Option<HttpPeer>,
+}
+
+struct HttpPeer {
+    recorder: Recorder,
+    process: LoggedProcess,
+}
+
+impl Peers {
+    fn start(transport: Transport, more: Value) -> Self {
+        let calls = [(LONG_CALL, json!({"duration": CALL_SECONDS, "steps": 2}))];
+        let home = Home::new(json!({}), &agent("all", &calls, "Done."));
+        let folder_of_home = home.dir.path().canonicalize().unwrap();
+        let (mut definition, http) = match transport {
+            Transport::Stdio => {
+                let script = "cd \"$1\"; tee -a sent | { echo $BASHPID >> pid; exec \"$2\" \"$3\"; }";
+                let args = json!(["-c", script, "bash", folder_of_home, node(), server("everything")]);
+                let read = [folder().join("node_modules")];
+                (json!({"command": "bash", "args": args, "read": read, "write": [folder_of_home]}), None)
+            }
+            Transport::Http => {
+                let recorder = Recorder::start(&home.path("sent"));
+                let http = HttpPeer { process: start_server(&recorder), recorder };
+                let url = format!("http://{}/mcp", http.recorder.addr);
+                (json!({"url": url, "timeoutMs": HTTP_CALL_MS}), Some(http))
+            }
+        };
+        if let (Some(definition), Value::Object(more)) = (definition.as_object_mut(), more) {
+            definition.extend(more);
+        }
+        std::fs::write(home.path("data/tools.json"), json!({"mcp": {"all": definition}}).to_string())
+            .unwrap();
+        Self { home, http }
     }
-    std::fs::write(home.path("data/tools.json"), json!({"mcp": {"all": definition}}).to_string()).unwrap();
-    home
-}
 
-/// How often the server was asked to call a tool.
-fn calls(home: &Home) -> usize {
-    let sent = std::fs::read_to_string(home.path("sent")).unwrap_or_default();
-    sent.lines().filter(|line| line.contains("\"tools/call\"")).count()
-}
+    /// `redflow`, which may use the address of the server.
+    fn redflow(&self, args: &[&str]) -> Command {
+        let mut command = self.home.redflow(args);
+        if let Some(http) = &self.http {
+            command.env("REDFLOW_EGRESS_PRIVATE", http.recorder.addr.to_string());
+        }
+        command
+    }
 
-#[allow(clippy::disallowed_methods, reason = "waits for a file that another process writes")]
-#[track_caller]
-fn wait_for_call(home: &Home) {
-    let end = Instant::now() + PATIENCE;
-    while calls(home) == 0 {
-        assert!(Instant::now() < end, "the server was never called");
-        std::thread::sleep(Duration::from_millis(10));
+    fn start_run(&self) -> LoggedProcess {
+        LoggedProcess::start(self.redflow(&["run", "flow.json", "--json", "--quiet"])).unwrap()
+    }
+
+    fn resume(&self) -> Command {
+        self.redflow(&["run", "--resume", "all", "flow.json", "--quiet"])
+    }
+
+    /// How often the server was asked to call a tool.
+    fn calls(&self) -> usize {
+        let sent = std::fs::read(self.home.path("sent")).unwrap_or_default();
+        String::from_utf8_lossy(&sent).matches("\"tools/call\"").count()
+    }
+
+    #[track_caller]
+    fn wait_for_call(&self) {
+        wait_until(|| self.calls() > 0, "the server is called");
+    }
+
+    fn kill_server(&mut self) {
+        match &mut self.http {
+            Some(http) => http.process.kill().unwrap(),
+            None => {
+                let pids = std::fs::read_to_string(self.home.path("pid")).unwrap();
+                let pid = pids.lines().last().unwrap();
+                assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
+            }
+        }
+    }
+
+    /// Starts a server with an address again. The sidecar starts a program itself.
+    fn restart_server(&mut self) {
+        if let Some(http) = &mut self.http {
+            http.process = start_server(&http.recorder);
+        }
+    }
+
+    /// The id of the run that waits, and of its call.
+    #[track_caller]
+    fn question(&self) -> (String, String) {
+        let waiting = &self.home.runs()[0];
+        assert_eq!(waiting["status"], "waiting", "{waiting:#}");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (text(&waiting["runId"]), text(&waiting["waiting"]["callId"]))
     }
 }
 
-fn kill_server(home: &Home) {
-    let pids = std::fs::read_to_string(home.path("pid")).unwrap();
-    let pid = pids.lines().last().unwrap();
-    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
-}
-
-fn start_run(home: &Home) -> LoggedProcess {
-    LoggedProcess::start(home.redflow(&["run", "flow.json", "--json", "--quiet"])).unwrap()
+/// Starts the everything server at a free port, and lets the recorder pass requests on to it.
+fn start_server(recorder: &Recorder) -> LoggedProcess {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new(node());
+    command.args([&server("everything"), "streamableHttp"]).env("PORT", port.to_string());
+    let mut process = LoggedProcess::start(command).unwrap();
+    assert!(process.wait_for("listening on port", PATIENCE).is_some(), "{}", process.stderr());
+    recorder.pass_to(([127, 0, 0, 1], port).into());
+    process
 }
 
 #[test]
 fn a_killed_server_leaves_a_question_and_no_second_call() {
-    let home = home_with_recorded_server(json!({}));
-    let began = Instant::now();
-    let process = start_run(&home);
-    wait_for_call(&home);
-    kill_server(&home);
-    let exit = process.wait(PATIENCE).unwrap();
-    assert!(began.elapsed() < Duration::from_secs(CALL_SECONDS), "the run waited for a dead server");
-    // The run waits for a person: whether the call happened is unknown.
-    assert_eq!(exit.code, Some(3), "{}{}", exit.stdout, exit.stderr);
-    let waiting = &home.runs()[0];
-    assert_eq!(waiting["status"], "waiting", "{waiting:#}");
-    let (id, call) = (waiting["runId"].as_str().unwrap(), waiting["waiting"]["callId"].as_str().unwrap());
-    output(home.redflow(&["runs", "resolve", id, "--call", call, "--done", "--result", "\"done\""]));
-    output(home.redflow(&["run", "--resume", "all", "flow.json", "--quiet"]));
-    assert_eq!(home.runs()[0]["status"], "completed");
-    assert_eq!(calls(&home), 1, "the call was made twice");
+    for transport in TRANSPORTS {
+        let mut peers = Peers::start(transport, json!({}));
+        let began = Instant::now();
+        let process = peers.start_run();
+        peers.wait_for_call();
+        peers.kill_server();
+        let exit = process.wait(PATIENCE).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(CALL_SECONDS), "the run waited for a dead server");
+        // The run waits for a person: whether the call happened is unknown.
+        assert_eq!(exit.code, Some(3), "{transport:?}: {}{}", exit.stdout, exit.stderr);
+        let (id, call) = peers.question();
+        peers.restart_server();
+        output(peers.redflow(&["runs", "resolve", &id, "--call", &call, "--done", "--result", "\"done\""]));
+        output(peers.resume());
+        assert_eq!(peers.home.runs()[0]["status"], "completed", "{transport:?}");
+        assert_eq!(peers.calls(), 1, "{transport:?}: the call was made twice");
+    }
 }
 
 #[test]
 fn a_read_fails_at_once_when_the_server_is_killed_and_the_run_goes_on() {
-    let home = home_with_recorded_server(json!({"effects": {"trigger-*": "read"}}));
-    let began = Instant::now();
-    let process = start_run(&home);
-    wait_for_call(&home);
-    kill_server(&home);
-    let exit = process.wait(PATIENCE).unwrap();
-    assert!(began.elapsed() < Duration::from_secs(CALL_SECONDS), "the run waited for a dead server");
-    let message: Value = serde_json::from_str(&exit.stdout).unwrap_or_else(|_| panic!("{exit:?}"));
-    let call = &message["payload"]["metadata"]["toolCalls"][0];
-    assert_eq!(call["result"]["success"], false, "{message:#}");
-    assert!(call["result"]["error"].as_str().unwrap().contains("connection"), "{message:#}");
-    assert_eq!(message["payload"]["response"], "Done.", "{message:#}");
+    for transport in TRANSPORTS {
+        let mut peers = Peers::start(transport, json!({"effects": {"trigger-*": "read"}}));
+        let began = Instant::now();
+        let process = peers.start_run();
+        peers.wait_for_call();
+        peers.kill_server();
+        let exit = process.wait(PATIENCE).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(CALL_SECONDS), "the run waited for a dead server");
+        let message: Value = serde_json::from_str(&exit.stdout).unwrap_or_else(|_| panic!("{exit:?}"));
+        let result = &message["payload"]["metadata"]["toolCalls"][0]["result"];
+        assert_eq!(result["success"], false, "{transport:?}: {message:#}");
+        if transport == Transport::Stdio {
+            assert!(result["error"].as_str().unwrap().contains("connection"), "{message:#}");
+        }
+        assert_eq!(message["payload"]["response"], "Done.", "{message:#}");
+    }
 }
 
 #[test]
 fn a_killed_sidecar_leaves_a_question_and_no_second_call() {
-    let home = home_with_recorded_server(json!({}));
-    let mut process = start_run(&home);
-    wait_for_call(&home);
-    process.kill().unwrap();
-    let exit = run(home.redflow(&["run", "--resume", "all", "flow.json", "--quiet"]));
-    assert_eq!(exit.code, Some(3), "{}{}", exit.stdout, exit.stderr);
-    let waiting = &home.runs()[0];
-    let (id, call) = (waiting["runId"].as_str().unwrap(), waiting["waiting"]["callId"].as_str().unwrap());
-    output(home.redflow(&["runs", "resolve", id, "--call", call, "--not-done"]));
-    output(home.redflow(&["run", "--resume", "all", "flow.json", "--quiet"]));
-    assert_eq!(calls(&home), 1, "the call was made twice");
-    output(home.redflow(&["replay", "--all"]));
-    assert_eq!(programs_of(&home), 0, "the program of a dead sidecar is still there");
+    for transport in TRANSPORTS {
+        let peers = Peers::start(transport, json!({}));
+        let mut process = peers.start_run();
+        peers.wait_for_call();
+        process.kill().unwrap();
+        let exit = run(peers.resume());
+        assert_eq!(exit.code, Some(3), "{transport:?}: {}{}", exit.stdout, exit.stderr);
+        let (id, call) = peers.question();
+        output(peers.redflow(&["runs", "resolve", &id, "--call", &call, "--not-done"]));
+        output(peers.resume());
+        assert_eq!(peers.calls(), 1, "{transport:?}: the call was made twice");
+        output(peers.redflow(&["replay", "--all"]));
+        if transport == Transport::Stdio {
+            assert_eq!(programs_of(&peers.home), 0, "the program of a dead sidecar is still there");
+        }
+    }
 }
 
 /// The programs that still hold the folder of a home: none may outlive its sidecar for long.

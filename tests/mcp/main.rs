@@ -14,3 +14,4 @@ mod clients;
 mod conformance;
 mod interruptions;
 mod kit;
+mod recorder;

@@ -5,6 +5,7 @@ use crate::kit::{Folder, Running, final_answer, flow};
 use crate::serve::SidecarProcess;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Command};
 use std::sync::mpsc::{Receiver, channel};
@@ -250,6 +251,38 @@ fn a_killed_sidecar_is_answered_and_comes_back() {
     assert_eq!(client.tools(8), ["agent.a", "test.shown"]);
 }
 
+/// A call with a key happens once, whenever the sidecar is killed.
+#[test]
+fn a_repeated_key_begins_no_second_run_after_a_kill() {
+    let mut sidecar = SidecarProcess::start(&agent_flow(3_000));
+    let mut client = Client::start(&sidecar.folder, &[]);
+    client.initialize();
+    let call = |key: &str| {
+        let mut call = slow_call();
+        call["_meta"]["redflow/key"] = json!(key);
+        call
+    };
+    client.request(1, "tools/call", call("k1"));
+    client.wait_for(|message| message["method"] == "notifications/progress");
+    sidecar.crash();
+    assert_eq!(client.answer(1)["error"]["data"]["code"], "SIDECAR_UNREACHABLE");
+    let run = sidecar.folder.only_run();
+    let mut repeat = |id: u32, key: &str| {
+        client.request(id, "tools/call", call(key));
+        let answer = client.answer(id);
+        assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+        answer["result"]["_meta"]["redflow/run"].as_str().unwrap().to_owned()
+    };
+    // While the run goes on, after its end, and after another kill.
+    assert_eq!(repeat(2, "k1"), run);
+    assert_eq!(repeat(3, "k1"), run);
+    sidecar.crash();
+    assert_eq!(repeat(4, "k1"), run);
+    assert_eq!(sidecar.folder.only_run(), run);
+    assert_ne!(repeat(5, "k2"), run);
+    assert_eq!(sidecar.folder.runs().len(), 2);
+}
+
 /// The client keeps its side open.
 #[test]
 fn a_signal_ends_it_at_once() {
@@ -290,4 +323,45 @@ fn a_document_behind_many_others_is_completed() {
     assert_eq!(values(&answers[1]), json!(["pump.md"]), "{}", answers[1]);
     assert_eq!(values(&answers[2]).as_array().unwrap().len(), 100, "{}", answers[2]);
     assert_eq!(values(&answers[3]), json!([]), "{}", answers[3]);
+}
+
+/// One run and one document more than are listed, so the limits and the pages show.
+#[test]
+fn lists_of_resources_have_limits_and_pages() {
+    const RUNS: usize = 50;
+    const DOCUMENTS: usize = 200;
+    const PAGE: usize = 200;
+    let folder = Folder::with_flow(&agent_flow(0));
+    for base in ["first", "second"] {
+        std::fs::create_dir(folder.path(base)).unwrap();
+        let documents = if base == "first" { DOCUMENTS - 10 } else { 11 };
+        for number in 0..documents {
+            folder.write(&format!("{base}/{number:03}.md"), "# A\n\nOil.\n");
+        }
+        folder.run_ok(["kb", "add", base, base, "--embeddings", "hash"]);
+    }
+    let sidecar = SidecarProcess::start_in(folder);
+    let call = || ("tools/call", json!({"name": "agent.a", "arguments": {"input": "x"}}));
+    let calls: Vec<_> = std::iter::repeat_with(call).take(RUNS + 1).collect();
+    let called = ask(&sidecar.folder, &calls);
+    let runs: HashSet<String> =
+        called.iter().map(|answer| answer["result"]["_meta"]["redflow/run"].to_string()).collect();
+    assert_eq!(runs.len(), RUNS + 1, "{}", called[0]);
+    let page = |params: Value| ask(&sidecar.folder, &[("resources/list", params)]).remove(0)["result"].take();
+    let uris = |page: &Value| -> Vec<String> {
+        page["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resource| resource["uri"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let first = page(json!({}));
+    assert_eq!(uris(&first).len(), PAGE);
+    let second = page(json!({"cursor": first["nextCursor"]}));
+    assert_eq!((uris(&second).len(), &second["nextCursor"]), (RUNS + DOCUMENTS - PAGE, &Value::Null));
+    let all: HashSet<String> = uris(&first).into_iter().chain(uris(&second)).collect();
+    let count = |beginning: &str| all.iter().filter(|uri| uri.starts_with(beginning)).count();
+    let counts = [count("redflow://runs/"), count("redflow://kb/first/"), count("redflow://kb/second/")];
+    assert_eq!((all.len(), counts), (RUNS + DOCUMENTS, [RUNS, DOCUMENTS - 10, 10]));
 }

@@ -2,7 +2,7 @@
 
 use crate::kit::{Kit, call, lines, until};
 use pretty_assertions::assert_eq;
-use redflow_contract::archive::SourceKind;
+use redflow_contract::archive::{SourceKind, Trust};
 use redflow_contract::code::ToolCode;
 use redflow_contract::mcp::McpServerState;
 use redflow_contract::node::EffectClass;
@@ -44,10 +44,10 @@ async fn a_call_is_counted_and_has_its_source() {
     let kit = Kit::with("good", json!({}));
     let result = kit.result("count", json!({})).await;
     assert_eq!((result.output, lines(&kit.file()).len()), (Some(json!("counted")), 1));
-    assert_eq!(
-        (result.sources[0].kind, result.sources[0].reference.as_str()),
-        (SourceKind::Tool, "mcp.test.count")
-    );
+    // What a server sends may be an order to the model.
+    let source = &result.sources[0];
+    let shown = (source.kind, source.reference.as_str(), source.trust);
+    assert_eq!((result.sources.len(), shown), (1, (SourceKind::Tool, "mcp.test.count", Trust::External)));
     let failed = kit.result("fail", json!({})).await;
     assert_eq!((failed.success, failed.error.as_deref(), failed.code), (false, Some("it failed"), None));
     let records = kit.records.0.lock().unwrap().clone();
@@ -93,7 +93,9 @@ async fn resources_are_tools_if_they_are_wanted() {
     assert_eq!(listed, json!([{"uri": "note:1", "name": "one", "description": "The first."}]));
     let read = kit.result("read_resource", json!({"uri": "note:1"})).await;
     assert_eq!(read.output, Some(json!("text\u{200b} of note:1")));
-    assert_eq!((read.sources[0].kind, read.sources[0].reference.as_str()), (SourceKind::Mcp, "test/note:1"));
+    let source = &read.sources[0];
+    let shown = (source.kind, source.reference.as_str(), source.trust);
+    assert_eq!(shown, (SourceKind::Mcp, "test/note:1", Trust::External));
     assert_eq!(kit.tool("read_resource").await.entry.effect, Some(EffectClass::Read));
     let span = kit.hub.read("test", "note:1").await.unwrap();
     assert_eq!((span.text.as_str(), span.expires_at), ("text of note:1", Some(1_767_225_605_000)));

@@ -29,6 +29,7 @@ mod log_secrets;
 mod mcp_api;
 mod mcp_calls;
 mod mcp_lists;
+mod mcp_policy;
 mod mcp_server;
 mod memory;
 mod models;

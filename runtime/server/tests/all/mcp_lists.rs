@@ -200,3 +200,31 @@ async fn only_an_agent_with_json_promises_its_schema() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_page_of_tools_has_200_entries() {
+    const PAGE: usize = 200;
+    let setup = Setup::default();
+    let tool = |number: usize| {
+        json!({"id": format!("test.t{number:03}"), "kind": "http", "description": "Reads.", "method": "GET",
+            "url": "https://example.org/x", "effect": "read", "mcp": true, "inputSchema": {"type": "object"}})
+    };
+    let tools: Vec<Value> = (0..2 * PAGE).map(tool).collect();
+    std::fs::write(setup.dir.path().join("tools.json"), json!({"tools": tools}).to_string()).unwrap();
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let client = Modern::new(&sidecar);
+    let (mut seen, mut pages, mut cursor) = (Vec::new(), Vec::new(), json!(null));
+    loop {
+        let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+        let mut list = client.call("tools/list", params).await;
+        pages.push(names(&list).len());
+        seen.extend(names(&list).into_iter().map(str::to_owned));
+        cursor = list["result"]["nextCursor"].take();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    let expected = (0..2 * PAGE).map(|number| format!("test.t{number:03}"));
+    let expected: Vec<String> = std::iter::once("agent.Counting".to_owned()).chain(expected).collect();
+    assert_eq!((pages, seen), (vec![PAGE, PAGE, 1], expected));
+}

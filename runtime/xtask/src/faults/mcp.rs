@@ -50,12 +50,12 @@ pub(super) fn run(root: &Path, rig: &Rig) -> Result<Option<Row>, String> {
         return Ok(None);
     }
     let mut row = Row::new("a call of an MCP server: kill -9 of either side at every point");
-    let (mut asked, mut repeated) = (0, 0);
+    let (mut asked, mut repeated, mut dangerous, mut lost) = (0, 0, 0, 0);
     for class in ["at_most_once", "idempotent"] {
         for point in POINTS.into_iter().chain([SERVER_KILLED]) {
             row.cases += 1;
             match crash_at(&packages, rig, class, point) {
-                Ok((calls, questions)) => {
+                Ok(Outcome { calls, questions, is_completed }) => {
                     asked += questions;
                     repeated += usize::from(calls > 1);
                     let outcome = (calls, questions > 0);
@@ -64,21 +64,37 @@ pub(super) fn run(root: &Path, rig: &Rig) -> Result<Option<Row>, String> {
                             .push(format!("MCP, {class} at {point}: {calls} calls, {questions} questions"));
                     }
                     if class == "at_most_once" && calls > 1 {
+                        dangerous += 1;
                         row.failures.push(format!(
                             "MCP, {class} at {point}: a dangerous call was made {calls} times"
                         ));
+                    }
+                    if !is_completed {
+                        lost += 1;
+                        row.failures.push(format!("MCP, {class} at {point}: the run is lost"));
                     }
                 }
                 Err(error) => row.failures.push(format!("MCP, {class} at {point}: {error}")),
             }
         }
     }
-    row.figures = format!("{asked} asked a person, {repeated} repeated (none at_most_once), 0 lost");
+    row.figures =
+        format!("{asked} asked a person, {repeated} repeated ({dangerous} at_most_once), {lost} lost");
     Ok(Some(row))
 }
 
-/// Kills at one point and starts again. Gives the number of calls and of questions to a person.
-fn crash_at(packages: &Path, rig: &Rig, class: &str, point: &str) -> Result<(usize, usize), String> {
+/// What one kill led to.
+struct Outcome {
+    /// How often the server was asked to do it.
+    calls: usize,
+    /// How often a person was asked.
+    questions: usize,
+    /// Whether the one run is there, has completed, and its result is delivered.
+    is_completed: bool,
+}
+
+/// Kills at one point and starts again.
+fn crash_at(packages: &Path, rig: &Rig, class: &str, point: &str) -> Result<Outcome, String> {
     let folder = rig.folder("mcp")?;
     let folder = folder.canonicalize().map_err(|error| error.to_string())?;
     let is_sent = matches!(point, SENT | SERVER_KILLED);
@@ -104,7 +120,9 @@ fn crash_at(packages: &Path, rig: &Rig, class: &str, point: &str) -> Result<(usi
         process.kill()?;
     }
     let questions = resume_until_finished(rig, &folder, &flow)?;
-    Ok((count_calls(&folder), questions))
+    let runs = rig.list_runs(&folder)?;
+    let is_completed = matches!(&runs[..], [run] if run["status"] == "completed" && run["delivered"] == true);
+    Ok(Outcome { calls: count_calls(&folder), questions, is_completed })
 }
 
 fn write_manifest(folder: &Path, packages: &Path, class: &str) -> Result<(), String> {
