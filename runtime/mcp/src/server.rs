@@ -335,7 +335,7 @@ impl Server {
         if wants_resources && self.has_resources() {
             for tool in resource_tools(definition) {
                 if entries.iter().all(|(_, entry)| entry.id != tool.entry.id) {
-                    let entry = tool.entry_for(definition, None, is_away);
+                    let entry = tool.entry_for(definition, view, is_away);
                     entries.extend(entry.map(|entry| (tool, entry)));
                 }
             }

@@ -381,7 +381,9 @@ impl ServerTool {
                 Arc::clone(&self.entry)
             });
         };
-        if !is_included(&view.include, &view.exclude, &self.name) {
+        // The list names tools of the server. A property of its own says whether those for resources are wanted.
+        let include = if self.kind == ServerToolKind::Call { view.include.as_slice() } else { &[] };
+        if !is_included(include, &view.exclude, &self.name) {
             return None;
         }
         let mut entry = (*self.entry).clone();
