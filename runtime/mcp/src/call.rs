@@ -5,6 +5,7 @@ use crate::http::HttpFailure;
 use crate::input::InputRounds;
 use crate::lists::error_text;
 use crate::resources;
+use crate::schema::OutputSchema;
 use crate::server::{Connected, ServerHandle};
 use crate::tools::{ServerToolKind, approval_text};
 use redflow_contract::archive::{SourceKind, Trust};
@@ -20,7 +21,7 @@ use rmcp::RoleClient;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestMetaObject, ServerResult};
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use rmcp::transport::DynamicTransportError;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,6 +45,8 @@ pub(crate) struct McpTool {
     pub(crate) name: String,
     pub(crate) entry: Arc<ToolEntry>,
     pub(crate) max_result_bytes: usize,
+    /// The schema of its output, compiled at the first result; none if it has none.
+    pub(crate) output_schema: OnceLock<Option<OutputSchema>>,
 }
 
 impl Tool for McpTool {
@@ -202,10 +205,13 @@ impl McpTool {
     }
 
     fn returned(&self, result: ServerResult) -> ToolOutcome {
+        let schema =
+            self.output_schema.get_or_init(|| OutputSchema::compile(self.entry.output_schema.as_ref()?));
+        let (most, schema) = (self.max_result_bytes, schema.as_ref());
         let result = match result {
-            ServerResult::CallToolResult(result) => Some(result_of(result, self.max_result_bytes)),
+            ServerResult::CallToolResult(result) => Some(result_of(result, most, schema)),
             // The library reads no result with one unknown block in it.
-            ServerResult::CustomResult(result) => loose_result(result.0, self.max_result_bytes),
+            ServerResult::CustomResult(result) => loose_result(result.0, most, schema),
             _ => None,
         };
         // The server may have done what the call asks.

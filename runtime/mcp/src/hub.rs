@@ -23,7 +23,7 @@ use redflow_ports::{
     BoxFuture, ContextSource, ContextSpan, McpAnswer, McpServers, ProvidedTool, ToolProvider,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use tokio::time::Instant;
 
 /// All MCP servers of a process.
@@ -139,6 +139,7 @@ pub(crate) fn provided_tools(server: &Arc<ServerHandle>, view: Option<&ToolView>
             name: tool.name,
             entry: Arc::clone(&entry),
             max_result_bytes: usize::try_from(most).unwrap_or(usize::MAX),
+            output_schema: OnceLock::new(),
         }),
         entry,
     };

@@ -190,6 +190,10 @@ impl Server {
                 json!([tool("good", "Works."), {"name": "text", "inputSchema": "none"}])
             }
             "long-definition" => json!([tool("long", &"x".repeat(200_000)), tool("short", "x")]),
+            "promises" => {
+                json!([{"name": "read", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object",
+                "required": ["content"], "properties": {"content": {"type": "string"}}}}])
+            }
             "hidden-name" => json!([tool("hid\u{200b}den", "x")]),
             "changing" => {
                 let description = read_to_string(&self.file).unwrap_or_default();
@@ -249,6 +253,15 @@ impl Server {
                 let _ = out.flush();
             }
             "long" => answer(text("x".repeat(1_000_000))),
+            "promises" => {
+                self.note("called");
+                let content = match params["arguments"]["text"].as_str().unwrap_or_default() {
+                    "wrong" => json!(5),
+                    "text only" => return answer(text("the file")),
+                    _ => json!("x".repeat(200_000)),
+                };
+                answer(json!({"content": [], "structuredContent": {"content": content}}));
+            }
             "sampling" => ask(
                 "sampling/createMessage",
                 json!({"maxTokens": 5, "messages": [
