@@ -126,6 +126,7 @@ impl McpTool {
     /// Refuses a tool that is no longer the one that the run began with.
     fn check_definition(&self) -> Result<(), (ToolCode, String)> {
         let (id, server) = (&self.entry.id, self.server.name());
+        let handle = self.server.definition.handle();
         let Some(now) = self.server.current_entry(&self.name) else {
             let text = format!("The server `{server}` no longer has the tool `{id}`.");
             return Err((ToolCode::ToolUnavailable, text));
@@ -134,7 +135,7 @@ impl McpTool {
         match now.state {
             ToolState::Changed => {
                 let text =
-                    format!("The definition of the tool `{id}` has changed. {}", approval_text(server));
+                    format!("The definition of the tool `{id}` has changed. {}", approval_text(handle));
                 Err((ToolCode::ToolChanged, text))
             }
             ToolState::Blocked => {
@@ -239,7 +240,10 @@ impl McpTool {
             ServiceError::TransportSend(sent)
                 if http.as_ref().is_some_and(|failure| !failure.is_sent) || is_broken_pipe(sent) =>
             {
-                refused(ToolCode::McpUnavailable, format!("The call was not sent. {}", error_text(error)))
+                let is_login = http.is_some_and(|failure| failure.needs_login) && self.server.has_login();
+                let advice = if is_login { format!(" {}", self.server.login_text()) } else { String::new() };
+                let text = format!("The call was not sent. {}{advice}", error_text(error));
+                refused(ToolCode::McpUnavailable, text)
             }
             _ => self.lost(error_text(error).trim_end_matches('.')),
         };

@@ -285,8 +285,7 @@ async fn connect_address(server: &Server, era: Era) -> Result<Link, Failure> {
 }
 
 fn login_needed(server: &Server) -> Failure {
-    let reason = format!("A person must sign in: `redflow mcp login {}`.", server.name());
-    Failure { state: Some(McpServerState::LoginNeeded), ..Failure::new(reason) }
+    Failure { state: Some(McpServerState::LoginNeeded), ..Failure::new(server.login_text()) }
 }
 
 async fn open<T>(server: &Server, transport: T, era: Era) -> Result<Service, ClientInitializeError>

@@ -4,7 +4,7 @@ use crate::lists::{LIST_TIME, MAX_LISTED, read_prompts, read_resources};
 use crate::pins::diff;
 use crate::server::Server;
 use crate::text::clean_line;
-use crate::tools::{SentTool, description_of, shown_effect, tool_id};
+use crate::tools::{SentTool, description_of, shown_effect, tightened_classes, tool_id};
 use crate::{prompts, resources};
 use redflow_contract::mcp::{McpPin, McpServerDetail, McpServerState, McpToolInfo};
 use redflow_contract::node::EffectClass;
@@ -68,6 +68,7 @@ fn tool_info(server: &Server, sent: &SentTool, pin: Option<&McpPin>) -> McpToolI
         id: tool_id(server.name(), &sent.name),
         description: description_of(&sent.definition),
         effect: shown_effect(&server.definition, &sent.definition),
+        tightened: tightened_classes(&sent.definition),
         included: sent.included,
         state: entry.as_ref().map_or(ToolState::Ready, |entry| entry.state),
         reason: entry.and_then(|entry| entry.reason.clone()),
@@ -84,6 +85,7 @@ fn gone_tool(server: &Server, name: &str, pin: &McpPin) -> McpToolInfo {
         id: tool_id(server.name(), name),
         description: description_of(&pin.definition),
         effect: EffectClass::AtMostOnce,
+        tightened: tightened_classes(&pin.definition),
         included: server.definition.includes(name),
         state: ToolState::Away,
         reason: Some("The server does not have this tool now.".to_owned()),

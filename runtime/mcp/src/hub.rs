@@ -105,12 +105,16 @@ impl McpHub {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server by its name, or by the name that its pins are kept under. Those of the manifest come first.
+    /// A server by its key, by the name that its pins are kept under, or by its name. Those of the manifest come first.
     fn find(&self, name: &str) -> Result<Arc<ServerHandle>, ApiError> {
         let of_node = || {
             let nodes = self.node_servers();
-            let by_key = nodes.iter().find(|server| server.definition.key == name);
-            by_key.or_else(|| nodes.iter().find(|server| server.name() == name)).cloned()
+            let find = |is_meant: fn(&ServerDefinition, &str) -> bool| {
+                nodes.iter().find(|server| is_meant(&server.definition, name)).cloned()
+            };
+            find(|server, name| server.handle() == name)
+                .or_else(|| find(|server, name| server.key == name))
+                .or_else(|| find(|server, name| server.name == name))
         };
         self.server(name).or_else(of_node).ok_or_else(|| {
             let text = format!("There is no MCP server `{name}`. See `redflow mcp list`.");

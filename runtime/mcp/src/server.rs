@@ -261,12 +261,14 @@ impl Server {
     }
 
     fn unavailable_text(&self, status: &ServerStatus) -> String {
-        let name = self.name();
+        let (name, handle) = (self.name(), self.definition.handle());
         let reason = status.reason.as_deref().unwrap_or("It does not answer.");
         match status.state {
             McpServerState::LoginNeeded => format!("The MCP server `{name}` needs a sign-in. {reason}"),
             _ => {
-                format!("The MCP server `{name}` cannot be used now. {reason} See `redflow mcp show {name}`.")
+                format!(
+                    "The MCP server `{name}` cannot be used now. {reason} See `redflow mcp show {handle}`."
+                )
             }
         }
     }
@@ -282,6 +284,18 @@ impl Server {
             HttpEndpoint::new(url, auth, egress, tokens, key, HttpTimes::default()).map(Arc::new)
         };
         self.endpoint.get_or_init(make).clone()
+    }
+
+    /// Whether a person can sign in at it.
+    pub(crate) fn has_login(&self) -> bool {
+        self.endpoint
+            .get()
+            .is_some_and(|endpoint| endpoint.as_ref().is_ok_and(|endpoint| endpoint.has_login()))
+    }
+
+    /// How a person signs in.
+    pub(crate) fn login_text(&self) -> String {
+        format!("A person must sign in: `redflow mcp login {}`.", self.definition.handle())
     }
 
     /// Its secrets, with the tokens of a sign-in.
@@ -302,6 +316,7 @@ impl Server {
         let notes = (!status.notes.is_empty()).then(|| clean_line(&status.notes.join(" "), MAX_REASON_CHARS));
         McpServerSummary {
             name: definition.name.clone(),
+            key: definition.handle().to_owned(),
             origin: definition.origin,
             transport: definition.transport(),
             target: definition.target(),

@@ -1,12 +1,14 @@
 //! The tools of a server: from the definitions that it sends to entries of the registry.
 
-use crate::definition::{ServerDefinition, is_included};
+use crate::definition::{ServerDefinition, is_included, tightened};
 use crate::pins::{PinState, definition_of, digest_of, pin_state};
 use crate::schema::usable_schema;
 use crate::text::{clean_and_cut, clean_line};
 use redflow_contract::Millis;
 use redflow_contract::digest::Digest;
-use redflow_contract::mcp::{MAX_MCP_DESCRIPTION_CHARS, MAX_MCP_TOOLS, MCP_CLIENT, McpPin, McpPins};
+use redflow_contract::mcp::{
+    MAX_MCP_DESCRIPTION_CHARS, MAX_MCP_TOOLS, MCP_CLIENT, McpPin, McpPins, McpTightened,
+};
 use redflow_contract::node::EffectClass;
 use redflow_contract::tool::{
     MAX_TOOL_ID_BYTES, ToolEntry, ToolOrigin, ToolRetry, ToolState, id_part, provider_name,
@@ -234,7 +236,7 @@ fn server_tool(definition: &ServerDefinition, view: PinView<'_>, sent: &SentTool
     if sent.is_too_long {
         return blocked(too_long_text());
     }
-    let approve = approval_text(&definition.name);
+    let approve = approval_text(definition.handle());
     match pin_state(pins, definition.trust(), name, sent.digest) {
         // Its pin could not be written.
         PinState::First => {
@@ -279,6 +281,11 @@ pub(crate) fn approval_text(server: &str) -> String {
 pub(crate) fn shown_effect(definition: &ServerDefinition, sent: &Value) -> EffectClass {
     let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
     definition.effect(&[], name, annotations_of(sent).as_ref())
+}
+
+/// What the classes of a node's rules become for a tool.
+pub(crate) fn tightened_classes(sent: &Value) -> McpTightened {
+    tightened(annotations_of(sent).as_ref())
 }
 
 /// The description for people and models.

@@ -37,6 +37,7 @@ impl OneServer {
     fn summary() -> McpServerSummary {
         McpServerSummary {
             name: "files".to_owned(),
+            key: "files".to_owned(),
             origin: McpOrigin::Manifest,
             transport: McpTransport::Stdio,
             target: "files-server".to_owned(),
