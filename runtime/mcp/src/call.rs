@@ -164,7 +164,7 @@ impl McpTool {
                 Err(attempt) => return attempt,
             };
             is_taken = true;
-            match rounds.decline(self.server.name(), asked).await {
+            match rounds.decline(&connected.warnings, asked).await {
                 Ok(declined) => {
                     (params.input_responses, params.request_state) = (declined.responses, declined.state);
                 }

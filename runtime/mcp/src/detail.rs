@@ -1,6 +1,6 @@
 //! A server with its tools, resources and prompts, as people see it.
 
-use crate::lists::{LIST_TIME, MAX_LISTED, read_prompts, read_resources};
+use crate::lists::{ListTime, MAX_LISTED, read_prompts, read_resources};
 use crate::pins::diff;
 use crate::server::Server;
 use crate::text::clean_line;
@@ -12,7 +12,6 @@ use redflow_contract::tool::ToolState;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// The most characters of a tool's name.
 const MAX_NAME_CHARS: usize = 128;
@@ -30,13 +29,13 @@ pub(crate) async fn detail(server: &Arc<Server>) -> McpServerDetail {
             connected.info.as_ref().is_none_or(|info| find(&info.capabilities))
         };
         // One time for both: a person waits.
-        let deadline = Instant::now() + LIST_TIME;
+        let time = ListTime::new(connected.times);
         if has(|all| all.resources.is_some()) {
-            let read = read_resources(&connected.peer, MAX_LISTED, deadline).await.unwrap_or_default();
+            let read = read_resources(&connected.peer, MAX_LISTED, time).await.unwrap_or_default();
             detail.resources = read.iter().map(resources::info_of).collect();
         }
         if has(|all| all.prompts.is_some()) {
-            let read = read_prompts(&connected.peer, deadline).await.unwrap_or_default();
+            let read = read_prompts(&connected.peer, time).await.unwrap_or_default();
             detail.prompts = read.iter().map(prompts::info_of).collect();
         }
     }

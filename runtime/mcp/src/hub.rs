@@ -195,7 +195,7 @@ impl ContextSource for McpHub {
                 return Err(format!("The manifest has no MCP server `{server}`."));
             };
             let connected = found.connected(FIRST_TRY_TIME).await?;
-            let span = resources::span(&connected, server, resource, self.shared.now()).await;
+            let span = resources::span(&connected, resource, self.shared.now()).await;
             let scrubber = found.scrubber();
             match span {
                 Ok(mut span) => {

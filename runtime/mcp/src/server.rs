@@ -10,7 +10,9 @@ use crate::definition::ServerDefinition;
 use crate::http::{HttpEndpoint, HttpTimes};
 use crate::settings::HubSettings;
 use crate::text::clean_line;
+use crate::times::ServerTimes;
 use crate::tools::{SentTools, ServerTool, ServerToolKind, ToolView, resource_tools};
+use crate::warnings::Warnings;
 use redflow_contract::Millis;
 use redflow_contract::code::ToolCode;
 use redflow_contract::mcp::{McpPins, McpServerState, McpServerSummary, McpTransport};
@@ -64,6 +66,7 @@ pub(crate) struct Server {
     endpoint: OnceLock<Result<Arc<HttpEndpoint>, String>>,
     /// One change of the pins at a time. Servers with the same pins share it.
     pins: Arc<PinLock>,
+    pub(crate) warnings: Arc<Warnings>,
 }
 
 struct ServerStatus {
@@ -112,6 +115,8 @@ pub(crate) struct Connected {
     number: u64,
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) info: Option<Arc<ServerPeerInfo>>,
+    pub(crate) times: ServerTimes,
+    pub(crate) warnings: Arc<Warnings>,
 }
 
 impl ServerHandle {
@@ -141,6 +146,7 @@ impl ServerHandle {
             prompts: HashMap::new(),
         };
         let pins = shared.pin_lock(&definition.key);
+        let warnings = Arc::new(Warnings::new(&definition.name));
         Arc::new(Self(Arc::new(Server {
             definition,
             shared: Arc::clone(shared),
@@ -154,6 +160,7 @@ impl ServerHandle {
             supervisor,
             endpoint: OnceLock::new(),
             pins,
+            warnings,
         })))
     }
 }
@@ -243,7 +250,8 @@ impl Server {
                 let usable = status.peer.as_ref().filter(|peer| !peer.is_transport_closed());
                 if let Some(peer) = usable {
                     let (number, info) = (status.connection, status.info.clone());
-                    return Ok(Connected { number, peer: peer.clone(), info });
+                    let (times, warnings) = (self.shared.settings.times, Arc::clone(&self.warnings));
+                    return Ok(Connected { number, peer: peer.clone(), info, times, warnings });
                 }
                 let gone = matches!(
                     status.state,

@@ -63,6 +63,10 @@ pub(crate) struct SentTools {
     pub(crate) tools: Vec<SentTool>,
     /// What people should know about the list.
     pub(crate) notes: Vec<String>,
+    /// Whether it has more tools than are used.
+    pub(crate) is_cut: bool,
+    /// How many tools were looked at.
+    pub(crate) seen: usize,
 }
 
 /// What a tool of ours does at the server.
@@ -175,7 +179,9 @@ impl<'a> ToolCollector<'a> {
     }
 
     pub(crate) fn finish(mut self) -> SentTools {
+        self.sent.seen = self.seen;
         if self.not_kept > 0 {
+            self.sent.is_cut = true;
             let all = self.kept + self.not_kept;
             self.sent.notes.insert(
                 0,

@@ -187,3 +187,13 @@ async fn a_promised_output_is_checked_before_it_is_cut() {
     let records = kit.records.0.lock().unwrap().clone();
     assert_eq!(records.last().unwrap(), "call test TOOL_OUTPUT_INVALID");
 }
+
+#[tokio::test]
+async fn the_address_of_a_resource_is_bounded() {
+    let kit = Kit::with("good", json!({"resources": true}));
+    let read = async |bytes: usize| kit.result("read_resource", json!({"uri": "x".repeat(bytes)})).await;
+    assert!(read(2_048).await.success);
+    for bytes in [0, 2_049] {
+        assert_eq!(read(bytes).await.error.as_deref(), Some("An address has 1 to 2048 bytes."), "{bytes}");
+    }
+}

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         behaviour: arguments.next().unwrap_or_default(),
         file: arguments.next().unwrap_or_default(),
         lists: std::cell::Cell::new(0),
+        listener: std::cell::RefCell::default(),
     };
     match server.behaviour.as_str() {
         "exit" => {
@@ -45,10 +46,14 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
 struct Server {
     behaviour: String,
     file: String,
     lists: std::cell::Cell<u32>,
+    /// The request of the subscription.
+    listener: std::cell::RefCell<Value>,
 }
 
 fn send(message: &Value) {
@@ -78,8 +83,17 @@ impl Server {
         let params = &message["params"];
         match method {
             "server/discover" if self.is_modern() => answer(json!({
-                "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": self.behaviour == "modern-listens"}, "resources": {}, "prompts": {}},
                 "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})),
+            "subscriptions/listen" if self.behaviour == "modern-listens" => {
+                self.note("listen");
+                self.listener.replace(id.clone());
+                self.tell_listener(
+                    "notifications/subscriptions/acknowledged",
+                    json!({"notifications": params["notifications"]}),
+                );
+            }
             "initialize" => {
                 if self.behaviour == "list-fails" {
                     self.note("begins");
@@ -109,6 +123,18 @@ impl Server {
                 };
                 answer(json!({list: [item], "nextCursor": mark}));
             }
+            "tools/list" if self.behaviour == "dies" => {
+                self.note("lists");
+                answer(self.tools(params));
+                std::process::exit(5);
+            }
+            "tools/list" if self.behaviour == "always-changes" => {
+                self.note("lists");
+                answer(self.tools(params));
+                for _ in 0..50 {
+                    send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                }
+            }
             "tools/list" => answer(self.tools(params)),
             "resources/read" | "prompts/get" if self.behaviour == "modern-asks" => self.ask_first(id, params),
             "resources/read" if self.behaviour == "long-texts" => {
@@ -135,6 +161,12 @@ impl Server {
             _ if id.is_null() || method.is_empty() => {}
             _ => send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}})),
         }
+    }
+
+    /// Sends a notification to the subscription that was made last.
+    fn tell_listener(&self, method: &str, mut params: Value) {
+        params["_meta"] = json!({SUBSCRIPTION: *self.listener.borrow()});
+        send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
     fn is_modern(&self) -> bool {
@@ -199,7 +231,9 @@ impl Server {
                 let description = read_to_string(&self.file).unwrap_or_default();
                 json!([tool("echo", description.trim()), tool("other", "Stays.")])
             }
-            "notifies" if self.lists.get() > 1 => json!([tool("echo", "Echoes."), tool("new", "Is new.")]),
+            "notifies" | "modern-listens" if self.lists.get() > 1 => {
+                json!([tool("echo", "Echoes."), tool("new", "Is new.")])
+            }
             "shadow" => json!([
                 tool("builtin.calculator", "Mine."),
                 tool("calculator", "Mine."),
@@ -291,6 +325,18 @@ impl Server {
                     std::process::id(),
                     params["_meta"]["redflow/key"].as_str().unwrap()
                 ));
+            }
+            "modern-listens" => {
+                match params["name"].as_str() {
+                    // The subscription ends as it should.
+                    Some("count") => {
+                        let listener = self.listener.borrow();
+                        let end = json!({"resultType": "complete", "_meta": {SUBSCRIPTION: *listener}});
+                        send(&json!({"jsonrpc": "2.0", "id": *listener, "result": end}));
+                    }
+                    _ => self.tell_listener("notifications/tools/list_changed", json!({})),
+                }
+                answer(json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]}));
             }
             "notifies" => {
                 send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
