@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         behaviour: arguments.next().unwrap_or_default(),
         file: arguments.next().unwrap_or_default(),
         lists: std::cell::Cell::new(0),
+        is_over: std::cell::Cell::new(false),
         listener: std::cell::RefCell::default(),
     };
     match server.behaviour.as_str() {
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
     while stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
         if let Ok(message) = serde_json::from_str::<Value>(&line) {
             server.handle(&message);
+            if server.is_over.get() {
+                return ExitCode::from(5);
+            }
         }
         line.clear();
     }
@@ -52,6 +56,7 @@ struct Server {
     behaviour: String,
     file: String,
     lists: std::cell::Cell<u32>,
+    is_over: std::cell::Cell<bool>,
     /// The request of the subscription.
     listener: std::cell::RefCell<Value>,
 }
@@ -126,7 +131,7 @@ impl Server {
             "tools/list" if self.behaviour == "dies" => {
                 self.note("lists");
                 answer(self.tools(params));
-                std::process::exit(5);
+                self.is_over.set(true);
             }
             "tools/list" if self.behaviour == "always-changes" => {
                 self.note("lists");
