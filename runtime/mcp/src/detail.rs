@@ -3,7 +3,7 @@
 use crate::lists::{ListTime, MAX_LISTED, read_prompts, read_resources};
 use crate::pins::diff;
 use crate::server::Server;
-use crate::text::clean_line;
+use crate::text::shown_name;
 use crate::tools::{SentTool, description_of, shown_effect, tightened_classes, tool_id};
 use crate::{prompts, resources};
 use redflow_contract::mcp::{McpPin, McpServerDetail, McpServerState, McpToolInfo};
@@ -12,9 +12,6 @@ use redflow_contract::tool::ToolState;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The most characters of a tool's name.
-const MAX_NAME_CHARS: usize = 128;
 
 /// What is known of a server. It asks for resources and prompts only if the server is connected.
 pub(crate) async fn detail(server: &Arc<Server>) -> McpServerDetail {
@@ -51,11 +48,6 @@ fn tools(server: &Server) -> Vec<McpToolInfo> {
     tools.extend(gone.map(|(name, pin)| gone_tool(server, name, pin)));
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     tools
-}
-
-/// The name of a tool as people see it, and give it back in an approval.
-pub(crate) fn shown_name(name: &str) -> String {
-    clean_line(name, MAX_NAME_CHARS)
 }
 
 fn tool_info(server: &Server, sent: &SentTool, pin: Option<&McpPin>) -> McpToolInfo {

@@ -3,13 +3,14 @@
 use crate::call::McpTool;
 use crate::connection::supervise;
 use crate::definition::ServerDefinition;
-use crate::detail::{self, shown_name};
+use crate::detail;
 use crate::http::{HttpEndpoint, LoginError, LoginErrorKind};
 use crate::logins::OpenLogins;
 use crate::prompts;
 use crate::resources;
 use crate::server::{FIRST_TRY_TIME, ServerHandle, Shared};
 use crate::settings::HubSettings;
+use crate::text::shown_name;
 use crate::tools::{SentTool, ToolView};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;

@@ -1,6 +1,6 @@
 //! What a server asks for before it gives a result: it is declined.
 
-use crate::warnings::{Warnings, Wish};
+use crate::warnings::{DeclinedRequest, Warnings};
 use redflow_contract::code::ToolCode;
 use redflow_contract::fact::ToolResult;
 use rmcp::model::{InputRequest, InputRequiredResult, InputResponses};
@@ -83,12 +83,12 @@ impl InputRounds {
         for (key, request) in requests {
             let answer = match request {
                 InputRequest::Elicitation(_) => {
-                    warnings.asked(Wish::Elicitation);
+                    warnings.warn_declined(DeclinedRequest::Elicitation);
                     json!({"action": "decline"})
                 }
                 InputRequest::ListRoots(_) => json!({"roots": []}),
                 _ => {
-                    warnings.asked(Wish::Sampling);
+                    warnings.warn_declined(DeclinedRequest::Sampling);
                     return Err(AskError::input_required(format!(
                         "The MCP server `{server}` asks for a call of your model, which the sidecar refuses."
                     )));

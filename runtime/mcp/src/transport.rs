@@ -1,6 +1,6 @@
 //! A guard around a connection: it bounds what a server can ask for, and drops what no one reads.
 
-use crate::warnings::{Warnings, Wish};
+use crate::warnings::{DeclinedRequest, Warnings};
 use rmcp::RoleClient;
 use rmcp::model::{JsonRpcMessage, ServerNotification, ServerRequest};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -58,8 +58,12 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
                     return None;
                 }
                 JsonRpcMessage::Request(request) => match &request.request {
-                    ServerRequest::CreateMessageRequest(_) => self.warnings.asked(Wish::Sampling),
-                    ServerRequest::ElicitRequest(_) => self.warnings.asked(Wish::Elicitation),
+                    ServerRequest::CreateMessageRequest(_) => {
+                        self.warnings.warn_declined(DeclinedRequest::Sampling)
+                    }
+                    ServerRequest::ElicitRequest(_) => {
+                        self.warnings.warn_declined(DeclinedRequest::Elicitation)
+                    }
                     _ => {}
                 },
                 JsonRpcMessage::Notification(notification) => match &notification.notification {

@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 5;
 
 /// What a server asks for that it does not get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum DeclinedRequest {
     /// A call of the model.
     Sampling,
     /// An answer of a person.
@@ -41,13 +41,13 @@ impl Warnings {
     }
 
     /// It asks for something that it does not get.
-    pub(crate) fn asked(&self, wish: Wish) {
+    pub(crate) fn warn_declined(&self, request: DeclinedRequest) {
         let server = self.server();
-        let (limit, text) = match wish {
-            Wish::Sampling => {
+        let (limit, text) = match request {
+            DeclinedRequest::Sampling => {
                 (&self.sampling, "an MCP server asks for a call of the model, which is refused")
             }
-            Wish::Elicitation => {
+            DeclinedRequest::Elicitation => {
                 (&self.elicitation, "an MCP server asks a person something, which is declined")
             }
         };
@@ -57,7 +57,7 @@ impl Warnings {
     }
 
     /// It sends other definitions of these tools than the approved ones. The names are cleaned.
-    pub(crate) fn changed(&self, names: &[String]) {
+    pub(crate) fn warn_changed(&self, names: &[String]) {
         let Some(unlogged) = self.changed.admit(Instant::now()) else { return };
         let (server, count) = (self.server(), names.len());
         let tools = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -71,7 +71,7 @@ impl Warnings {
     }
 
     /// It sends more tools than are used.
-    pub(crate) fn list_is_cut(&self, seen: usize) {
+    pub(crate) fn warn_cut(&self, seen: usize) {
         if let Some(unlogged) = self.cut.admit(Instant::now()) {
             tracing::warn!(server = self.server(), seen, unlogged, "an MCP server has too many tools");
         }

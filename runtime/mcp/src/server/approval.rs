@@ -1,7 +1,7 @@
 //! Compares what a server sends with its pins.
 
 use super::{Server, ServerTool, ServerToolKind};
-use crate::detail::shown_name;
+use crate::text::shown_name;
 use crate::tools::{PinView, SentTools, first_pins, output_notes, resource_tools, server_tools};
 use redflow_contract::mcp::McpPins;
 use redflow_contract::tool::ToolState;
@@ -118,7 +118,7 @@ impl Server {
         if *status.tools != tools {
             let changed = newly_changed(&status.tools, &tools);
             if !changed.is_empty() {
-                self.warnings.changed(&changed);
+                self.warnings.warn_changed(&changed);
             }
             status.generation = self.shared.next_generation();
             status.tools = Arc::new(tools);
@@ -133,7 +133,7 @@ impl Server {
     /// Warns when a list that was short enough becomes too long.
     fn warn_of_cut(&self, sent: &SentTools) {
         if sent.is_cut && !self.status().sent.is_cut {
-            self.warnings.list_is_cut(sent.seen);
+            self.warnings.warn_cut(sent.seen);
         }
     }
 }
