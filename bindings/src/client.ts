@@ -654,8 +654,8 @@ export class RedflowClient {
   }
 
   /**
-   * An MCP server with its tools, resources and prompts. The sidecar connects to it first, if it is not connected. There is
-   * no timeout unless you pass `timeoutMs`.
+   * An MCP server with its tools, resources and prompts. `name` is the `key` of the server, here and below. The sidecar
+   * connects to it first, if it is not connected. There is no timeout unless you pass `timeoutMs`.
    */
   async mcpServer(name: string, options: CallOptions = {}): Promise<McpServerDetail> {
     return this.#get(mcpPath(name), { timeoutMs: 0, ...options });

@@ -2532,6 +2532,11 @@ export type McpServerSummary = {
  */
 name: string, 
 /**
+ * What routes and commands call it: its name, or `NAME@HOST/PATH` for the server of a node, because several nodes can
+ * give servers the same name.
+ */
+key: string, 
+/**
  * Where it is defined.
  */
 origin: McpOrigin, 
@@ -2590,6 +2595,19 @@ export type McpServerList = {
 servers: Array<McpServerSummary>, };
 
 /**
+ * What effect classes become for a tool. What its server says about it can only make them stricter.
+ */
+export type McpTightened = { 
+/**
+ * The class that `read` becomes.
+ */
+read: EffectClass, 
+/**
+ * The class that `idempotent` becomes.
+ */
+idempotent: EffectClass, };
+
+/**
  * A tool of a server.
  */
 export type McpToolInfo = { 
@@ -2609,6 +2627,10 @@ description: string,
  * The effect class of its calls.
  */
 effect: EffectClass, 
+/**
+ * What the classes of a node's rules become for it.
+ */
+tightened: McpTightened, 
 /**
  * Whether agents can use it: `include` and `exclude` allow it.
  */

@@ -9,6 +9,7 @@ import { shade, toasts } from "../src/app.js";
 
 const server = (name: string, more: Partial<McpServerSummary> = {}): McpServerSummary => ({
   name,
+  key: name,
   origin: "added",
   transport: "stdio",
   target: `npx -y files@1.2.3 ${HOSTILE}`,
@@ -31,6 +32,7 @@ const tool = (name: string, more: Partial<McpToolInfo> = {}): McpToolInfo => ({
   id: `mcp.files.${name}`,
   description: `Reads. ${HOSTILE}`,
   effect: "read",
+  tightened: { read: "read", idempotent: "idempotent" },
   included: true,
   state: "ready",
   inputSchema: { type: "object", title: HOSTILE },
@@ -198,6 +200,22 @@ test("a sign-in opens a web address in another tab, and no other address", async
   assert.deepEqual(opened, [[url, "_blank", "noopener,noreferrer"]]);
   const link = find(root, "a[target=_blank]");
   assert.deepEqual([link.getAttribute("href"), link.getAttribute("rel")], [url, "noopener noreferrer"]);
+});
+
+test("servers of nodes with one name are told apart by their keys", async (t) => {
+  const [one, two] = ["docs@a.example/v1", "docs@a.example/v2"].map((key, index) => server("docs", { key, origin: "node", transport: "http", target: `https://a.example/v${index + 1}` }));
+  assert.ok(one && two);
+  const path = "/api/mcp/docs%40a.example%2Fv2";
+  sidecar({ "GET /api/mcp": { servers: [one, two] }, [`GET ${path}`]: detail(two, { tools: [tool("second")] }), [`POST ${path}/connect`]: detail(two) });
+  const list = await open(t, "#/mcp");
+  await until("both", () => list.querySelectorAll("tbody tr").length === 2);
+  assert.deepEqual(rows(list).map(([name]) => name), [one.key, two.key]);
+  const place = list.querySelectorAll("tbody a")[1]?.getAttribute("href") ?? "";
+  const root = await open(t, place);
+  await until("its tools", () => rows(root).some(([name]) => name?.startsWith("second")));
+  assert.ok(text(root).includes(two.target), text(root));
+  button(root, "Connect again").click();
+  await until("connected", () => requests.includes(`POST ${path}/connect`));
 });
 
 test("the list is read every five seconds while the page is seen; the server itself only when the list differs", async (t) => {

@@ -99,7 +99,10 @@ export interface McpToolView {
   /** The name that the server gives it. */
   name: string;
   description: string;
+  /** The class that the rules of the server give it. */
   effect: string;
+  /** What the classes of a node's rules become: what the server says about the tool can make them stricter. */
+  tightened: { read: string; idempotent: string };
   /** Whether it can be called now: `ready`, or why not. */
   state: string;
 }

@@ -12,8 +12,8 @@ const MAX_SERVERS = 500;
 const MAX_TOOLS = 1_000;
 const TEXT_LENGTH = 500;
 
-/** The names of servers. None can change the path of a request. */
-const NAME = /^[A-Za-z0-9_-]{1,40}$/;
+/** What routes call servers: a name, or a name with the place of a node's server. None is a path of its own, such as `..`. */
+const KEY = /^[A-Za-z0-9_-]{1,40}(@[!-~]{1,400})?$/;
 
 /** The MCP servers of a runtime's sidecar. */
 export async function mcpServers({ api }: Runtime): Promise<McpServerViews> {
@@ -22,11 +22,11 @@ export async function mcpServers({ api }: Runtime): Promise<McpServerViews> {
 }
 
 /** A server with its tools. The sidecar connects to it first, if it is not connected. */
-export async function mcpServer({ api }: Runtime, name: string): Promise<McpServerTools> {
-  if (!NAME.test(name)) {
+export async function mcpServer({ api }: Runtime, key: string): Promise<McpServerTools> {
+  if (!KEY.test(key)) {
     throw new ApiFailure(404, "NOT_FOUND", "There is no such server: names have letters, digits, `_` and `-`.");
   }
-  const { value } = await api.request("GET", `/api/mcp/${name}`, undefined, MCP_SERVER_MS);
+  const { value } = await api.request("GET", `/api/mcp/${encodeURIComponent(key)}`, undefined, MCP_SERVER_MS);
   const summary = isRecord(value) && isRecord(value["summary"]) ? value["summary"] : {};
   return { ...serverView(summary), tools: recordsOf(value, "tools", MAX_TOOLS).map(toolView) };
 }
@@ -46,5 +46,8 @@ function serverView(server: Record<string, unknown>): McpServerView {
 }
 
 function toolView(tool: Record<string, unknown>): McpToolView {
-  return { name: textOf(tool, "name"), description: textOf(tool, "description"), effect: textOf(tool, "effect"), state: textOf(tool, "state") };
+  const classes = isRecord(tool["tightened"]) ? tool["tightened"] : {};
+  // A sidecar of an earlier version does not say it.
+  const tightened = { read: textOf(classes, "read") || "read", idempotent: textOf(classes, "idempotent") || "idempotent" };
+  return { name: textOf(tool, "name"), description: textOf(tool, "description"), effect: textOf(tool, "effect"), tightened, state: textOf(tool, "state") };
 }

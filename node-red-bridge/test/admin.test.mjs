@@ -302,9 +302,12 @@ test("lists the tools of the registry with short texts, and says if the sidecar 
 
 test("lists MCP servers and the tools of one with short texts, and asks for no other path", async (t) => {
   const server = { name: "files", state: "ready" };
-  const tool = { name: "read_file", description: "x".repeat(600), effect: "read", state: "ready" };
+  const tightened = { read: "at_most_once", idempotent: "idempotent" };
+  const tool = { name: "read_file", description: "x".repeat(600), effect: "read", tightened, state: "ready" };
+  const { tightened: _left, ...older } = tool;
   const answers = {
     "/api/mcp": [[200, { servers: [{ ...server, target: "npx s3cret", reason: "r" }, 5] }], [200, { servers: {} }]],
+    "/api/mcp/docs%40mcp.example.org%3A8443%2Fv1%2Fmcp": [[200, { summary: server, tools: [older], resources: [], prompts: [] }]],
     "/api/mcp/files": [[200, { summary: server, tools: [{ ...tool, inputSchema: {} }, null], resources: [], prompts: [] }], [200, {}], [404, { code: "NOT_FOUND", message: "none" }]],
   };
   const { requested } = await connected(t, ({ url }) => answers[url]?.shift());
@@ -314,10 +317,12 @@ test("lists MCP servers and the tools of one with short texts, and asks for no o
   assert.deepEqual((await ask("/files")).body, { ...server, reason: "", tools: [{ ...tool, description: `${"x".repeat(499)}…` }] });
   assert.deepEqual(code(await ask("/files")), [502, "PROTOCOL_MISMATCH"]);
   assert.deepEqual(code(await ask("/files")), [404, "NOT_FOUND"]);
-  for (const name of ["..", "a.b", "a%2Fb", "x".repeat(41)]) {
+  const ofNode = await ask("/docs%40mcp.example.org%3A8443%2Fv1%2Fmcp");
+  assert.deepEqual(ofNode.body.tools[0].tightened, { read: "read", idempotent: "idempotent" });
+  for (const name of ["..", "a.b", "a%2Fb", "x".repeat(41), "a@", "@b", `a@${"x".repeat(401)}`, "a@b%0Ac"]) {
     assert.deepEqual(code(await ask(`/${name}`)), [404, "NOT_FOUND"], name);
   }
-  assert.deepEqual(requested(), [...Array(2).fill("GET /api/mcp"), ...Array(3).fill("GET /api/mcp/files")]);
+  assert.deepEqual(requested(), [...Array(2).fill("GET /api/mcp"), ...Array(3).fill("GET /api/mcp/files"), "GET /api/mcp/docs%40mcp.example.org%3A8443%2Fv1%2Fmcp"]);
 });
 
 test("lists the operations of installed nodes without a sidecar", async () => {

@@ -1,6 +1,7 @@
 // The dialog of an mcp-client: servers as suggestions, and the tools of the chosen one with a box each.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Window } from "happy-dom";
 import { translator } from "./kit/texts.mjs";
@@ -40,11 +41,12 @@ globalThis.$ = Object.assign(
   },
 );
 const { prepareMcp } = await import("../editor-build/editor/mcp-client.mjs");
-const { effectOf, matchesName, patternsOf, tickOf, withTick } = await import("../editor-build/editor/mcp-tools.mjs");
+const { effectOf, keyOf, matchesName, patternsOf, tickOf, withTick } = await import("../editor-build/editor/mcp-tools.mjs");
 
 const CONNECTED = { "redflow/runtimes": { module: "1", runtimes: [{ id: "rt", state: { is: "connected", version: "1" } }, { id: "far", state: { is: "connecting" } }] } };
 const SERVERS = { "redflow/runtimes/rt/mcp": { servers: [{ name: "notes", state: "idle", reason: "" }, { name: "files", state: "ready", reason: "" }] } };
-const tool = (name, effect = "at_most_once", state = "ready") => ({ name, effect, state, description: `<b>${name}</b>` });
+const SAME = { read: "read", idempotent: "idempotent" };
+const tool = (name, effect = "at_most_once", state = "ready", tightened = SAME) => ({ name, effect, tightened, state, description: `<b>${name}</b>` });
 const FILES = { "redflow/runtimes/rt/mcp/files": { name: "files", state: "ready", reason: "", tools: [tool("read_file", "read"), tool("write_file"), tool("list", "idempotent", "changed")] } };
 
 /** Opens the dialog with these values. */
@@ -92,9 +94,13 @@ test("an empty field means all tools, and the last name cannot be removed by its
   assert.deepEqual(withTick(["b", "x_*"], "b", false, ["a", "b"]), ["x_*"]);
 });
 
-test("a name gives a class before a pattern does", () => {
-  assert.equal(effectOf({ "read_*": "read", read_it: "idempotent" }, "read_it"), "idempotent");
-  assert.equal(effectOf({ "read_*": "read" }, "read_all"), "read");
+test("the classes of names and patterns are those of the sidecar", () => {
+  const cases = JSON.parse(readFileSync(new URL("../../runtime/mcp/tests/effects.json", import.meta.url), "utf8"));
+  for (const { effects, classes } of cases) {
+    for (const [name, expected] of Object.entries(classes)) {
+      assert.equal(effectOf(effects, name) ?? null, expected, `${name} ${JSON.stringify(effects)}`);
+    }
+  }
   assert.deepEqual([effectOf({}, "a"), effectOf("x", "a"), effectOf(["read"], "0"), effectOf({ a: 5 }, "a")], [undefined, undefined, undefined, undefined]);
 });
 
@@ -161,4 +167,38 @@ test("only an address needs an authentication", async () => {
   assert.equal(part("redflow-mcpAccess").hidden, false);
   change("url", " ");
   assert.equal(part("redflow-mcpAccess").hidden, true);
+});
+
+test("a class of the field is as strict as what the server says about the tool", async () => {
+  const tools = [tool("drop", "at_most_once", "ready", { read: "at_most_once", idempotent: "at_most_once" }), tool("look")];
+  const { part, change } = await open({ server: "files" }, { ...CONNECTED, ...SERVERS, "redflow/runtimes/rt/mcp/files": { name: "files", state: "ready", reason: "", tools } });
+  const classes = () => [...part("redflow-mcpTools").querySelectorAll(".redflow-agent-tool-type")].map(({ textContent }) => textContent);
+  const [never, nothing, key] = ["Must never happen twice", "Changes nothing: may be repeated", "May be repeated with the same key"];
+  assert.deepEqual(classes(), [never, never]);
+  change("redflow-effects", JSON.stringify({ "*": "at_most_once", "?": "read", "l*": "read", drop: "read" }));
+  assert.deepEqual(classes(), [never, nothing]);
+  change("redflow-effects", JSON.stringify({ "*": "idempotent" }));
+  assert.deepEqual(classes(), [never, key]);
+});
+
+test("the server of a node is found by its address", async () => {
+  const rows = [
+    ["docs", "", "docs"],
+    ["", "https://a.example/mcp", ""],
+    ["docs", "no address", "docs"],
+    ["docs", "https://A.example", "docs@a.example"],
+    ["docs", "https://a.example/", "docs@a.example"],
+    ["docs", "https://a.example:443/v1/mcp?key=x#y", "docs@a.example/v1/mcp"],
+    ["docs", "http://a.example:8443/v1/mcp", "docs@a.example:8443/v1/mcp"],
+    ["docs", "http://[::1]:3001/mcp", "docs@[::1]:3001/mcp"],
+    ["docs", `https://a.example/${"x".repeat(200)}`, "docs"],
+  ];
+  for (const [name, address, expected] of rows) {
+    assert.equal(keyOf(name, address), expected, address);
+  }
+  const path = "redflow/runtimes/rt/mcp/docs%40a.example%2Fv1";
+  const { change, state } = await open({ server: "docs", url: "https://a.example/v1" }, { ...CONNECTED, ...SERVERS, [path]: { name: "docs", state: "ready", reason: "", tools: [] } });
+  assert.equal(state(), "The server is connected.");
+  change("url", "https://a.example/v2");
+  await until("the other address", () => asked.includes("redflow/runtimes/rt/mcp/docs%40a.example%2Fv2"));
 });

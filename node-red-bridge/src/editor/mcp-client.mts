@@ -6,14 +6,11 @@ import type { McpServerTools, McpToolView } from "../admin-api.js";
 import { RequestError, adminApi } from "./admin-client.mjs";
 import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { jsonOf } from "./fields.mjs";
-import { effectOf, patternsOf, tickOf, withTick } from "./mcp-tools.mjs";
+import { EFFECTS, effectOf, keyOf, patternsOf, tickOf, withTick } from "./mcp-tools.mjs";
 import { text } from "./text.mjs";
 
 /** The most rows. */
 const MAX_ROWS = 200;
-
-/** The classes that have a text. */
-const EFFECTS = ["read", "idempotent", "at_most_once"];
 
 /** The states of a server that have a text. */
 const STATES = ["idle", "connecting", "ready", "away", "login_needed", "blocked"];
@@ -56,14 +53,14 @@ export async function prepareMcp(): Promise<void> {
     if (name === "") {
       return;
     }
-    const found = await findServer(name);
+    const found = await findServer(keyOf(name, url.value.trim()));
     // The user may have chosen another server, or closed the dialog.
     if (own === last && state.isConnected) {
       update = show(found, fields, state, list);
       update();
     }
   };
-  $(server).on("change", () => void load());
+  [server, url].forEach((changed) => $(changed).on("change", () => void load()));
   await Promise.all([offerServers(server), load()]);
 }
 
@@ -88,7 +85,7 @@ async function connectedRuntimes(): Promise<string[]> {
   return runtimes.filter(({ state }) => state.is === "connected").map(({ id }) => id);
 }
 
-/** A server of a connected sidecar; else the key of the reason. */
+/** A server of a connected sidecar; else the key of the reason. `name` is what routes call it. */
 async function findServer(name: string): Promise<McpServerTools | string> {
   try {
     const runtimes = await connectedRuntimes();
@@ -127,7 +124,7 @@ function show(found: McpServerTools | string, fields: Fields, state: HTMLElement
 }
 
 /** A box with the name of a tool, its effect class, and what it does. `refresh` draws it as the fields say. */
-function row({ name, description, effect, state }: McpToolView, all: string[], fields: Fields): { root: HTMLElement; refresh: () => void } {
+function row({ name, description, effect, tightened, state }: McpToolView, all: string[], fields: Fields): { root: HTMLElement; refresh: () => void } {
   const box = element("input", { attributes: { type: "checkbox" } });
   box.addEventListener("change", () => {
     const names = withTick(patternsOf(fields.include.value), name, box.checked, all);
@@ -139,8 +136,9 @@ function row({ name, description, effect, state }: McpToolView, all: string[], f
   const refresh = (): void => {
     const { isTicked, isFixed } = tickOf(name, patternsOf(fields.include.value), patternsOf(fields.exclude.value));
     [box.checked, box.disabled] = [isTicked, isFixed];
-    const own = effectOf(jsonOf(fields.effects.value), name) ?? effect;
-    kind.textContent = EFFECTS.includes(own) ? text(`nodes.option.effect.${own}`) : "";
+    const own = effectOf(jsonOf(fields.effects.value), name);
+    const shown = own === undefined ? effect : own === "read" || own === "idempotent" ? tightened[own] : own;
+    kind.textContent = EFFECTS.includes(shown) ? text(`nodes.option.effect.${shown}`) : "";
   };
   return { root: element("li", {}, label, kind, untrusted("div", about, { class: "redflow-hint", maxChars: MAX_ROW_CHARS })), refresh };
 }

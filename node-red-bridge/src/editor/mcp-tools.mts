@@ -52,12 +52,37 @@ export function withTick(include: string[], name: string, isTicked: boolean, all
   return isTicked ? [...before.filter((other) => other !== name), name] : before.filter((other) => other !== name);
 }
 
-/** The effect class that the field *Effects* gives a tool; undefined if it names none. A name counts before a pattern. */
+/** The effect classes, the least strict one first. */
+export const EFFECTS = ["read", "idempotent", "at_most_once"];
+
+/**
+ * The effect class that the field *Effects* gives a tool; undefined if it names none. A name counts before a pattern. Of several
+ * patterns the most specific one counts, and of equally specific ones the strictest class.
+ */
 export function effectOf(effects: unknown, name: string): string | undefined {
   if (typeof effects !== "object" || effects === null || Array.isArray(effects)) {
     return undefined;
   }
-  const found = Object.entries(effects).filter(([pattern]) => matchesName(pattern, name));
-  const [, effect] = found.find(([pattern]) => pattern === name) ?? found[0] ?? [];
-  return typeof effect === "string" ? effect : undefined;
+  const rules = Object.entries(effects).flatMap(([pattern, effect]) => (typeof effect === "string" && matchesName(pattern, name) ? [{ pattern, effect }] : []));
+  const [first] = rules.sort((one, other) => rank(other.pattern) - rank(one.pattern) || EFFECTS.indexOf(other.effect) - EFFECTS.indexOf(one.effect));
+  return (rules.find(({ pattern }) => pattern === name) ?? first)?.effect;
 }
+
+/** How many characters of a pattern stand for themselves. The more there are, the more specific it is. */
+function rank(pattern: string): number {
+  return Array.from(pattern.replaceAll("*", "")).length;
+}
+
+/** What routes call the server of a node: its name, with the host and the path of its address if it has one. */
+export function keyOf(name: string, address: string): string {
+  if (name === "" || !URL.canParse(address)) {
+    return name;
+  }
+  const { host, pathname } = new URL(address);
+  // The sidecar shortens a long path. It finds the server by its name then.
+  const isLong = host.length + pathname.length > MAX_PLACE;
+  return isLong ? name : `${name}@${host}${pathname === "/" ? "" : pathname}`;
+}
+
+/** The most characters of the host and the path in a key. */
+const MAX_PLACE = 200;

@@ -16,7 +16,7 @@ use redflow_egress::Egress;
 use redflow_engine::Registry;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use redflow_long_memory::LongMemorySettings;
-use redflow_mcp::{HubSettings, McpHub};
+use redflow_mcp::{HubSettings, McpHub, ServerTimes};
 use redflow_models::ModelSettings;
 use redflow_models::embed::{EmbedderFactory, embedder_sources};
 use redflow_ports::{Adapters, Clock, McpServers, McpStore, StoreError};
@@ -170,6 +170,7 @@ fn hub_settings(settings: &Settings, egress: Egress, meter: Arc<Metrics>) -> Hub
         folder: data.map(|data| data.join("mcp").join("folders")),
         // This very program, also after an update has replaced its file.
         confine: can_confine().then(|| vec!["/proc/self/exe".into(), "confine".into()]),
+        times: ServerTimes::default(),
     }
 }
 

@@ -189,6 +189,7 @@ pub fn typescript() -> String {
         mcp::McpServerState,
         mcp::McpServerSummary,
         mcp::McpServerList,
+        mcp::McpTightened,
         mcp::McpToolInfo,
         mcp::McpResourceInfo,
         mcp::McpPromptInfo,

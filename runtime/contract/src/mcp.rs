@@ -219,6 +219,9 @@ pub struct McpServerList {
 pub struct McpServerSummary {
     /// Its name. The ids of its tools begin with `mcp.NAME.`.
     pub name: String,
+    /// What routes and commands call it: its name, or `NAME@HOST/PATH` for the server of a node, because several nodes can
+    /// give servers the same name.
+    pub key: String,
     /// Where it is defined.
     pub origin: McpOrigin,
     /// How the sidecar reaches it.
@@ -322,6 +325,8 @@ pub struct McpToolInfo {
     pub description: String,
     /// The effect class of its calls.
     pub effect: EffectClass,
+    /// What the classes of a node's rules become for it.
+    pub tightened: McpTightened,
     /// Whether agents can use it: `include` and `exclude` allow it.
     pub included: bool,
     /// Whether it can be called now.
@@ -340,6 +345,17 @@ pub struct McpToolInfo {
     /// What is different from the approved definition, line by line with `-` and `+`; absent if nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+}
+
+/// What effect classes become for a tool. What its server says about it can only make them stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpTightened {
+    /// The class that `read` becomes.
+    pub read: EffectClass,
+    /// The class that `idempotent` becomes.
+    pub idempotent: EffectClass,
 }
 
 /// A resource of a server.

@@ -5,6 +5,7 @@ use crate::http::HttpFailure;
 use crate::input::InputRounds;
 use crate::lists::error_text;
 use crate::resources;
+use crate::schema::OutputSchema;
 use crate::server::{Connected, ServerHandle};
 use crate::tools::{ServerToolKind, approval_text};
 use redflow_contract::archive::{SourceKind, Trust};
@@ -20,7 +21,7 @@ use rmcp::RoleClient;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestMetaObject, ServerResult};
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use rmcp::transport::DynamicTransportError;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,6 +45,8 @@ pub(crate) struct McpTool {
     pub(crate) name: String,
     pub(crate) entry: Arc<ToolEntry>,
     pub(crate) max_result_bytes: usize,
+    /// The schema of its output, compiled at the first result; none if it has none.
+    pub(crate) output_schema: OnceLock<Option<OutputSchema>>,
 }
 
 impl Tool for McpTool {
@@ -123,6 +126,7 @@ impl McpTool {
     /// Refuses a tool that is no longer the one that the run began with.
     fn check_definition(&self) -> Result<(), (ToolCode, String)> {
         let (id, server) = (&self.entry.id, self.server.name());
+        let handle = self.server.definition.handle();
         let Some(now) = self.server.current_entry(&self.name) else {
             let text = format!("The server `{server}` no longer has the tool `{id}`.");
             return Err((ToolCode::ToolUnavailable, text));
@@ -131,7 +135,7 @@ impl McpTool {
         match now.state {
             ToolState::Changed => {
                 let text =
-                    format!("The definition of the tool `{id}` has changed. {}", approval_text(server));
+                    format!("The definition of the tool `{id}` has changed. {}", approval_text(handle));
                 Err((ToolCode::ToolChanged, text))
             }
             ToolState::Blocked => {
@@ -160,7 +164,7 @@ impl McpTool {
                 Err(attempt) => return attempt,
             };
             is_taken = true;
-            match rounds.decline(self.server.name(), asked).await {
+            match rounds.decline(&connected.warnings, asked).await {
                 Ok(declined) => {
                     (params.input_responses, params.request_state) = (declined.responses, declined.state);
                 }
@@ -202,10 +206,13 @@ impl McpTool {
     }
 
     fn returned(&self, result: ServerResult) -> ToolOutcome {
+        let schema =
+            self.output_schema.get_or_init(|| OutputSchema::compile(self.entry.output_schema.as_ref()?));
+        let (most, schema) = (self.max_result_bytes, schema.as_ref());
         let result = match result {
-            ServerResult::CallToolResult(result) => Some(result_of(result, self.max_result_bytes)),
+            ServerResult::CallToolResult(result) => Some(result_of(result, most, schema)),
             // The library reads no result with one unknown block in it.
-            ServerResult::CustomResult(result) => loose_result(result.0, self.max_result_bytes),
+            ServerResult::CustomResult(result) => loose_result(result.0, most, schema),
             _ => None,
         };
         // The server may have done what the call asks.
@@ -233,7 +240,10 @@ impl McpTool {
             ServiceError::TransportSend(sent)
                 if http.as_ref().is_some_and(|failure| !failure.is_sent) || is_broken_pipe(sent) =>
             {
-                refused(ToolCode::McpUnavailable, format!("The call was not sent. {}", error_text(error)))
+                let is_login = http.is_some_and(|failure| failure.needs_login) && self.server.has_login();
+                let advice = if is_login { format!(" {}", self.server.login_text()) } else { String::new() };
+                let text = format!("The call was not sent. {}{advice}", error_text(error));
+                refused(ToolCode::McpUnavailable, text)
             }
             _ => self.lost(error_text(error).trim_end_matches('.')),
         };

@@ -4,6 +4,7 @@ use crate::http::HttpFailure;
 use crate::lists::{ReadList, read_tools};
 use crate::program::{MAX_MESSAGE_BYTES, Program};
 use crate::server::Server;
+use crate::times::ServerTimes;
 use crate::transport::GuardedTransport;
 use redflow_contract::mcp::{McpServerState, McpTransport};
 use redflow_ports::BoxFuture;
@@ -23,38 +24,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The longest time of a try to connect. A server of the older protocol may leave the first question unanswered, and the
-/// first start of a program may download it.
-const CONNECT_TIME: Duration = Duration::from_secs(60);
-
-/// The time before the second try. It doubles with each failure.
-const FIRST_DELAY: Duration = Duration::from_secs(1);
-
-/// The longest time between two tries.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
-
 /// After so many failures a server is away: calls no longer wait for it.
 pub(crate) const FAILURES_UNTIL_AWAY: u32 = 5;
-
-/// A connection that lasted so long ends the counting of failures.
-const STABLE_TIME: Duration = Duration::from_secs(30);
 
 /// After a session that lasted so long the next one begins at once.
 const SHORTEST_SESSION: Duration = Duration::from_secs(1);
 
 const SESSION_END: &str = "The server has ended the session.";
-
-/// The shortest time between two readings of the lists, if the server says that they change.
-const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
-
-/// The shortest time that a list is valid, whatever the server says.
-const SHORTEST_VALIDITY: Duration = Duration::from_secs(60);
-
-/// The longest time that a list is valid, if the server limits it.
-const LONGEST_VALIDITY: Duration = Duration::from_secs(24 * 3_600);
-
-/// The time before a subscription that ended is made again.
-const SUBSCRIBE_DELAY: Duration = Duration::from_secs(60);
 
 /// The longest time for the end of a connection.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
@@ -143,6 +119,7 @@ pub(crate) fn supervise(server: Arc<Server>) -> BoxFuture<'static, ()> {
 }
 
 async fn keep_connected(server: Arc<Server>) {
+    let times = server.shared.settings.times;
     let (mut failures, mut era) = (0, Era::Unknown);
     loop {
         server.set_connecting();
@@ -165,7 +142,7 @@ async fn keep_connected(server: Arc<Server>) {
                     }
                     End::SessionOver => Failure::new(SESSION_END),
                     End::Lost(reason) => {
-                        if begin.elapsed() >= STABLE_TIME {
+                        if begin.elapsed() >= times.stable {
                             failures = 0;
                         }
                         Failure::new(reason)
@@ -183,7 +160,7 @@ async fn keep_connected(server: Arc<Server>) {
             if failures >= FAILURES_UNTIL_AWAY { McpServerState::Away } else { McpServerState::Connecting };
         server.set_failed(failure.state.unwrap_or(counted), failure.reason);
         // A person must act first; `refresh` wakes the task then.
-        let delay = if failure.state.is_some() { None } else { Some(delay_after(failures)) };
+        let delay = if failure.state.is_some() { None } else { Some(delay_after(failures, &times)) };
         tokio::select! {
             () = server.stop.cancelled() => break,
             () = server.wake.notified() => {}
@@ -194,9 +171,10 @@ async fn keep_connected(server: Arc<Server>) {
 }
 
 /// The time before the next try, with some chance in it, so that servers are not all asked at once.
-fn delay_after(failures: u32) -> Duration {
-    let doubled = FIRST_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_DELAY);
-    doubled.mul_f64(fastrand::f64().mul_add(0.5, 0.5)).max(FIRST_DELAY / 2)
+fn delay_after(failures: u32, times: &ServerTimes) -> Duration {
+    let ServerTimes { first_delay, longest_delay, .. } = *times;
+    let doubled = first_delay.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(longest_delay);
+    doubled.mul_f64(fastrand::f64().mul_add(0.5, 0.5)).max(first_delay / 2)
 }
 
 async fn sleep_or_never(delay: Option<Duration>) {
@@ -208,8 +186,9 @@ async fn sleep_or_never(delay: Option<Duration>) {
 
 /// Makes a connection, and reads the list of tools.
 async fn connect(server: &Server, era: Era) -> Result<(Link, ReadList), Failure> {
-    let timeout = || Failure::new(format!("It does not answer within {} s.", CONNECT_TIME.as_secs()));
-    match tokio::time::timeout(CONNECT_TIME, connect_once(server, era)).await {
+    let most = server.shared.settings.times.connect;
+    let timeout = || Failure::new(format!("It does not answer within {} s.", most.as_secs()));
+    match tokio::time::timeout(most, connect_once(server, era)).await {
         Ok(connected) => connected,
         Err(_) => Err(timeout()),
     }
@@ -285,8 +264,7 @@ async fn connect_address(server: &Server, era: Era) -> Result<Link, Failure> {
 }
 
 fn login_needed(server: &Server) -> Failure {
-    let reason = format!("A person must sign in: `redflow mcp login {}`.", server.name());
-    Failure { state: Some(McpServerState::LoginNeeded), ..Failure::new(reason) }
+    Failure { state: Some(McpServerState::LoginNeeded), ..Failure::new(server.login_text()) }
 }
 
 async fn open<T>(server: &Server, transport: T, era: Era) -> Result<Service, ClientInitializeError>
@@ -294,7 +272,7 @@ where
     T: Transport<RoleClient> + 'static,
 {
     let handler = Handler { changes: Arc::clone(&server.changes) };
-    handler.serve_with_lifecycle(GuardedTransport::new(transport, server.name()), era.mode()).await
+    handler.serve_with_lifecycle(GuardedTransport::new(transport, &server.warnings), era.mode()).await
 }
 
 fn is_closed(error: &ClientInitializeError) -> bool {
@@ -329,19 +307,21 @@ fn reason_of(error: &ClientInitializeError) -> String {
 /// Reads the list of tools, and compares it with the pins.
 async fn read_lists(server: &Server, peer: &Peer<RoleClient>) -> Result<ReadList, String> {
     let info = peer.peer_info();
-    let (sent, list) = read_tools(&server.definition, peer, info.as_deref()).await?;
+    let (sent, list) =
+        read_tools(&server.definition, peer, info.as_deref(), server.shared.settings.times).await?;
     server.apply(sent, info).await;
     Ok(list)
 }
 
 /// Waits until the connection ends, and reads the lists when they change.
 async fn serve(server: &Server, link: Link, mut list: ReadList, restart: &Notify) -> End {
+    let times = server.shared.settings.times;
     let Link { service, mut program, session_end } = link;
     let peer = service.peer().clone();
     let closing = service.cancellation_token();
     let closed = service.waiting();
     tokio::pin!(closed);
-    let listening = listen(&peer, peer.peer_info(), &server.changes);
+    let listening = listen(&peer, peer.peer_info(), &server.changes, times.subscribe_delay);
     tokio::pin!(listening);
     let mut is_closed = false;
     let end = loop {
@@ -357,10 +337,10 @@ async fn serve(server: &Server, link: Link, mut list: ReadList, restart: &Notify
             () = restart.notified() => break End::Lost(NO_TOKENS.to_owned()),
             () = server.wake.notified() => true,
             () = server.changes.notified() => {
-                tokio::time::sleep(SHORTEST_REFRESH.saturating_sub(list.at.elapsed())).await;
+                tokio::time::sleep(times.shortest_refresh.saturating_sub(list.at.elapsed())).await;
                 false
             }
-            () = sleep_or_never(list.valid.map(|valid| valid.clamp(SHORTEST_VALIDITY, LONGEST_VALIDITY))) => false,
+            () = sleep_or_never(validity_of(&list, &times)) => false,
         };
         let read = tokio::select! {
             read = read_lists(server, &peer) => read,
@@ -379,7 +359,7 @@ async fn serve(server: &Server, link: Link, mut list: ReadList, restart: &Notify
                     reason,
                     "the list of an MCP server cannot be read again"
                 );
-                list = ReadList { at: Instant::now(), valid: Some(SHORTEST_VALIDITY) };
+                list = ReadList { at: Instant::now(), valid: Some(times.shortest_validity) };
             }
         }
         if asked {
@@ -399,6 +379,12 @@ async fn serve(server: &Server, link: Link, mut list: ReadList, restart: &Notify
     end
 }
 
+/// How long a list is valid; none if the server does not limit it.
+fn validity_of(list: &ReadList, times: &ServerTimes) -> Option<Duration> {
+    // Not `clamp`, which does not allow a lower limit above the upper one.
+    list.valid.map(|valid| valid.min(times.longest_validity).max(times.shortest_validity))
+}
+
 const NO_TOKENS: &str = "The tokens of the server were removed.";
 
 async fn program_end(program: Option<&mut Program>) {
@@ -416,7 +402,12 @@ async fn lost_reason(program: Option<&mut Program>) -> String {
 }
 
 /// Listens to changes, if the protocol needs a subscription for that.
-async fn listen(peer: &Peer<RoleClient>, info: Option<Arc<ServerPeerInfo>>, changes: &Notify) -> Infallible {
+async fn listen(
+    peer: &Peer<RoleClient>,
+    info: Option<Arc<ServerPeerInfo>>,
+    changes: &Notify,
+    delay: Duration,
+) -> Infallible {
     let info = info.filter(|info| !info.protocol_version.has_initialize());
     let changing = |flag: Option<bool>| flag.filter(|flag| *flag);
     let capabilities = info.as_ref().map(|info| &info.capabilities);
@@ -433,7 +424,7 @@ async fn listen(peer: &Peer<RoleClient>, info: Option<Arc<ServerPeerInfo>>, chan
                 changes.notify_one();
             }
         }
-        tokio::time::sleep(SUBSCRIBE_DELAY).await;
+        tokio::time::sleep(delay).await;
         // A change may have been missed.
         changes.notify_one();
     }
@@ -441,14 +432,32 @@ async fn listen(peer: &Peer<RoleClient>, info: Option<Arc<ServerPeerInfo>>, chan
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST_DELAY, LONGEST_DELAY, delay_after};
+    use super::{delay_after, validity_of};
+    use crate::lists::ReadList;
+    use crate::times::ServerTimes;
+    use pretty_assertions::assert_eq;
+    use std::time::Duration;
 
     #[test]
     fn the_time_between_tries_grows_to_a_minute() {
+        let times = ServerTimes::default();
+        let (first, longest) = (Duration::from_secs(1), Duration::from_secs(60));
         for failures in 1..100 {
-            let delay = delay_after(failures);
-            assert!(delay >= FIRST_DELAY / 2 && delay <= LONGEST_DELAY, "{failures}: {delay:?}");
+            let delay = delay_after(failures, &times);
+            assert!(delay >= first / 2 && delay <= longest, "{failures}: {delay:?}");
         }
-        assert!(delay_after(1) <= FIRST_DELAY && delay_after(20) >= LONGEST_DELAY / 2);
+        assert!(delay_after(1, &times) <= first && delay_after(20, &times) >= longest / 2);
+    }
+
+    #[test]
+    fn a_list_is_valid_for_a_minute_to_a_day() {
+        let validity = |valid: Option<u64>| {
+            let list = ReadList { at: tokio::time::Instant::now(), valid: valid.map(Duration::from_secs) };
+            validity_of(&list, &ServerTimes::default()).map(|valid| valid.as_secs())
+        };
+        let rows = [(None, None), (Some(0), Some(60)), (Some(61), Some(61)), (Some(u64::MAX), Some(86_400))];
+        for (sent, expected) in rows {
+            assert_eq!(validity(sent), expected, "{sent:?}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Results of calls: the content of a server becomes a bounded value without pictures and sounds.
 
+use crate::schema::OutputSchema;
 use crate::text::{clean_and_cut, cut_bytes};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use redflow_contract::code::ToolCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::ToolResult;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -14,13 +16,20 @@ const MAX_LABEL_CHARS: usize = 2_048;
 /// The most bytes of the reason of a failed call.
 pub(crate) const MAX_ERROR_BYTES: usize = 8_192;
 
-/// The result of a call. It has at most `most` bytes.
-pub(crate) fn result_of(sent: CallToolResult, most: usize) -> ToolResult {
+/// The result of a call. It has at most `most` bytes. What is cut no longer follows the schema of the output, so it is
+/// checked before.
+pub(crate) fn result_of(sent: CallToolResult, most: usize, schema: Option<&OutputSchema>) -> ToolResult {
     if sent.is_error == Some(true) {
         return ToolResult::failed(error_text(&sent, most.min(MAX_ERROR_BYTES)));
     }
     // Some servers send `null` for what they do not have.
     let structured = sent.structured_content.filter(|value| !value.is_null());
+    if let Some(schema) = schema {
+        return match promised_value(structured, &sent.content, schema) {
+            Ok(value) => ToolResult::ok(bounded_value(value, most)),
+            Err(violation) => output_invalid(&violation),
+        };
+    }
     ToolResult::ok(match (structured, sent.content.as_slice()) {
         (Some(value), _) => bounded_value(value, most),
         (None, []) => Value::Null,
@@ -31,21 +40,49 @@ pub(crate) fn result_of(sent: CallToolResult, most: usize) -> ToolResult {
 
 /// The result of a call that the library cannot read, because it does not know a block of it; none if it is no result
 /// of a call.
-pub(crate) fn loose_result(sent: Value, most: usize) -> Option<ToolResult> {
+pub(crate) fn loose_result(sent: Value, most: usize, schema: Option<&OutputSchema>) -> Option<ToolResult> {
     let Value::Object(mut sent) = sent else { return None };
     let Some(Value::Array(blocks)) = sent.remove("content") else { return None };
     let known = |block: &Value| serde_json::from_value::<ContentBlock>(block.clone()).ok();
-    if sent.get("isError") == Some(&Value::Bool(true))
+    if schema.is_some()
+        || sent.get("isError") == Some(&Value::Bool(true))
         || sent.get("structuredContent").is_some_and(|value| !value.is_null())
     {
         let mut known_part = CallToolResult::success(blocks.iter().filter_map(known).collect());
         known_part.is_error = sent.get("isError").and_then(Value::as_bool);
         known_part.structured_content = sent.remove("structuredContent");
-        return Some(result_of(known_part, most));
+        return Some(result_of(known_part, most, schema));
     }
     let value =
         |block: &Value| known(block).map_or_else(|| json!({"type": "unknown"}), |block| block_value(&block));
     Some(ToolResult::ok(bounded_blocks(blocks.iter().map(value), blocks.len(), most)))
+}
+
+/// The value that follows the schema of the output. A server must send it as structured content. Some send it as a text
+/// only, which is the same value for older clients.
+///
+/// # Errors
+/// How the server breaks the schema.
+fn promised_value(
+    structured: Option<Value>,
+    content: &[ContentBlock],
+    schema: &OutputSchema,
+) -> Result<Value, String> {
+    let value = match (structured, content) {
+        (Some(value), _) => value,
+        (None, [ContentBlock::Text(text)]) => {
+            serde_json::from_str(&text.text).map_err(|_| NOT_STRUCTURED.to_owned())?
+        }
+        (None, _) => return Err(NOT_STRUCTURED.to_owned()),
+    };
+    schema.violation(&value).map_or(Ok(value), Err)
+}
+
+const NOT_STRUCTURED: &str = "The server sent no structured content.";
+
+fn output_invalid(violation: &str) -> ToolResult {
+    let text = format!("The call was made, but its output breaks the tool's schema. {violation}");
+    ToolResult::refused(ToolCode::ToolOutputInvalid, text)
 }
 
 /// What the contents of a resource are as a value.

@@ -1,12 +1,14 @@
 use super::{MAX_ERROR_BYTES, loose_result, result_of};
+use crate::schema::OutputSchema;
 use pretty_assertions::assert_eq;
+use redflow_contract::code::ToolCode;
 use redflow_contract::digest::Digest;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 fn output(sent: Value, most: usize) -> Value {
     let sent: CallToolResult = serde_json::from_value(sent).unwrap();
-    result_of(sent, most).output.unwrap()
+    result_of(sent, most, None).output.unwrap()
 }
 
 fn text(text: &str) -> Value {
@@ -68,7 +70,7 @@ fn many_blocks_are_bounded() {
 
 #[test]
 fn a_failed_call_gives_its_reason() {
-    let failed = |sent: Value| result_of(serde_json::from_value(sent).unwrap(), 100_000).error.unwrap();
+    let failed = |sent: Value| result_of(serde_json::from_value(sent).unwrap(), 100_000, None).error.unwrap();
     assert_eq!(failed(json!({"content": [text("no file")], "isError": true})), "no file");
     assert_eq!(failed(json!({"content": [], "isError": true})), "The tool failed and gives no reason.");
     assert_eq!(failed(json!({"content": [], "structuredContent": {"e": 1}, "isError": true})), "{\"e\":1}");
@@ -84,7 +86,7 @@ fn a_null_is_no_structured_content() {
 #[test]
 fn a_block_that_is_not_known_does_not_hide_the_result() {
     let strange = json!({"type": "hologram", "data": 1});
-    let read = |sent: Value| loose_result(sent, 1_000);
+    let read = |sent: Value| loose_result(sent, 1_000, None);
     let result = read(json!({"content": [text("done"), strange]})).unwrap();
     assert_eq!((result.success, result.output), (true, Some(json!([text("done"), {"type": "unknown"}]))));
     let failed = read(json!({"content": [strange, text("no")], "isError": true})).unwrap();
@@ -92,4 +94,57 @@ fn a_block_that_is_not_known_does_not_hide_the_result() {
     let structured = read(json!({"content": [strange], "structuredContent": {"a": 1}})).unwrap();
     assert_eq!(structured.output, Some(json!({"a": 1})));
     assert!(read(json!({"task": {"taskId": "1"}})).is_none() && read(json!(5)).is_none());
+}
+
+#[test]
+fn a_promised_output_is_checked_before_it_is_cut() {
+    let schema =
+        json!({"type": "object", "required": ["content"], "properties": {"content": {"type": "string"}}});
+    let schema = OutputSchema::compile(&schema).unwrap();
+    let both = |sent: Value, most: usize| {
+        let known: CallToolResult = serde_json::from_value(sent.clone()).unwrap();
+        let result = result_of(known, most, Some(&schema));
+        assert_eq!(loose_result(sent, most, Some(&schema)).unwrap(), result);
+        result
+    };
+    let long = json!({"content": "x".repeat(10_000)});
+    let follows = json!({"content": [text("for people")], "structuredContent": long});
+    assert_eq!(both(follows.clone(), 20_000).output, Some(long.clone()));
+    let cut = both(follows, 500);
+    let value = cut.output.unwrap();
+    assert_eq!((cut.success, cut.code, &value["truncated"]), (true, None, &json!(true)));
+    assert!(value["text"].as_str().unwrap().starts_with("{\"content\":\"xxx"), "{value}");
+    // An older server sends the same as a text.
+    let as_text = json!({"content": [text(&long.to_string())]});
+    assert_eq!(both(as_text.clone(), 20_000).output, Some(long));
+    assert_eq!(both(as_text, 500).output.unwrap()["truncated"], json!(true));
+
+    let rows = [
+        (
+            json!({"content": [text("x")], "structuredContent": {"content": 1}}),
+            "The value at `/content` breaks",
+        ),
+        (
+            json!({"content": [text("x")], "structuredContent": {"other": "x".repeat(10_000)}}),
+            "breaks the rule `required`",
+        ),
+        (json!({"content": [text("[1]")]}), "breaks the rule `type`"),
+        (json!({"content": [text("the file")]}), "no structured content"),
+        (json!({"content": [text("{\"content\":"), text("\"x\"}")]}), "no structured content"),
+        (json!({"content": []}), "no structured content"),
+        (json!({"content": [], "structuredContent": null}), "no structured content"),
+    ];
+    for (sent, expected) in rows {
+        let result = both(sent.clone(), 500);
+        let error = result.error.unwrap();
+        assert_eq!(
+            (result.success, result.code, result.output),
+            (false, Some(ToolCode::ToolOutputInvalid), None)
+        );
+        assert!(error.starts_with("The call was made, but") && error.contains(expected), "{sent}: {error}");
+        assert!(error.len() < 400, "{error}");
+    }
+    // A failed call owes no output.
+    let failed = both(json!({"content": [text("no file")], "isError": true}), 500);
+    assert_eq!((failed.code, failed.error.as_deref()), (None, Some("no file")));
 }

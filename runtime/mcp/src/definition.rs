@@ -6,7 +6,7 @@ use http::HeaderName;
 use redflow_contract::digest::Digest;
 use redflow_contract::mcp::{
     DEFAULT_MCP_RESULT_BYTES, DEFAULT_MCP_TIMEOUT_MS, MAX_MCP_RESULT_BYTES, MAX_MCP_TIMEOUT_MS, McpAuth,
-    McpNetwork, McpOrigin, McpServer, McpTransport, McpTrust,
+    McpNetwork, McpOrigin, McpServer, McpTightened, McpTransport, McpTrust,
 };
 use redflow_contract::node::EffectClass;
 use redflow_contract::scrub::Scrubber;
@@ -118,6 +118,11 @@ impl ServerDefinition {
         };
         let (name, key) = (name.to_owned(), key.to_owned());
         Self { name, key, token_key, origin, server, secrets, auth, scrubber, problem, fingerprint }
+    }
+
+    /// What people call it: several servers of nodes can have one name.
+    pub(crate) fn handle(&self) -> &str {
+        &self.token_key.name
     }
 
     pub(crate) fn transport(&self) -> McpTransport {
@@ -258,6 +263,14 @@ fn tighten(class: EffectClass, annotations: Option<&ToolAnnotations>) -> EffectC
         EffectClass::Read if writes => EffectClass::AtMostOnce,
         EffectClass::Idempotent if hints.idempotent_hint == Some(false) => EffectClass::AtMostOnce,
         class => class,
+    }
+}
+
+/// What the classes of rules become for a tool with these annotations.
+pub(crate) fn tightened(annotations: Option<&ToolAnnotations>) -> McpTightened {
+    McpTightened {
+        read: tighten(EffectClass::Read, annotations),
+        idempotent: tighten(EffectClass::Idempotent, annotations),
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{ServerDefinition, is_included};
+use super::{ServerDefinition, find_class, is_included, tightened};
 use crate::http::ResolvedAuth;
 use pretty_assertions::assert_eq;
 use redflow_contract::mcp::{McpOrigin, McpServer, OAuthGrant};
@@ -25,26 +25,21 @@ fn a_name_counts_before_a_pattern_and_the_node_before_the_manifest() {
     assert_eq!(class(&node, "write_file"), EffectClass::Idempotent);
 }
 
+/// The dialog of Node-RED checks the same rows.
 #[test]
 fn the_most_specific_pattern_counts_and_of_equal_ones_the_strictest_class() {
-    let effects = json!({"*": "at_most_once", "read_*": "read", "w*": "idempotent", "write_*": "at_most_once",
-        "a*": "read", "*z": "idempotent", "*read_*y*": "at_most_once"});
-    let server = define(json!({"command": "x", "effects": effects}));
-    let rows = [
-        ("read_file", EffectClass::Read),
-        ("read_copy", EffectClass::AtMostOnce),
-        ("write_file", EffectClass::AtMostOnce),
-        ("walk", EffectClass::Idempotent),
-        ("list", EffectClass::AtMostOnce),
-        ("a", EffectClass::Read),
-        ("abz", EffectClass::Idempotent),
-    ];
-    let node: Vec<_> =
-        server.server.effects.iter().rev().map(|(name, class)| (name.clone(), *class)).collect();
-    let bare = define(json!({"command": "x"}));
-    for (tool, expected) in rows {
-        assert_eq!(server.effect(&[], tool, None), expected, "{tool}");
-        assert_eq!(bare.effect(&node, tool, None), expected, "{tool}, in any order");
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../tests/effects.json")).unwrap();
+    for case in cases {
+        let rules: Vec<(String, EffectClass)> = case["effects"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(pattern, class)| (pattern.clone(), serde_json::from_value(class.clone()).unwrap()))
+            .collect();
+        for (tool, expected) in case["classes"].as_object().unwrap() {
+            let expected: Option<EffectClass> = serde_json::from_value(expected.clone()).unwrap();
+            assert_eq!(find_class(&rules, tool), expected, "{tool}: {case}");
+        }
     }
 }
 
@@ -107,7 +102,16 @@ fn annotations_only_tighten() {
         ("other", json!({"readOnlyHint": true, "idempotentHint": true}), EffectClass::AtMostOnce),
     ];
     for (tool, text, expected) in rows {
-        assert_eq!(server.effect(&[], tool, Some(&hints(text.clone()))), expected, "{tool} {text}");
+        let hints = hints(text.clone());
+        assert_eq!(server.effect(&[], tool, Some(&hints)), expected, "{tool} {text}");
+        // People see the same for the rules of a node.
+        let shown = tightened(Some(&hints));
+        let by_rule = match tool {
+            "r" => shown.read,
+            "i" => shown.idempotent,
+            _ => EffectClass::AtMostOnce,
+        };
+        assert_eq!(by_rule, expected, "{tool} {text}");
     }
 }
 

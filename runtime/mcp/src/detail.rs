@@ -1,10 +1,10 @@
 //! A server with its tools, resources and prompts, as people see it.
 
-use crate::lists::{LIST_TIME, MAX_LISTED, read_prompts, read_resources};
+use crate::lists::{ListTime, MAX_LISTED, read_prompts, read_resources};
 use crate::pins::diff;
 use crate::server::Server;
-use crate::text::clean_line;
-use crate::tools::{SentTool, description_of, shown_effect, tool_id};
+use crate::text::shown_name;
+use crate::tools::{SentTool, description_of, shown_effect, tightened_classes, tool_id};
 use crate::{prompts, resources};
 use redflow_contract::mcp::{McpPin, McpServerDetail, McpServerState, McpToolInfo};
 use redflow_contract::node::EffectClass;
@@ -12,10 +12,6 @@ use redflow_contract::tool::ToolState;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// The most characters of a tool's name.
-const MAX_NAME_CHARS: usize = 128;
 
 /// What is known of a server. It asks for resources and prompts only if the server is connected.
 pub(crate) async fn detail(server: &Arc<Server>) -> McpServerDetail {
@@ -30,13 +26,13 @@ pub(crate) async fn detail(server: &Arc<Server>) -> McpServerDetail {
             connected.info.as_ref().is_none_or(|info| find(&info.capabilities))
         };
         // One time for both: a person waits.
-        let deadline = Instant::now() + LIST_TIME;
+        let time = ListTime::new(connected.times);
         if has(|all| all.resources.is_some()) {
-            let read = read_resources(&connected.peer, MAX_LISTED, deadline).await.unwrap_or_default();
+            let read = read_resources(&connected.peer, MAX_LISTED, time).await.unwrap_or_default();
             detail.resources = read.iter().map(resources::info_of).collect();
         }
         if has(|all| all.prompts.is_some()) {
-            let read = read_prompts(&connected.peer, deadline).await.unwrap_or_default();
+            let read = read_prompts(&connected.peer, time).await.unwrap_or_default();
             detail.prompts = read.iter().map(prompts::info_of).collect();
         }
     }
@@ -54,11 +50,6 @@ fn tools(server: &Server) -> Vec<McpToolInfo> {
     tools
 }
 
-/// The name of a tool as people see it, and give it back in an approval.
-pub(crate) fn shown_name(name: &str) -> String {
-    clean_line(name, MAX_NAME_CHARS)
-}
-
 fn tool_info(server: &Server, sent: &SentTool, pin: Option<&McpPin>) -> McpToolInfo {
     let entry = server.current_entry(&sent.name);
     let differs = pin.is_none_or(|pin| pin.digest != sent.digest);
@@ -68,6 +59,7 @@ fn tool_info(server: &Server, sent: &SentTool, pin: Option<&McpPin>) -> McpToolI
         id: tool_id(server.name(), &sent.name),
         description: description_of(&sent.definition),
         effect: shown_effect(&server.definition, &sent.definition),
+        tightened: tightened_classes(&sent.definition),
         included: sent.included,
         state: entry.as_ref().map_or(ToolState::Ready, |entry| entry.state),
         reason: entry.and_then(|entry| entry.reason.clone()),
@@ -84,6 +76,7 @@ fn gone_tool(server: &Server, name: &str, pin: &McpPin) -> McpToolInfo {
         id: tool_id(server.name(), name),
         description: description_of(&pin.definition),
         effect: EffectClass::AtMostOnce,
+        tightened: tightened_classes(&pin.definition),
         included: server.definition.includes(name),
         state: ToolState::Away,
         reason: Some("The server does not have this tool now.".to_owned()),

@@ -3,13 +3,14 @@
 use crate::call::McpTool;
 use crate::connection::supervise;
 use crate::definition::ServerDefinition;
-use crate::detail::{self, shown_name};
+use crate::detail;
 use crate::http::{HttpEndpoint, LoginError, LoginErrorKind};
 use crate::logins::OpenLogins;
 use crate::prompts;
 use crate::resources;
 use crate::server::{FIRST_TRY_TIME, ServerHandle, Shared};
 use crate::settings::HubSettings;
+use crate::text::shown_name;
 use crate::tools::{SentTool, ToolView};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
@@ -23,7 +24,7 @@ use redflow_ports::{
     BoxFuture, ContextSource, ContextSpan, McpAnswer, McpServers, ProvidedTool, ToolProvider,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use tokio::time::Instant;
 
 /// All MCP servers of a process.
@@ -105,12 +106,16 @@ impl McpHub {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server by its name, or by the name that its pins are kept under. Those of the manifest come first.
+    /// A server by its key, by the name that its pins are kept under, or by its name. Those of the manifest come first.
     fn find(&self, name: &str) -> Result<Arc<ServerHandle>, ApiError> {
         let of_node = || {
             let nodes = self.node_servers();
-            let by_key = nodes.iter().find(|server| server.definition.key == name);
-            by_key.or_else(|| nodes.iter().find(|server| server.name() == name)).cloned()
+            let find = |is_meant: fn(&ServerDefinition, &str) -> bool| {
+                nodes.iter().find(|server| is_meant(&server.definition, name)).cloned()
+            };
+            find(|server, name| server.handle() == name)
+                .or_else(|| find(|server, name| server.key == name))
+                .or_else(|| find(|server, name| server.name == name))
         };
         self.server(name).or_else(of_node).ok_or_else(|| {
             let text = format!("There is no MCP server `{name}`. See `redflow mcp list`.");
@@ -139,6 +144,7 @@ pub(crate) fn provided_tools(server: &Arc<ServerHandle>, view: Option<&ToolView>
             name: tool.name,
             entry: Arc::clone(&entry),
             max_result_bytes: usize::try_from(most).unwrap_or(usize::MAX),
+            output_schema: OnceLock::new(),
         }),
         entry,
     };
@@ -190,7 +196,7 @@ impl ContextSource for McpHub {
                 return Err(format!("The manifest has no MCP server `{server}`."));
             };
             let connected = found.connected(FIRST_TRY_TIME).await?;
-            let span = resources::span(&connected, server, resource, self.shared.now()).await;
+            let span = resources::span(&connected, resource, self.shared.now()).await;
             let scrubber = found.scrubber();
             match span {
                 Ok(mut span) => {

@@ -1,5 +1,6 @@
 //! What a server asks for before it gives a result: it is declined.
 
+use crate::warnings::{DeclinedRequest, Warnings};
 use redflow_contract::code::ToolCode;
 use redflow_contract::fact::ToolResult;
 use rmcp::model::{InputRequest, InputRequiredResult, InputResponses};
@@ -60,9 +61,10 @@ impl InputRounds {
     /// When something cannot be declined, or the server asks too often.
     pub(crate) async fn decline(
         &mut self,
-        server: &str,
+        warnings: &Warnings,
         asked: InputRequiredResult,
     ) -> Result<InputAnswers, AskError> {
+        let server = warnings.server();
         self.0 += 1;
         let requests = asked.input_requests.unwrap_or_default();
         let state_bytes = asked.request_state.as_ref().map_or(0, String::len);
@@ -80,9 +82,13 @@ impl InputRounds {
         let mut responses = InputResponses::new();
         for (key, request) in requests {
             let answer = match request {
-                InputRequest::Elicitation(_) => json!({"action": "decline"}),
+                InputRequest::Elicitation(_) => {
+                    warnings.warn_declined(DeclinedRequest::Elicitation);
+                    json!({"action": "decline"})
+                }
                 InputRequest::ListRoots(_) => json!({"roots": []}),
                 _ => {
+                    warnings.warn_declined(DeclinedRequest::Sampling);
                     return Err(AskError::input_required(format!(
                         "The MCP server `{server}` asks for a call of your model, which the sidecar refuses."
                     )));

@@ -1,4 +1,5 @@
 use super::{AskError, InputRounds, MAX_INPUT_REQUESTS, MAX_INPUT_ROUNDS, MAX_REQUEST_STATE_BYTES};
+use crate::warnings::Warnings;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::ToolCode;
 use rmcp::model::InputRequiredResult;
@@ -15,7 +16,7 @@ fn question() -> Value {
 }
 
 async fn decline(requests: &Value, state: &str) -> Result<super::InputAnswers, AskError> {
-    InputRounds::default().decline("files", input_required(requests, state)).await
+    InputRounds::default().decline(&Warnings::new("files"), input_required(requests, state)).await
 }
 
 #[tokio::test]
@@ -40,9 +41,15 @@ async fn a_call_of_the_model_is_refused() {
 async fn questions_are_bounded() {
     let mut rounds = InputRounds::default();
     for _ in 0..MAX_INPUT_ROUNDS {
-        rounds.decline("files", input_required(&json!({"a": question()}), "s")).await.unwrap();
+        rounds
+            .decline(&Warnings::new("files"), input_required(&json!({"a": question()}), "s"))
+            .await
+            .unwrap();
     }
-    let error = rounds.decline("files", input_required(&json!({"a": question()}), "s")).await.unwrap_err();
+    let error = rounds
+        .decline(&Warnings::new("files"), input_required(&json!({"a": question()}), "s"))
+        .await
+        .unwrap_err();
     assert_eq!(error.code, Some(ToolCode::McpInputRequired));
     assert!(error.text.contains("again and again"), "{}", error.text);
     let many = |count: usize| {

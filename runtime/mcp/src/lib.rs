@@ -18,6 +18,8 @@
 //! | `pins` | approved definitions, and how another one is different |
 //! | `call`, `content` | one call, the meaning of its end, and its result |
 //! | `input` | what a server asks for before it gives a result |
+//! | `times` | how long servers may take |
+//! | `warnings` | what is logged about servers, once in a while |
 //! | `resources`, `prompts`, `detail` | what else a server has |
 //!
 //! Everything that a server sends is from a stranger. It is bounded, no text of it is logged as it came, and nothing of
@@ -43,9 +45,12 @@ mod schema;
 mod server;
 mod settings;
 mod text;
+mod times;
 mod tools;
 mod transport;
+mod warnings;
 
 pub use hub::McpHub;
 pub use node::register;
 pub use settings::HubSettings;
+pub use times::ServerTimes;

@@ -2,6 +2,7 @@
 
 use crate::definition::ServerDefinition;
 use crate::text::clean_line;
+use crate::times::ServerTimes;
 use crate::tools::{SentTools, ToolCollector};
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -12,12 +13,6 @@ use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The longest time for one page, and for anything else that has no effect.
-pub(crate) const PAGE_TIME: Duration = Duration::from_secs(20);
-
-/// The longest time for all pages of a list.
-pub(crate) const LIST_TIME: Duration = Duration::from_secs(60);
 
 /// How long the library has to end a request whose time is over.
 const END_TIME: Duration = Duration::from_secs(1);
@@ -43,6 +38,29 @@ pub(crate) struct ReadList {
     pub(crate) valid: Option<Duration>,
 }
 
+/// How long the pages of a list may take.
+#[derive(Clone, Copy)]
+pub(crate) struct ListTime {
+    deadline: Instant,
+    page: Duration,
+}
+
+impl ListTime {
+    pub(crate) fn new(times: ServerTimes) -> Self {
+        Self::until(Instant::now() + times.list, times)
+    }
+
+    /// The pages end before a time.
+    pub(crate) fn until(deadline: Instant, times: ServerTimes) -> Self {
+        Self { deadline, page: times.page }
+    }
+
+    /// The longest time for the next page.
+    fn of_page(self) -> Duration {
+        self.page.min(self.deadline.saturating_duration_since(Instant::now()))
+    }
+}
+
 /// Reads the tools of a server.
 ///
 /// # Errors
@@ -51,8 +69,10 @@ pub(crate) async fn read_tools(
     definition: &ServerDefinition,
     peer: &Peer<RoleClient>,
     info: Option<&ServerPeerInfo>,
+    times: ServerTimes,
 ) -> Result<(SentTools, ReadList), String> {
     let at = Instant::now();
+    let time = ListTime::new(times);
     let mut collector = ToolCollector::new(definition);
     let mut valid = None;
     if info.is_some_and(|info| info.capabilities.tools.is_none()) {
@@ -61,7 +81,7 @@ pub(crate) async fn read_tools(
     let mut cursor = None;
     for page in 1.. {
         let request = ListToolsRequest { params: page_of(cursor), ..Default::default() };
-        let answer = ask(peer, ClientRequest::ListToolsRequest(request), page_time(at + LIST_TIME)).await?;
+        let answer = ask(peer, ClientRequest::ListToolsRequest(request), time.of_page()).await?;
         let (tools, next, ttl) = match answer {
             ServerResult::ListToolsResult(result) => {
                 let tools =
@@ -98,14 +118,14 @@ fn loose_page(result: Value) -> Result<ToolPage, String> {
     Ok((tools, next, result.get("ttlMs").and_then(Value::as_u64)))
 }
 
-/// Reads the first resources of a server, before the deadline.
+/// Reads the first resources of a server, within a time.
 ///
 /// # Errors
 /// Why they cannot be read.
 pub(crate) async fn read_resources(
     peer: &Peer<RoleClient>,
     most: usize,
-    deadline: Instant,
+    time: ListTime,
 ) -> Result<Vec<Resource>, String> {
     let request =
         |params| ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..Default::default() });
@@ -114,35 +134,34 @@ pub(crate) async fn read_resources(
         _ => None,
     };
     let wrong = "Its list of resources is not one of the protocol.";
-    read_pages(peer, most, deadline, request, page, wrong).await
+    read_pages(peer, most, time, request, page, wrong).await
 }
 
-/// Reads the first prompts of a server, before the deadline.
+/// Reads the first prompts of a server, within a time.
 ///
 /// # Errors
 /// Why they cannot be read.
-pub(crate) async fn read_prompts(peer: &Peer<RoleClient>, deadline: Instant) -> Result<Vec<Prompt>, String> {
+pub(crate) async fn read_prompts(peer: &Peer<RoleClient>, time: ListTime) -> Result<Vec<Prompt>, String> {
     let request =
         |params| ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..Default::default() });
     let page = |result| match result {
         ServerResult::ListPromptsResult(page) => Some((page.prompts, page.next_cursor)),
         _ => None,
     };
-    read_pages(peer, MAX_LISTED, deadline, request, page, "Its list of prompts is not one of the protocol.")
-        .await
+    read_pages(peer, MAX_LISTED, time, request, page, "Its list of prompts is not one of the protocol.").await
 }
 
 async fn read_pages<T>(
     peer: &Peer<RoleClient>,
     most: usize,
-    deadline: Instant,
+    time: ListTime,
     request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
     page: impl Fn(ServerResult) -> Option<(Vec<T>, Option<String>)>,
     wrong: &str,
 ) -> Result<Vec<T>, String> {
     let (mut all, mut cursor) = (Vec::new(), None);
     for _ in 0..MAX_PAGES {
-        let answer = ask(peer, request(page_of(cursor)), page_time(deadline)).await?;
+        let answer = ask(peer, request(page_of(cursor)), time.of_page()).await?;
         let (items, next) = page(answer).ok_or_else(|| wrong.to_owned())?;
         all.extend(items.into_iter().take(most - all.len()));
         cursor = next.filter(|cursor| !cursor.is_empty() && cursor.len() <= MAX_CURSOR_BYTES);
@@ -155,11 +174,6 @@ async fn read_pages<T>(
 
 fn page_of(cursor: Option<String>) -> Option<PaginatedRequestParams> {
     cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)))
-}
-
-/// The longest time for the next page of a list that ends at a deadline.
-fn page_time(deadline: Instant) -> Duration {
-    PAGE_TIME.min(deadline.saturating_duration_since(Instant::now()))
 }
 
 /// Asks for something that has no effect. It goes past the library's cache, which would give old lists.

@@ -108,7 +108,9 @@ fn compare(old: &[&str], new: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_DIFF_BYTES, MAX_PINS, PinState, definition_of, diff, digest_of, pin_state};
+    use super::{
+        MAX_COMPARED_LINES, MAX_DIFF_BYTES, MAX_PINS, PinState, definition_of, diff, digest_of, pin_state,
+    };
     use pretty_assertions::assert_eq;
     use redflow_contract::mcp::{McpPin, McpPins, McpTrust};
     use serde_json::{Value, json};
@@ -156,5 +158,20 @@ mod tests {
         let long = json!({"description": "x".repeat(50_000), "list": vec![0; 5_000]});
         let text = diff(Some(&pin(&old)), &long);
         assert!(text.len() <= MAX_DIFF_BYTES && text.ends_with('…'), "{}", text.len());
+    }
+
+    #[test]
+    fn definitions_with_many_lines_are_not_compared_line_by_line() {
+        // Five lines stand around the items.
+        let definition = |lines: usize, name: &str| json!({"list": vec![0; lines - 5], "name": name});
+        let count = |lines: usize| {
+            let (old, new) = (definition(lines, "a"), definition(lines, "b"));
+            assert_eq!(serde_json::to_string_pretty(&old).unwrap().lines().count(), lines);
+            diff(Some(&pin(&old)), &new).lines().count()
+        };
+        assert_eq!(
+            (count(MAX_COMPARED_LINES), count(MAX_COMPARED_LINES + 1)),
+            (2, 2 * (MAX_COMPARED_LINES + 1))
+        );
     }
 }

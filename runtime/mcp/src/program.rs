@@ -205,7 +205,7 @@ fn command_of(definition: &ServerDefinition, folder: &Path, confine: Option<&[Os
 /// Keeps the last bytes, and logs some lines. It never stops reading, so the program never waits for it.
 async fn read_stderr(mut errors: ChildStderr, kept: Arc<Mutex<Vec<u8>>>, scrubber: Scrubber, server: String) {
     let mut chunk = vec![0; KEPT_STDERR_BYTES];
-    let (mut second, mut logged) = (Instant::now(), 0);
+    let mut limit = LogLimit { second: Instant::now(), logged: 0 };
     let mut line = LogLine::default();
     while let Ok(count @ 1..) = errors.read(&mut chunk).await {
         let read = chunk.get(..count).unwrap_or_default();
@@ -215,19 +215,31 @@ async fn read_stderr(mut errors: ChildStderr, kept: Arc<Mutex<Vec<u8>>>, scrubbe
             let surplus = kept.len().saturating_sub(KEPT_STDERR_BYTES);
             kept.drain(..surplus);
         }
-        if second.elapsed() >= Duration::from_secs(1) {
-            (second, logged) = (Instant::now(), 0);
-        }
         if !tracing::enabled!(tracing::Level::DEBUG) {
             continue;
         }
         for mut text in line.complete(read) {
-            logged += 1;
-            if logged <= LOGGED_LINES_PER_SECOND {
+            if limit.admits(Instant::now()) {
                 scrubber.text(&mut text);
                 tracing::debug!(server, line = clean_line(&text, MAX_LINE_CHARS), "an MCP server wrote");
             }
         }
+    }
+}
+
+/// Lets some lines of each second through.
+struct LogLimit {
+    second: Instant,
+    logged: u32,
+}
+
+impl LogLimit {
+    fn admits(&mut self, now: Instant) -> bool {
+        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
+            (self.second, self.logged) = (now, 0);
+        }
+        self.logged = self.logged.saturating_add(1);
+        self.logged <= LOGGED_LINES_PER_SECOND
     }
 }
 

@@ -1,7 +1,8 @@
-use super::{CheckedLines, KEPT_STDERR_BYTES, LogLine, MAX_MESSAGE_BYTES};
+use super::{CheckedLines, KEPT_STDERR_BYTES, LOGGED_LINES_PER_SECOND, LogLimit, LogLine, MAX_MESSAGE_BYTES};
 use pretty_assertions::assert_eq;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt as _;
 
 async fn read(sent: &[u8]) -> (Vec<u8>, bool) {
@@ -33,4 +34,19 @@ fn only_whole_lines_are_logged() {
     assert_eq!(line.complete(b"er2\n\n two \nthr"), ["the secret is hunter2", "two"]);
     assert!(line.complete(&vec![b'x'; KEPT_STDERR_BYTES]).is_empty());
     assert_eq!(line.complete(b"x\nnext\n"), ["next"], "a line that is too long is left out");
+}
+
+#[test]
+fn some_lines_of_each_second_are_logged() {
+    let begin = Instant::now();
+    let mut limit = LogLimit { second: begin, logged: 0 };
+    let mut logged = |millis: u64| {
+        let now = begin + Duration::from_millis(millis);
+        (0..1_000).filter(|_| limit.admits(now)).count()
+    };
+    let most = LOGGED_LINES_PER_SECOND as usize;
+    assert_eq!(
+        [logged(0), logged(999), logged(1_000), logged(1_500), logged(60_000)],
+        [most, 0, most, 0, most]
+    );
 }

@@ -1,7 +1,7 @@
 //! Prompts: the messages of one become a text that an agent uses as its system prompt.
 
 use crate::input::{AskError, InputRounds};
-use crate::lists::{LIST_TIME, PAGE_TIME, ask, read_prompts};
+use crate::lists::{ListTime, ask, read_prompts};
 use crate::server::{Connected, Server};
 use crate::text::{clean, clean_and_cut, cut_bytes};
 use redflow_contract::code::ToolCode;
@@ -10,7 +10,6 @@ use rmcp::model::{
     ClientRequest, ContentBlock, GetPromptRequest, GetPromptRequestParams, Prompt, ResourceContents,
     ServerResult,
 };
-use tokio::time::Instant;
 
 /// The most bytes of a prompt.
 pub(crate) const MAX_PROMPT_BYTES: usize = 65_536;
@@ -37,7 +36,7 @@ pub(crate) async fn read(server: &Server, connected: &Connected, name: &str) {
     if server.prompt(name).is_some() {
         return;
     }
-    match fetch(server.name(), connected, name).await {
+    match fetch(connected, name).await {
         Ok(mut text) => {
             server.scrubber().text(&mut text);
             server.keep_prompt(name, text.into());
@@ -55,21 +54,22 @@ pub(crate) async fn read(server: &Server, connected: &Connected, name: &str) {
     }
 }
 
-async fn fetch(server: &str, connected: &Connected, name: &str) -> Result<String, AskError> {
+async fn fetch(connected: &Connected, name: &str) -> Result<String, AskError> {
     if connected.info.as_ref().is_some_and(|info| info.capabilities.prompts.is_none()) {
         return Err(AskError::failed("The server has no prompts."));
     }
-    let known = read_prompts(&connected.peer, Instant::now() + LIST_TIME).await.map_err(AskError::failed)?;
+    let time = ListTime::new(connected.times);
+    let known = read_prompts(&connected.peer, time).await.map_err(AskError::failed)?;
     if known.iter().any(|prompt| prompt.name == name && needs_arguments(prompt)) {
         return Err(AskError::failed("The prompt needs arguments."));
     }
     let (mut params, mut rounds) = (GetPromptRequestParams::new(name), InputRounds::default());
     let result = loop {
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params.clone()));
-        match ask(&connected.peer, request, PAGE_TIME).await.map_err(AskError::failed)? {
+        match ask(&connected.peer, request, connected.times.page).await.map_err(AskError::failed)? {
             ServerResult::GetPromptResult(result) => break result,
             ServerResult::InputRequiredResult(asked) => {
-                let declined = rounds.decline(server, asked).await?;
+                let declined = rounds.decline(&connected.warnings, asked).await?;
                 (params.input_responses, params.request_state) = (declined.responses, declined.state);
             }
             _ => return Err(AskError::failed("The answer of the server is not a prompt.")),

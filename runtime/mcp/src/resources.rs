@@ -2,7 +2,7 @@
 
 use crate::content::{bounded_text, contents_value};
 use crate::input::{AskError, InputRounds};
-use crate::lists::{PAGE_TIME, ask, read_resources};
+use crate::lists::{ListTime, ask, read_resources};
 use crate::server::Connected;
 use crate::text::{clean, clean_and_cut, cut_bytes};
 use redflow_contract::Millis;
@@ -45,7 +45,8 @@ pub(crate) fn info_of(resource: &Resource) -> McpResourceInfo {
 
 /// The result of `list_resources`.
 pub(crate) async fn list(connected: &Connected, most: usize, deadline: Instant) -> ToolOutcome {
-    ToolOutcome::Returned(match read_resources(&connected.peer, MAX_TOOL_RESOURCES, deadline).await {
+    let time = ListTime::until(deadline, connected.times);
+    ToolOutcome::Returned(match read_resources(&connected.peer, MAX_TOOL_RESOURCES, time).await {
         Ok(all) => {
             let infos: Vec<_> = all.iter().map(info_of).collect();
             let value = serde_json::to_value(&infos).unwrap_or_default();
@@ -65,7 +66,7 @@ pub(crate) async fn read(
     deadline: Instant,
 ) -> ToolOutcome {
     let time = deadline.saturating_duration_since(Instant::now());
-    ToolOutcome::Returned(match fetch(connected, server, uri, time).await {
+    ToolOutcome::Returned(match fetch(connected, uri, time).await {
         Ok(read) => {
             let output = contents_value(&read.contents, most);
             let source = Source {
@@ -86,13 +87,8 @@ pub(crate) async fn read(
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(crate) async fn span(
-    connected: &Connected,
-    server: &str,
-    uri: &str,
-    now: Millis,
-) -> Result<ContextSpan, String> {
-    let read = fetch(connected, server, uri, PAGE_TIME).await.map_err(|error| error.text)?;
+pub(crate) async fn span(connected: &Connected, uri: &str, now: Millis) -> Result<ContextSpan, String> {
+    let read = fetch(connected, uri, connected.times.page).await.map_err(|error| error.text)?;
     let texts: Vec<&str> = read.contents.iter().filter_map(text_of).collect();
     if texts.is_empty() {
         return Err("The resource has no text.".to_owned());
@@ -110,12 +106,7 @@ fn text_of(contents: &ResourceContents) -> Option<&str> {
     }
 }
 
-async fn fetch(
-    connected: &Connected,
-    server: &str,
-    uri: &str,
-    time: Duration,
-) -> Result<ReadResourceResult, AskError> {
+async fn fetch(connected: &Connected, uri: &str, time: Duration) -> Result<ReadResourceResult, AskError> {
     if connected.info.as_ref().is_some_and(|info| info.capabilities.resources.is_none()) {
         return Err(AskError::failed("The server has no resources."));
     }
@@ -128,7 +119,7 @@ async fn fetch(
         match ask(&connected.peer, request, time).await.map_err(AskError::failed)? {
             ServerResult::ReadResourceResult(result) => return Ok(result),
             ServerResult::InputRequiredResult(asked) => {
-                let declined = rounds.decline(server, asked).await?;
+                let declined = rounds.decline(&connected.warnings, asked).await?;
                 (params.input_responses, params.request_state) = (declined.responses, declined.state);
             }
             _ => return Err(AskError::failed("The answer of the server is not a resource.")),

@@ -1,8 +1,9 @@
 //! The schemas that servers send: which ones agents get, and what they lose before.
 
-use crate::text::clean_and_cut;
+use crate::text::{clean_and_cut, clean_line};
+use redflow_contract::json::size_of;
 use redflow_contract::mcp::MAX_MCP_DESCRIPTION_CHARS;
-use redflow_json_schema::{SchemaProblem, SchemaRules, UntrustedSchema};
+use redflow_json_schema::{SchemaProblem, SchemaRules, UntrustedSchema, Violations};
 use serde_json::Value;
 
 /// The most bytes of a schema.
@@ -36,6 +37,31 @@ pub(crate) fn usable_schema(sent: &Value) -> Result<Value, String> {
         Ok(_) => Ok(schema),
         Err(SchemaProblem::Cost(reason)) => Err(format!("it costs too much: {reason}")),
         Err(SchemaProblem::Invalid(_)) => Err("it is not a valid JSON Schema".to_owned()),
+    }
+}
+
+/// The most characters of a place in a value.
+const MAX_PLACE_CHARS: usize = 200;
+
+/// The schema of a tool's output, ready to check values.
+#[derive(Debug)]
+pub(crate) struct OutputSchema(UntrustedSchema);
+
+impl OutputSchema {
+    /// Compiles a schema that [`usable_schema`] gave; none if it cannot be used.
+    pub(crate) fn compile(schema: &Value) -> Option<Self> {
+        UntrustedSchema::compile(schema, SchemaRules::Current).ok().map(Self)
+    }
+
+    /// Where a value breaks the schema, as a sentence without the value; none if it does not.
+    pub(crate) fn violation(&self, value: &Value) -> Option<String> {
+        let Ok(schema) = self.0.bounded(value, size_of(value), Violations::First) else {
+            return Some("It takes too long to check.".to_owned());
+        };
+        let violation = schema.first_violation(value)?;
+        let place = clean_line(violation.instance_path().as_str(), MAX_PLACE_CHARS);
+        let place = if place.is_empty() { "/" } else { place.as_str() };
+        Some(format!("The value at `{place}` breaks the rule `{}`.", violation.kind().keyword()))
     }
 }
 
@@ -84,8 +110,33 @@ fn outside_reference(value: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SCHEMA_BYTES, usable_schema};
+    use super::{MAX_PLACE_CHARS, MAX_SCHEMA_BYTES, OutputSchema, usable_schema};
+    use pretty_assertions::assert_eq;
     use serde_json::json;
+
+    #[test]
+    fn a_violation_says_where_it_is_without_the_value() {
+        let schema = json!({"type": "object", "required": ["a"],
+            "properties": {"a": {"type": "string"}, "b": {"items": {"uniqueItems": true}}},
+            "additionalProperties": {"type": "string"}});
+        let schema = OutputSchema::compile(&schema).unwrap();
+        let rows = [
+            (json!({"a": "x"}), None),
+            (json!({}), Some("The value at `/` breaks the rule `required`.")),
+            (json!(null), Some("The value at `/` breaks the rule `type`.")),
+            (json!({"a": 1}), Some("The value at `/a` breaks the rule `type`.")),
+        ];
+        for (value, expected) in rows {
+            assert_eq!(schema.violation(&value).as_deref(), expected, "{value}");
+        }
+        let long = schema
+            .violation(&json!({"a": "x", "n".repeat(10_000): "\u{202e}", "z".repeat(9_000): 1}))
+            .unwrap();
+        assert!(long.chars().count() < MAX_PLACE_CHARS + 50, "{long}");
+        let items: Vec<_> = (0..20_000).map(|number| json!({ "x": number })).collect();
+        let slow = schema.violation(&json!({"a": "x", "b": [items]}));
+        assert_eq!(slow.as_deref(), Some("It takes too long to check."));
+    }
 
     #[test]
     fn texts_are_cleaned_and_the_rest_stays() {

@@ -10,7 +10,9 @@ use crate::definition::ServerDefinition;
 use crate::http::{HttpEndpoint, HttpTimes};
 use crate::settings::HubSettings;
 use crate::text::clean_line;
+use crate::times::ServerTimes;
 use crate::tools::{SentTools, ServerTool, ServerToolKind, ToolView, resource_tools};
+use crate::warnings::Warnings;
 use redflow_contract::Millis;
 use redflow_contract::code::ToolCode;
 use redflow_contract::mcp::{McpPins, McpServerState, McpServerSummary, McpTransport};
@@ -64,6 +66,7 @@ pub(crate) struct Server {
     endpoint: OnceLock<Result<Arc<HttpEndpoint>, String>>,
     /// One change of the pins at a time. Servers with the same pins share it.
     pins: Arc<PinLock>,
+    pub(crate) warnings: Arc<Warnings>,
 }
 
 struct ServerStatus {
@@ -112,6 +115,8 @@ pub(crate) struct Connected {
     number: u64,
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) info: Option<Arc<ServerPeerInfo>>,
+    pub(crate) times: ServerTimes,
+    pub(crate) warnings: Arc<Warnings>,
 }
 
 impl ServerHandle {
@@ -141,6 +146,7 @@ impl ServerHandle {
             prompts: HashMap::new(),
         };
         let pins = shared.pin_lock(&definition.key);
+        let warnings = Arc::new(Warnings::new(&definition.name));
         Arc::new(Self(Arc::new(Server {
             definition,
             shared: Arc::clone(shared),
@@ -154,6 +160,7 @@ impl ServerHandle {
             supervisor,
             endpoint: OnceLock::new(),
             pins,
+            warnings,
         })))
     }
 }
@@ -243,7 +250,8 @@ impl Server {
                 let usable = status.peer.as_ref().filter(|peer| !peer.is_transport_closed());
                 if let Some(peer) = usable {
                     let (number, info) = (status.connection, status.info.clone());
-                    return Ok(Connected { number, peer: peer.clone(), info });
+                    let (times, warnings) = (self.shared.settings.times, Arc::clone(&self.warnings));
+                    return Ok(Connected { number, peer: peer.clone(), info, times, warnings });
                 }
                 let gone = matches!(
                     status.state,
@@ -261,12 +269,14 @@ impl Server {
     }
 
     fn unavailable_text(&self, status: &ServerStatus) -> String {
-        let name = self.name();
+        let (name, handle) = (self.name(), self.definition.handle());
         let reason = status.reason.as_deref().unwrap_or("It does not answer.");
         match status.state {
             McpServerState::LoginNeeded => format!("The MCP server `{name}` needs a sign-in. {reason}"),
             _ => {
-                format!("The MCP server `{name}` cannot be used now. {reason} See `redflow mcp show {name}`.")
+                format!(
+                    "The MCP server `{name}` cannot be used now. {reason} See `redflow mcp show {handle}`."
+                )
             }
         }
     }
@@ -282,6 +292,18 @@ impl Server {
             HttpEndpoint::new(url, auth, egress, tokens, key, HttpTimes::default()).map(Arc::new)
         };
         self.endpoint.get_or_init(make).clone()
+    }
+
+    /// Whether a person can sign in at it.
+    pub(crate) fn has_login(&self) -> bool {
+        self.endpoint
+            .get()
+            .is_some_and(|endpoint| endpoint.as_ref().is_ok_and(|endpoint| endpoint.has_login()))
+    }
+
+    /// How a person signs in.
+    pub(crate) fn login_text(&self) -> String {
+        format!("A person must sign in: `redflow mcp login {}`.", self.definition.handle())
     }
 
     /// Its secrets, with the tokens of a sign-in.
@@ -302,6 +324,7 @@ impl Server {
         let notes = (!status.notes.is_empty()).then(|| clean_line(&status.notes.join(" "), MAX_REASON_CHARS));
         McpServerSummary {
             name: definition.name.clone(),
+            key: definition.handle().to_owned(),
             origin: definition.origin,
             transport: definition.transport(),
             target: definition.target(),
@@ -335,7 +358,7 @@ impl Server {
         if wants_resources && self.has_resources() {
             for tool in resource_tools(definition) {
                 if entries.iter().all(|(_, entry)| entry.id != tool.entry.id) {
-                    let entry = tool.entry_for(definition, None, is_away);
+                    let entry = tool.entry_for(definition, view, is_away);
                     entries.extend(entry.map(|entry| (tool, entry)));
                 }
             }

@@ -1,5 +1,6 @@
 //! What the servers need of the process.
 
+use crate::times::ServerTimes;
 use redflow_egress::Egress;
 use redflow_ports::{Clock, McpStore, Meter};
 use std::ffi::OsString;
@@ -20,4 +21,6 @@ pub struct HubSettings {
     pub folder: Option<PathBuf>,
     /// The command that confines a program; none if this system cannot.
     pub confine: Option<Vec<OsString>>,
+    /// How long servers may take.
+    pub times: ServerTimes,
 }

@@ -49,6 +49,14 @@ pub(crate) fn clean_line(text: &str, most_chars: usize) -> String {
     clean_and_cut(&line, most_chars)
 }
 
+/// The most characters of a tool's name.
+const MAX_TOOL_NAME_CHARS: usize = 128;
+
+/// The name of a tool as people see it, and give it back in an approval.
+pub(crate) fn shown_name(name: &str) -> String {
+    clean_line(name, MAX_TOOL_NAME_CHARS)
+}
+
 /// The beginning of a text that has at most so many bytes.
 pub(crate) fn cut_bytes(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()

@@ -1,12 +1,14 @@
 //! The tools of a server: from the definitions that it sends to entries of the registry.
 
-use crate::definition::{ServerDefinition, is_included};
+use crate::definition::{ServerDefinition, is_included, tightened};
 use crate::pins::{PinState, definition_of, digest_of, pin_state};
 use crate::schema::usable_schema;
 use crate::text::{clean_and_cut, clean_line};
 use redflow_contract::Millis;
 use redflow_contract::digest::Digest;
-use redflow_contract::mcp::{MAX_MCP_DESCRIPTION_CHARS, MAX_MCP_TOOLS, MCP_CLIENT, McpPin, McpPins};
+use redflow_contract::mcp::{
+    MAX_MCP_DESCRIPTION_CHARS, MAX_MCP_TOOLS, MCP_CLIENT, McpPin, McpPins, McpTightened,
+};
 use redflow_contract::node::EffectClass;
 use redflow_contract::tool::{
     MAX_TOOL_ID_BYTES, ToolEntry, ToolOrigin, ToolRetry, ToolState, id_part, provider_name,
@@ -61,6 +63,10 @@ pub(crate) struct SentTools {
     pub(crate) tools: Vec<SentTool>,
     /// What people should know about the list.
     pub(crate) notes: Vec<String>,
+    /// Whether it has more tools than are used.
+    pub(crate) is_cut: bool,
+    /// How many tools were looked at.
+    pub(crate) seen: usize,
 }
 
 /// What a tool of ours does at the server.
@@ -173,7 +179,9 @@ impl<'a> ToolCollector<'a> {
     }
 
     pub(crate) fn finish(mut self) -> SentTools {
+        self.sent.seen = self.seen;
         if self.not_kept > 0 {
+            self.sent.is_cut = true;
             let all = self.kept + self.not_kept;
             self.sent.notes.insert(
                 0,
@@ -234,7 +242,7 @@ fn server_tool(definition: &ServerDefinition, view: PinView<'_>, sent: &SentTool
     if sent.is_too_long {
         return blocked(too_long_text());
     }
-    let approve = approval_text(&definition.name);
+    let approve = approval_text(definition.handle());
     match pin_state(pins, definition.trust(), name, sent.digest) {
         // Its pin could not be written.
         PinState::First => {
@@ -279,6 +287,11 @@ pub(crate) fn approval_text(server: &str) -> String {
 pub(crate) fn shown_effect(definition: &ServerDefinition, sent: &Value) -> EffectClass {
     let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
     definition.effect(&[], name, annotations_of(sent).as_ref())
+}
+
+/// What the classes of a node's rules become for a tool.
+pub(crate) fn tightened_classes(sent: &Value) -> McpTightened {
+    tightened(annotations_of(sent).as_ref())
 }
 
 /// The description for people and models.
@@ -381,7 +394,9 @@ impl ServerTool {
                 Arc::clone(&self.entry)
             });
         };
-        if !is_included(&view.include, &view.exclude, &self.name) {
+        // The list names tools of the server. A property of its own says whether those for resources are wanted.
+        let include = if self.kind == ServerToolKind::Call { view.include.as_slice() } else { &[] };
+        if !is_included(include, &view.exclude, &self.name) {
             return None;
         }
         let mut entry = (*self.entry).clone();

@@ -1,7 +1,8 @@
 //! A guard around a connection: it bounds what a server can ask for, and drops what no one reads.
 
+use crate::warnings::{DeclinedRequest, Warnings};
 use rmcp::RoleClient;
-use rmcp::model::{JsonRpcMessage, ServerNotification};
+use rmcp::model::{JsonRpcMessage, ServerNotification, ServerRequest};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::sync::Arc;
@@ -14,15 +15,14 @@ pub(crate) const MAX_SERVER_REQUESTS: usize = 64;
 /// A transport with bounds.
 pub(crate) struct GuardedTransport<T> {
     inner: T,
-    /// The name of the server.
-    server: String,
+    warnings: Arc<Warnings>,
     /// The requests of the server without an answer.
     open: Arc<AtomicUsize>,
 }
 
 impl<T> GuardedTransport<T> {
-    pub(crate) fn new(inner: T, server: &str) -> Self {
-        Self { inner, server: server.to_owned(), open: Arc::default() }
+    pub(crate) fn new(inner: T, warnings: &Arc<Warnings>) -> Self {
+        Self { inner, warnings: Arc::clone(warnings), open: Arc::default() }
     }
 }
 
@@ -52,11 +52,20 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
                     if self.open.fetch_add(1, Ordering::Relaxed) >= MAX_SERVER_REQUESTS =>
                 {
                     tracing::warn!(
-                        server = self.server,
+                        server = self.warnings.server(),
                         "an MCP server asks for too much at once, so it is disconnected"
                     );
                     return None;
                 }
+                JsonRpcMessage::Request(request) => match &request.request {
+                    ServerRequest::CreateMessageRequest(_) => {
+                        self.warnings.warn_declined(DeclinedRequest::Sampling)
+                    }
+                    ServerRequest::ElicitRequest(_) => {
+                        self.warnings.warn_declined(DeclinedRequest::Elicitation)
+                    }
+                    _ => {}
+                },
                 JsonRpcMessage::Notification(notification) => match &notification.notification {
                     ServerNotification::ProgressNotification(_)
                     | ServerNotification::LoggingMessageNotification(_)

@@ -54,6 +54,7 @@ mod tools;
 mod watchdog;
 mod work_slots;
 
+pub use mcp::streams::ClientEnd;
 pub use model_test::ModelTester;
 pub use settings::{Parts, Settings};
 pub use sidecar::Sidecar;

@@ -28,6 +28,7 @@ fn checked(flow: &Value) -> CheckedFlow {
 fn server(name: &str, origin: McpOrigin, target: &str) -> McpServerSummary {
     McpServerSummary {
         name: name.to_owned(),
+        key: name.to_owned(),
         origin,
         transport: McpTransport::Http,
         target: target.to_owned(),

@@ -14,6 +14,7 @@ use crate::hub::{EngineObserver, Hub};
 use crate::loop_delay::measure_loop_delay;
 use crate::mcp;
 use crate::mcp::server_state::McpServer;
+use crate::mcp::streams::ClientEnd;
 use crate::mcp_servers::MAX_CALLBACKS;
 use crate::redflow_ui::frames::Frames;
 use crate::redflow_ui::missed::remember_interrupted;
@@ -232,16 +233,17 @@ impl Sidecar {
     }
 
     /// Serves one MCP client over a pair of byte streams, with the rights of the main token, until it closes its stream
-    /// or `stop` is cancelled. The sidecar has no listener then.
-    pub async fn serve_mcp<R, W>(self, reader: R, writer: W, stop: CancellationToken)
+    /// or `stop` is cancelled, or it sends a message that is too long. The sidecar has no listener then.
+    pub async fn serve_mcp<R, W>(self, reader: R, writer: W, stop: CancellationToken) -> ClientEnd
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let owner = self.app.access.owner();
-        mcp::streams::serve_client(&self.app, owner, reader, writer, &stop).await;
+        let end = mcp::streams::serve_client(&self.app, owner, reader, writer, &stop).await;
         stop_runs(&self.app).await;
         self.end().await;
+        end
     }
 
     /// Ends what still works, and saves what must be kept.

@@ -18,7 +18,7 @@ import { Changed, State } from "./state.js";
 /** The time between two reads of the list while the page is seen. */
 const POLL_MS = 5_000;
 
-function Mcp({ params: { name } }: PageProps) {
+function Mcp({ params: { key } }: PageProps) {
   const load = useLoad((signal) => api.mcpServers({ signal }), []);
   // The list never makes a connection, so it may be read often.
   useEffect(() => {
@@ -27,19 +27,19 @@ function Mcp({ params: { name } }: PageProps) {
   }, []);
   return (
     <>
-      <Heading name={name} title={t("mcp")} all={t("mcp.all")} href="#/mcp" />
+      <Heading name={key} title={t("mcp")} all={t("mcp.all")} href="#/mcp" />
       <Loaded load={load}>
         {({ servers }) => {
-          const server = servers.find((one) => one.name === name);
-          return name === undefined && servers.length > 0 ? (
+          const server = servers.find((one) => one.key === key) ?? servers.find((one) => one.name === key);
+          return key === undefined && servers.length > 0 ? (
             <Servers servers={servers} />
           ) : server === undefined ? (
-            <Empty title={name === undefined ? t("mcp.empty") : t("mcp.unknown")}>
+            <Empty title={key === undefined ? t("mcp.empty") : t("mcp.unknown")}>
               <p>{t("mcp.empty.how")}</p>
               <pre>redflow mcp add NAME -- PROGRAM ARGUMENTS</pre>
             </Empty>
           ) : (
-            <Server key={name} server={server} onChange={load.again} />
+            <Server key={server.key} server={server} onChange={load.again} />
           );
         }}
       </Loaded>
@@ -51,11 +51,11 @@ function Servers({ servers }: { servers: readonly McpServerSummary[] }) {
   const heads = [t("token.name"), t("run.status"), t("mcp.transport"), t("mcp.protocol"), t("tools"), t("mcp.changed")];
   return (
     <Table label={t("mcp")} heads={heads} numbers={[4, 5]}>
-      {servers.map(({ name, state, transport, protocol, tools, changed }) => (
-        <tr key={name}>
+      {servers.map(({ key, state, transport, protocol, tools, changed }) => (
+        <tr key={key}>
           <th scope="row">
-            <a href={formatPlace(["mcp", name])} data-entry="">
-              <Name text={name} />
+            <a href={formatPlace(["mcp", key])} data-entry="">
+              <Name text={key} />
             </a>
           </th>
           <td>
@@ -75,4 +75,4 @@ function Servers({ servers }: { servers: readonly McpServerSummary[] }) {
   );
 }
 
-export const page: Page = { feature: "mcp", route: "mcp/:name?", title: "mcp", view: Mcp };
+export const page: Page = { feature: "mcp", route: "mcp/:key?", title: "mcp", view: Mcp };

@@ -19,10 +19,10 @@ interface ServerProps {
 }
 
 export function Server({ server, onChange }: ServerProps) {
-  const { name, state, since, tools, changed } = server;
+  const { key, state, since, tools, changed } = server;
   const [isBusy, setBusy] = useState(false);
   // Such a read connects to the server. It is made again only if the list differs; each failed try has a new time.
-  const load = useLoad((signal) => api.mcpServer(name, { signal }), [name, state, state === "ready" ? since : 0, tools, changed]);
+  const load = useLoad((signal) => api.mcpServer(key, { signal }), [key, state, state === "ready" ? since : 0, tools, changed]);
   const after = async (act: Promise<unknown>): Promise<void> => {
     await act;
     load.again();
@@ -30,11 +30,11 @@ export function Server({ server, onChange }: ServerProps) {
   };
   const connect = async (): Promise<void> => {
     setBusy(true);
-    await after(api.connectMcp(name)).catch(sayFailure);
+    await after(api.connectMcp(key)).catch(sayFailure);
     setBusy(false);
   };
   const approve = (seen: readonly McpToolInfo[]): Promise<void> =>
-    after(api.pinMcpTools(name, Object.fromEntries(seen.map((tool) => [tool.name, tool.digest ?? ""]))));
+    after(api.pinMcpTools(key, Object.fromEntries(seen.map((tool) => [tool.name, tool.digest ?? ""]))));
   return (
     <>
       <About server={server} />
@@ -42,7 +42,7 @@ export function Server({ server, onChange }: ServerProps) {
         <Act scope="deploy" isBusy={isBusy} onClick={() => void connect()}>
           {t("mcp.connect")}
         </Act>
-        {state === "login_needed" ? <SignIn name={name} /> : null}
+        {state === "login_needed" ? <SignIn server={key} /> : null}
       </div>
       <Loaded load={load}>
         {(detail) => (
@@ -102,10 +102,10 @@ function About({ server: { state, reason, code, target, transport, protocol, ser
 }
 
 /** Begins a sign-in at the issuer of the server, in another tab. */
-function SignIn({ name }: { name: string }) {
+function SignIn({ server }: { server: string }) {
   const [address, setAddress] = useState("");
   const signIn = async (): Promise<void> => {
-    const { url } = await api.loginMcp(name);
+    const { url } = await api.loginMcp(server);
     // An address of a stranger: no script, no file.
     if (!/^https?:[/]{2}/i.test(url)) {
       say(t("mcp.login.refused"));

@@ -228,6 +228,25 @@ fn a_message_that_is_too_long_is_refused() {
     assert_eq!(codes, ["BODY_INVALID", "BODY_TOO_LARGE"]);
 }
 
+#[test]
+fn a_message_that_is_too_long_is_refused_without_a_sidecar() {
+    let folder = Folder::with_flow(&agent_flow(0));
+    let mut alone = Client::start(&folder, &["--flows", "flow.json"]);
+    alone.initialize();
+    // Less than a client may send, so it is answered.
+    let long = "x".repeat(3 * 1024 * 1024);
+    alone.request(1, "tools/list", json!({"_meta": {"long": long}}));
+    assert!(alone.answer(1)["result"]["tools"].is_array());
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "agent.a", "arguments": {"input": long.repeat(2)}}});
+    // It does not read the whole message.
+    let _ = writeln!(alone.input.as_mut().unwrap(), "{call}");
+    let refusal = alone.wait_for(|message| message["error"].is_object());
+    assert_eq!(refusal["error"]["data"]["code"], "BODY_TOO_LARGE", "{refusal}");
+    assert!(refusal["id"].is_null(), "{refusal}");
+    assert_eq!(alone.exit_code(), Some(1), "the client keeps its side open");
+}
+
 /// Every request gets an answer, and the client goes on when the sidecar is back.
 #[test]
 fn a_killed_sidecar_is_answered_and_comes_back() {

@@ -18,7 +18,7 @@ use redflow_contract::plan::{AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::{
-    MAX_AGENT_TOOLS, REGISTRY_TOOL, ToolEntry, ToolRetry, matches_tool, own_tool_id,
+    MAX_AGENT_TOOLS, REGISTRY_TOOL, ToolEntry, ToolOrigin, ToolRetry, matches_tool, own_tool_id,
 };
 use redflow_machine::{Strategies, ValueSchema};
 use redflow_ports::{ProvidedTool, ToolProvider};
@@ -212,9 +212,11 @@ impl Candidate<'_> {
 }
 
 impl ToolDefinition {
-    /// Compiles the schema of the output.
+    /// Compiles the schema of the output. The client of MCP servers has checked an output before it cut it to the size of
+    /// results. What is left of a long one no longer follows the schema.
     pub(crate) fn new(entry: &Arc<ToolEntry>, operation: Option<&NodeOperation>) -> Result<Self, RunError> {
-        let output_schema = entry.output_schema.as_ref().map(ValueSchema::compile).transpose();
+        let checked_here = entry.output_schema.as_ref().filter(|_| entry.origin != ToolOrigin::Mcp);
+        let output_schema = checked_here.map(ValueSchema::compile).transpose();
         let output_schema = output_schema.map_err(|reason| {
             config_invalid(format!("The output schema of the tool `{}` cannot be used: {reason}.", entry.id))
         })?;

@@ -93,6 +93,23 @@ async fn the_registry_has_the_tools_of_the_servers_and_reads_them_when_they_chan
     assert_eq!(ids(&registry), ["mcp.files.list"]);
 }
 
+/// What the client has cut no longer follows the schema. It has checked the whole output before.
+#[tokio::test(start_paused = true)]
+async fn an_output_that_the_client_has_cut_is_given_to_the_model() {
+    let mcp = McpDouble::new(true);
+    let cut = json!({"text": "{\"content\":\"xx", "truncated": true, "bytes": 200_000});
+    let schema = json!({"type": "object", "required": ["content"]});
+    let read =
+        changed(&mcp_tool("mcp.files.read", cut.clone()), |entry| entry.output_schema = Some(schema.clone()));
+    mcp.set_tools(vec![read]);
+    let test = setup(&mcp).start_engine(&flow(json!(["mcp.files.read"]), &[("mcp__files__read", json!({}))]));
+    assert_eq!(calls(&test).await[0]["output"], cut);
+    assert_eq!(codes(&test), ["ok 1"]);
+    // The journal says what the tool promises.
+    let fact = first_fact(&test, "run-1");
+    assert_eq!(fact["fact"]["spec"]["tools"][0]["outputSchema"], schema);
+}
+
 #[tokio::test]
 async fn the_manifest_and_commands_define_servers() {
     let mcp = McpDouble::new(true);

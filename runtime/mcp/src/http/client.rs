@@ -4,6 +4,7 @@ use super::HttpTimes;
 use super::events::{MAX_EVENT_BYTES, events, events_until_error};
 use super::failure::HttpError;
 use super::oauth::{MAX_CHALLENGE_BYTES, OAuth};
+use super::scopes::missing_scopes;
 use crate::repair::repair;
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -60,6 +61,8 @@ pub struct EgressClient {
 }
 
 struct Shared {
+    /// The address of the server.
+    url: Arc<str>,
     egress: Egress,
     /// The only host that gets the credential.
     host: HostPattern,
@@ -87,13 +90,14 @@ struct Plan {
 
 impl EgressClient {
     pub(super) fn new(
+        url: Arc<str>,
         egress: Egress,
-        host: HostPattern,
-        origin: Origin,
+        (host, origin): (HostPattern, Origin),
         access: Access,
         times: HttpTimes,
     ) -> Self {
-        Self { shared: Arc::new(Shared { egress, host, origin, access, times }), session_end: Arc::default() }
+        let shared = Arc::new(Shared { url, egress, host, origin, access, times });
+        Self { shared, session_end: Arc::default() }
     }
 
     /// The same client, for another session.
@@ -111,19 +115,39 @@ impl EgressClient {
     /// Sends a request. If the server refuses a token, it tries once with another one.
     async fn send(&self, plan: Plan) -> Answer<EgressResponse> {
         let Access::OAuth(oauth) = &self.shared.access else {
-            return check_access(self.send_with(&plan, self.fixed_credential()).await?);
+            return self.check_access(self.send_with(&plan, self.fixed_credential()).await?);
         };
         let failed = |text| StreamableHttpError::Client(HttpError::OAuth(text));
         let token = oauth.token().await.map_err(failed)?;
         let answer = self.send_with(&plan, token.as_ref().map(|token| self.bearer(token))).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
-            return check_access(answer);
+            return self.check_access(answer);
         }
         oauth.note_challenge(challenge(&answer.headers));
-        let Some(refused) = token else { return check_access(answer) };
+        let Some(refused) = token else { return self.check_access(answer) };
         match oauth.renew(Some(&refused)).await.map_err(failed)? {
-            Some(token) => check_access(self.send_with(&plan, Some(self.bearer(&token))).await?),
-            None => check_access(answer),
+            Some(token) => self.check_access(self.send_with(&plan, Some(self.bearer(&token))).await?),
+            None => self.check_access(answer),
+        }
+    }
+
+    /// Whether the server accepts who sent the request. The next sign-in asks for the scopes that are missing.
+    fn check_access(&self, answer: EgressResponse) -> Answer<EgressResponse> {
+        let challenge = challenge(&answer.headers);
+        match answer.status {
+            StatusCode::UNAUTHORIZED => {
+                Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge.to_owned())))
+            }
+            StatusCode::FORBIDDEN if !challenge.is_empty() => {
+                let missing = missing_scopes(challenge, &self.shared.url);
+                let text = (!missing.is_empty()).then(|| missing.join(" "));
+                if let Some(oauth) = self.oauth() {
+                    oauth.note_missing_scopes(missing);
+                }
+                let error = InsufficientScopeError::new(challenge.to_owned(), text);
+                Err(StreamableHttpError::InsufficientScope(error))
+            }
+            _ => Ok(answer),
         }
     }
 
@@ -200,19 +224,6 @@ impl EgressClient {
             )));
         }
         Ok(next.into())
-    }
-}
-
-/// Whether the server accepts who sent the request.
-fn check_access(answer: EgressResponse) -> Answer<EgressResponse> {
-    let challenge = challenge(&answer.headers).to_owned();
-    match answer.status {
-        StatusCode::UNAUTHORIZED => Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))),
-        StatusCode::FORBIDDEN if !challenge.is_empty() => {
-            let error = InsufficientScopeError::new(challenge, None);
-            Err(StreamableHttpError::InsufficientScope(error))
-        }
-        _ => Ok(answer),
     }
 }
 

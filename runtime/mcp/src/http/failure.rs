@@ -1,5 +1,6 @@
 //! What failed, and what that means for a call.
 
+use super::scopes::missing_text;
 use redflow_egress::EgressError;
 use rmcp::ServiceError;
 use rmcp::service::ClientInitializeError;
@@ -108,9 +109,8 @@ impl HttpFailure {
                 failure.is_sent = false;
                 failure.needs_login = true;
             }
-            StreamableHttpError::InsufficientScope(_) => {
-                "the token does not allow this; add the scope that the server asks for, and sign in again"
-                    .clone_into(&mut failure.text);
+            StreamableHttpError::InsufficientScope(error) => {
+                failure.text = missing_text(error.get_required_scope());
                 failure.is_sent = false;
                 failure.needs_login = true;
             }

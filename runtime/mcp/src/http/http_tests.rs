@@ -1,3 +1,4 @@
+use super::oauth::MAX_CHALLENGE_BYTES;
 use super::test_kit::{
     MemoryStore, Peer, Reply, URL, all_tokens, connect, json_reply, legacy, method_of, modern, reply,
     stream_head,
@@ -299,7 +300,17 @@ async fn a_failure_says_whether_the_call_was_sent() {
     assert!(!refused.is_sent && refused.needs_login, "{refused:?}");
     let scope = "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"a\"\r\n";
     let refused = call_failure(move |_| reply(403, scope, "")).await;
-    assert!(!refused.is_sent && refused.needs_login, "{refused:?}");
+    assert!(!refused.is_sent && refused.needs_login && refused.text.contains("the scope `a`"), "{refused:?}");
+    // A longer challenge counts as none.
+    let long = |bytes: usize| {
+        let begin = "Bearer error=\"insufficient_scope\", scope=\"a\", x=\"";
+        format!("www-authenticate: {begin}{}\"\r\n", "x".repeat(bytes - begin.len() - 1))
+    };
+    for (bytes, is_read) in [(MAX_CHALLENGE_BYTES, true), (MAX_CHALLENGE_BYTES + 1, false)] {
+        let head = long(bytes);
+        let refused = call_failure(move |_| reply(403, &head, "")).await;
+        assert_eq!((refused.needs_login, refused.text.contains("`a`")), (is_read, is_read), "{refused:?}");
+    }
     let broken = call_failure(|_| reply(500, "", "SECRET-token")).await;
     assert!(broken.is_sent && !broken.text.contains("SECRET"), "{broken:?}");
     let wrong = call_failure(|_| reply(200, "content-type: text/html\r\n", "<SECRET-token>")).await;

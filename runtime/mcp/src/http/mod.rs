@@ -5,6 +5,7 @@ mod events;
 mod failure;
 mod issuer_client;
 mod oauth;
+mod scopes;
 mod tokens;
 
 #[cfg(test)]
@@ -160,7 +161,9 @@ impl HttpEndpoint {
             }
         };
         let origin = Url::parse(url).map_err(|error| error.to_string())?.origin();
-        Ok(Self { url: url.into(), client: EgressClient::new(egress, host, origin, access, times) })
+        let url: Arc<str> = url.into();
+        let client = EgressClient::new(Arc::clone(&url), egress, (host, origin), access, times);
+        Ok(Self { url, client })
     }
 
     /// A connection that has sent nothing yet. It tells `session_end` when the server has ended its session, unless a

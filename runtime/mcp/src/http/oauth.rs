@@ -2,6 +2,7 @@
 
 use super::HttpTimes;
 use super::issuer_client::IssuerClient;
+use super::scopes::{MAX_SCOPES, together};
 use super::tokens::{Record, Tokens};
 use crate::text::clean_line;
 use http::StatusCode;
@@ -13,7 +14,7 @@ use rmcp::transport::auth::{
     ClientCredentialsConfig, OAuthClientConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
-use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -104,6 +105,8 @@ pub(super) struct OAuth {
     login: Mutex<Option<OpenLogin>>,
     /// What the server said when it refused a request. It may name the issuer.
     challenge: SyncMutex<Option<String>>,
+    /// The scopes that tokens have lacked. The next sign-in asks for them, too.
+    missing_scopes: SyncMutex<Vec<String>>,
 }
 
 /// A sign-in that a person has not finished yet.
@@ -122,8 +125,9 @@ impl OAuth {
         times: HttpTimes,
         tokens: Tokens,
     ) -> Self {
-        let (login, challenge) = (Mutex::default(), SyncMutex::default());
-        Self { url, settings, egress, times, tokens, login, challenge }
+        let (login, challenge, missing_scopes) =
+            (Mutex::default(), SyncMutex::default(), SyncMutex::default());
+        Self { url, settings, egress, times, tokens, login, challenge, missing_scopes }
     }
 
     /// The tokens that this process knows.
@@ -224,6 +228,13 @@ impl OAuth {
         if scopes.is_empty() {
             scopes = manager.select_initial_scopes(&[]).await;
         }
+        let missing = self.missing_scopes().clone();
+        if !missing.is_empty() {
+            // An issuer gives a token for what is asked only, so the old scopes go along.
+            let record = self.tokens.read().await.map_err(LoginError::failed)?;
+            let granted = record.map(|record| record.granted_scopes()).unwrap_or_default();
+            scopes = together(scopes, granted.into_iter().chain(missing));
+        }
         let (id, secret) = match &self.settings.client_id {
             Some(id) => (id.clone(), self.client_secret()),
             None => {
@@ -285,6 +296,7 @@ impl OAuth {
     }
 
     pub(super) async fn logout(&self) -> Result<(), String> {
+        self.missing_scopes().clear();
         self.tokens.remove().await
     }
 
@@ -302,6 +314,17 @@ impl OAuth {
         if !challenge.is_empty() && challenge.len() <= MAX_CHALLENGE_BYTES {
             *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge.to_owned());
         }
+    }
+
+    /// Notes the scopes that a token has lacked.
+    pub(super) fn note_missing_scopes(&self, scopes: Vec<String>) {
+        let mut missing = self.missing_scopes();
+        *missing = together(std::mem::take(&mut *missing), scopes);
+        missing.truncate(MAX_SCOPES);
+    }
+
+    fn missing_scopes(&self) -> MutexGuard<'_, Vec<String>> {
+        self.missing_scopes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn client_secret(&self) -> Option<String> {

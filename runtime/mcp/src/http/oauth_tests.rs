@@ -1,4 +1,5 @@
 use super::issuer_client::MAX_ISSUER_ANSWER_BYTES;
+use super::scopes::MAX_SCOPES;
 use super::test_kit::{MemoryStore, Peer, Reply, all_tokens, connect, json_reply, legacy, modern, reply};
 use super::tokens::RENEWAL_SECONDS;
 use super::{AllTokens, HttpFailure, HttpTimes, LOGIN_TIME, LoginErrorKind, ResolvedAuth, TokenKey};
@@ -32,6 +33,10 @@ struct Issuer {
     registrations: Vec<serde_json::Value>,
     /// The grants of the requests for tokens.
     grants: Vec<String>,
+    /// The scopes of the last sign-in.
+    granted: String,
+    /// The scopes that the server asks for; empty if it accepts every token.
+    needed: String,
 }
 
 type Shared = Arc<Mutex<Issuer>>;
@@ -58,6 +63,14 @@ fn respond(issuer: &Shared, request: &HttpRequest) -> Reply {
             let accepted = format!("Bearer {}", issuer.access);
             if issuer.access.is_empty() || request.header("authorization") != Some(&accepted) {
                 return reply(401, "www-authenticate: Bearer error=\"invalid_token\"\r\n", "");
+            }
+            let has = |scope: &str| issuer.granted.split(' ').any(|granted| granted == scope);
+            if issuer.needed.split_whitespace().any(|scope| !has(scope)) {
+                let head = format!(
+                    "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{}\"\r\n",
+                    issuer.needed
+                );
+                return reply(403, &head, "");
             }
             if request.method == "POST" { modern(request) } else { legacy(request, "") }
         }
@@ -115,6 +128,9 @@ impl Issuer {
         self.access = format!("SECRET-access-{}", self.issued);
         let mut answer =
             json!({"access_token": self.access, "token_type": "Bearer", "expires_in": self.lifetime});
+        if !self.granted.is_empty() {
+            answer["scope"] = json!(self.granted);
+        }
         if grant != "client_credentials" {
             self.refresh = format!("SECRET-refresh-{}", self.issued);
             answer["refresh_token"] = json!(self.refresh);
@@ -163,7 +179,11 @@ fn sign_in(issuer: &Shared, url: &str, from: &str) -> String {
     assert_eq!(query["code_challenge_method"], "S256");
     assert_eq!(query["client_id"], issuer.lock().unwrap().client);
     assert_eq!(query["resource"], "http://mcp.example.org/mcp");
-    issuer.lock().unwrap().codes.insert("SECRET-code".to_owned(), query["code_challenge"].clone());
+    {
+        let mut issuer = issuer.lock().unwrap();
+        issuer.codes.insert("SECRET-code".to_owned(), query["code_challenge"].clone());
+        issuer.granted = query.get("scope").cloned().unwrap_or_default();
+    }
     let answer = [("code", "SECRET-code"), ("state", &query["state"]), ("iss", from)];
     Url::parse_with_params(&query["redirect_uri"], answer).unwrap().into()
 }
@@ -673,4 +693,73 @@ async fn no_log_has_a_code_or_a_token() {
     tracing::instrument::WithSubscriber::with_subscriber(act, log.clone()).await;
     let log = log.0.lock().unwrap();
     assert!(log.contains("the log works") && !log.contains("SECRET"), "{log}");
+}
+
+#[tokio::test]
+async fn the_next_sign_in_asks_for_the_old_scopes_and_for_those_that_a_token_has_lacked() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let auth = |scopes: &[&str]| ResolvedAuth::OAuth {
+        grant: OAuthGrant::AuthorizationCode,
+        client_id: None,
+        client_secret: None,
+        scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+    };
+    let scopes = |url: &str| {
+        let url = Url::parse(url).unwrap();
+        url.query_pairs().find(|(name, _)| name == "scope").map(|(_, value)| value.into_owned())
+    };
+    let (endpoint, store) = (peer.endpoint(auth(&["files.read"])), MemoryStore::new());
+    for (needed, asked) in [
+        ("", "files.read"),
+        ("files.write", "files.read files.write"),
+        // A server may name the scopes of a request only.
+        ("files.delete mail", "files.read files.write files.delete mail"),
+    ] {
+        issuer.lock().unwrap().needed = needed.to_owned();
+        if !needed.is_empty() {
+            let failure = failure_of(&endpoint).await;
+            assert!(failure.needs_login && failure.text.contains(&format!("`{needed}`")), "{failure:?}");
+        }
+        let login = endpoint.start_login(REDIRECT).await.unwrap();
+        assert_eq!(scopes(&login.url).as_deref(), Some(asked));
+        endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+        connect(&endpoint).await.unwrap();
+    }
+    // It registers with them, too.
+    let last = issuer.lock().unwrap().registrations.last().unwrap()["scope"].clone();
+    assert_eq!(last, json!("files.read files.write files.delete mail"));
+    // A person gives them up.
+    endpoint.logout().await.unwrap();
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    assert_eq!(scopes(&login.url).as_deref(), Some("files.read"));
+    // Another process has kept what was granted, and does not lose it.
+    issuer.lock().unwrap().needed = "a".to_owned();
+    issuer.lock().unwrap().granted = "b a".to_owned();
+    let first = peer.endpoint_with(auth(&[]), &store);
+    let login = first.start_login(REDIRECT).await.unwrap();
+    let callback = sign_in(&issuer, &login.url, ISSUER);
+    issuer.lock().unwrap().granted = "b a".to_owned();
+    first.finish_login(&callback).await.unwrap();
+    issuer.lock().unwrap().needed = "c".to_owned();
+    let second = peer.endpoint_with(auth(&[]), &store);
+    assert!(failure_of(&second).await.text.contains("`c`"));
+    assert_eq!(scopes(&second.start_login(REDIRECT).await.unwrap().url).as_deref(), Some("b a c"));
+}
+
+#[tokio::test]
+async fn a_server_cannot_make_the_scopes_of_a_sign_in_grow_for_ever() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let endpoint = peer.endpoint(code_auth());
+    let login = endpoint.start_login(REDIRECT).await.unwrap();
+    endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+    for round in 0..3 {
+        let needed = (0..20).map(|number| format!("s{round}.{number}")).collect::<Vec<_>>().join(" ");
+        issuer.lock().unwrap().needed = needed;
+        assert!(failure_of(&endpoint).await.needs_login);
+    }
+    let url = Url::parse(&endpoint.start_login(REDIRECT).await.unwrap().url).unwrap();
+    let scopes = url.query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
+    assert_eq!(scopes.split(' ').count(), MAX_SCOPES);
 }

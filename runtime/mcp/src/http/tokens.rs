@@ -159,6 +159,12 @@ impl Record {
         self.text("/token_response/refresh_token").is_some()
     }
 
+    /// What the issuer allowed.
+    pub(super) fn granted_scopes(&self) -> Vec<String> {
+        let scopes = self.credentials.get("granted_scopes").and_then(Value::as_array);
+        scopes.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
     pub(super) fn client_id(&self) -> Option<&str> {
         self.text("/client_id")
     }

@@ -1,9 +1,12 @@
 //! Compares what a server sends with its pins.
 
-use super::{Server, ServerToolKind};
+use super::{Server, ServerTool, ServerToolKind};
+use crate::text::shown_name;
 use crate::tools::{PinView, SentTools, first_pins, output_notes, resource_tools, server_tools};
 use redflow_contract::mcp::McpPins;
+use redflow_contract::tool::ToolState;
 use rmcp::model::ServerPeerInfo;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Server {
@@ -97,6 +100,7 @@ impl Server {
                 return;
             }
         }
+        self.warn_of_cut(&sent);
         let view = PinView { pins: pins.as_ref(), problem: problem.as_deref() };
         let mut tools = server_tools(&self.definition, view, &sent);
         if wants_resources {
@@ -112,6 +116,10 @@ impl Server {
         notes.splice(0..0, problem);
         let mut status = self.status();
         if *status.tools != tools {
+            let changed = newly_changed(&status.tools, &tools);
+            if !changed.is_empty() {
+                self.warnings.warn_changed(&changed);
+            }
             status.generation = self.shared.next_generation();
             status.tools = Arc::new(tools);
         }
@@ -121,4 +129,19 @@ impl Server {
         status.notes = notes;
         status.prompts.clear();
     }
+
+    /// Warns when a list that was short enough becomes too long.
+    fn warn_of_cut(&self, sent: &SentTools) {
+        if sent.is_cut && !self.status().sent.is_cut {
+            self.warnings.warn_cut(sent.seen);
+        }
+    }
+}
+
+/// The names of tools whose definitions have become others than the approved ones, cleaned.
+fn newly_changed(before: &[ServerTool], now: &[ServerTool]) -> Vec<String> {
+    let is_changed = |tool: &&ServerTool| tool.entry.state == ToolState::Changed;
+    let known: HashSet<&str> = before.iter().filter(is_changed).map(|tool| tool.name.as_str()).collect();
+    let new = now.iter().filter(is_changed).filter(|tool| !known.contains(tool.name.as_str()));
+    new.map(|tool| shown_name(&tool.name)).collect()
 }

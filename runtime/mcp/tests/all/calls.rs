@@ -171,3 +171,31 @@ async fn a_list_that_cannot_be_read_again_ends_no_call() {
     assert!(matches!(&done, ToolOutcome::Returned(result) if result.success), "{done:?}");
     assert_eq!(lines(&kit.file()), ["begins"], "the program is the same");
 }
+
+/// A model that gets no text of a long file would call the tool again.
+#[tokio::test]
+async fn a_promised_output_is_checked_before_it_is_cut() {
+    let kit = Kit::with("promises", json!({}));
+    let long = kit.result("read", json!({})).await;
+    let output = long.output.unwrap();
+    assert_eq!((long.success, &output["truncated"]), (true, &json!(true)));
+    assert!(output["text"].as_str().unwrap().starts_with("{\"content\":\"xxx"), "{output}");
+    assert!(output.to_string().len() < 140_000);
+    for text in ["wrong", "text only"] {
+        let refused = kit.result("read", json!({"text": text})).await;
+        assert_eq!((refused.code, refused.output), (Some(ToolCode::ToolOutputInvalid), None), "{text}");
+    }
+    assert_eq!(lines(&kit.file()).len(), 3);
+    let records = kit.records.0.lock().unwrap().clone();
+    assert_eq!(records.last().unwrap(), "call test TOOL_OUTPUT_INVALID");
+}
+
+#[tokio::test]
+async fn the_address_of_a_resource_is_bounded() {
+    let kit = Kit::with("good", json!({"resources": true}));
+    let read = async |bytes: usize| kit.result("read_resource", json!({"uri": "x".repeat(bytes)})).await;
+    assert!(read(2_048).await.success);
+    for bytes in [0, 2_049] {
+        assert_eq!(read(bytes).await.error.as_deref(), Some("An address has 1 to 2048 bytes."), "{bytes}");
+    }
+}

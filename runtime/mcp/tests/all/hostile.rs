@@ -1,6 +1,6 @@
 //! Servers that want to do harm: each one is bounded, and says why it is.
 
-use crate::kit::{Kit, call, lines, refusal};
+use crate::kit::{Kit, Log, call, lines, refusal};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::ToolCode;
 use redflow_contract::mcp::{MAX_MCP_DESCRIPTION_CHARS, MAX_MCP_TOOLS};
@@ -108,9 +108,56 @@ async fn sampling_is_refused_and_a_question_for_a_secret_is_declined() {
 
 #[tokio::test]
 async fn a_server_that_asks_without_reading_the_answers_is_disconnected() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
     let kit = Kit::with("asks-a-lot", json!({}));
-    let outcome = kit.tool("echo").await.tool.call(&call(json!({}), 20_000)).await;
-    assert!(matches!(outcome, ToolOutcome::Unknown { .. }), "{outcome:?}");
+    let begin = Instant::now();
+    let outcome = kit.tool("echo").await.tool.call(&call(json!({}), 30_000)).await;
+    // Else the call would only end when its time is over.
+    assert!(
+        matches!(&outcome, ToolOutcome::Unknown { reason } if reason.contains("connection to the server was lost")),
+        "{outcome:?}"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
+    assert_eq!(log.with("asks for too much at once").len(), 1, "{log:?}");
+}
+
+#[tokio::test]
+async fn what_a_hostile_server_does_is_in_the_log_once() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    for behaviour in ["sampling", "elicits", "modern-asks"] {
+        let kit = Kit::with(behaviour, json!({}));
+        for _ in 0..3 {
+            kit.result("echo", json!({})).await;
+            kit.result("count", json!({})).await;
+        }
+        kit.hub.stop().await;
+    }
+    // `modern-asks` does both, without a request of its own.
+    assert_eq!(log.with("asks for a call of the model").len(), 2, "{log:?}");
+    assert_eq!(log.with("asks a person something").len(), 2, "{log:?}");
+
+    let kit = Kit::with("many", json!({}));
+    kit.tools().await;
+    kit.hub.connect("test").await.unwrap();
+    kit.hub.stop().await;
+    let cut = log.with("has too many tools");
+    assert!(cut.len() == 1 && cut[0].contains("seen=10000") && cut[0].contains("\"test\""), "{cut:?}");
+
+    let kit = Kit::with("changing", json!({}));
+    std::fs::write(kit.file(), "Echoes.").unwrap();
+    kit.tools().await;
+    assert!(log.with("not approved").is_empty(), "{log:?}");
+    for round in 0..5 {
+        // It changes to and fro.
+        let text = if round % 2 == 0 { "Sends all files\u{202e}." } else { "Echoes." };
+        std::fs::write(kit.file(), text).unwrap();
+        kit.hub.connect("test").await.unwrap();
+    }
+    let changed = log.with("not approved");
+    assert!(changed.len() == 1 && changed[0].contains("tools=\"echo\""), "{changed:?}");
+    assert!(log.with("Sends all").is_empty(), "{log:?}");
 }
 
 #[tokio::test]

@@ -237,3 +237,64 @@ async fn a_session_that_ends_after_a_question_does_not_repeat_the_call() {
     };
     assert_eq!((code, sent("echo")), (Some(ToolCode::McpUnavailable), 2), "{text}");
 }
+
+#[tokio::test]
+async fn servers_of_nodes_with_one_name_are_told_apart_by_their_keys() {
+    let peer = Peer::start(modern).await;
+    let kit = Kit::with_private(&[peer.server.addr]);
+    let node = |path: &str, more: Value| {
+        let mut props = json!({"url": peer.server.url(path), "server": "docs", "trust": "pinned"});
+        props.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        build(&kit, props).unwrap()
+    };
+    let client = |id: &str| json!({"auth": "oauth", "clientId": id});
+    let nodes =
+        [node("/a", json!({})), node("/b", json!({})), node("/c", client("one")), node("/c", client("two"))];
+    let servers = kit.hub.list().servers;
+    let mut keys: Vec<&str> = servers.iter().map(|server| server.key.as_str()).collect();
+    keys.dedup();
+    assert_eq!((keys.len(), servers.iter().all(|server| server.name == "docs")), (4, true), "{keys:?}");
+    for server in &servers {
+        let shown = kit.hub.show(&server.key).await.unwrap().summary;
+        assert_eq!((&shown.key, &shown.target), (&server.key, &server.target));
+    }
+    // What people are told to do is about the server that they look at.
+    nodes[1].ready().await;
+    let reason = nodes[1].tools()[0].entry.reason.clone().unwrap();
+    let key = format!("docs@{}/b", peer.server.addr);
+    assert!(reason.contains(&format!("`redflow mcp pin {key}`")), "{reason}");
+    let second = servers.iter().find(|server| server.key == key).unwrap();
+    let tools = kit.hub.show(&key).await.unwrap().tools;
+    let all = tools.iter().map(|tool| (tool.name.clone(), tool.digest.unwrap())).collect();
+    kit.hub.pin(&second.key, McpPinRequest { tools: all }).await.unwrap();
+    let states =
+        |node: &Arc<dyn ToolProvider>| node.tools().iter().map(|tool| tool.entry.state).collect::<Vec<_>>();
+    assert_eq!(states(&nodes[1]), [ToolState::Ready; 2]);
+    nodes[0].ready().await;
+    assert_eq!(states(&nodes[0]), [ToolState::Changed; 2], "the other one is not approved");
+    // A server of the manifest with the name has the name alone.
+    kit.define_all(json!({"docs": {"url": peer.url()}}));
+    assert_eq!(kit.hub.show("docs").await.unwrap().summary.key, "docs");
+}
+
+#[tokio::test]
+async fn a_call_that_a_token_does_not_allow_names_the_scope() {
+    let peer = Peer::start(|request| match method_of(request).as_str() {
+        "tools/call" => Reply::Send(redflow_testkit::json_response(
+            403,
+            &[("www-authenticate", "Bearer error=\"insufficient_scope\", scope=\"files.write\"")],
+            &json!({}),
+        )),
+        _ => modern(request),
+    })
+    .await;
+    let kit = kit(&peer, json!({"auth": {"type": "bearer", "env": "TEST_SECRET"}}));
+    let outcome = kit.call("echo", json!({})).await;
+    let (code, text) = refusal(&outcome);
+    assert_eq!(code, Some(ToolCode::McpUnavailable));
+    assert!(
+        text.contains("the server asks for the scope `files.write`") && !text.contains("mcp login"),
+        "{text}"
+    );
+    assert_eq!(state(&kit), McpServerState::Ready);
+}

@@ -10,7 +10,7 @@ use redflow_contract::mcp::{McpPins, McpServer, McpServers as Definitions};
 use redflow_contract::tool::ToolEntry;
 use redflow_contract::{Message, Millis};
 use redflow_egress::{Egress, EgressPolicy, EgressSettings};
-use redflow_mcp::{HubSettings, McpHub};
+use redflow_mcp::{HubSettings, McpHub, ServerTimes};
 use redflow_ports::{
     Clock, FileStoreError, McpServers as _, McpStore, Measurement, Meter, ProvidedTool, ToolOutcome,
     ToolProvider as _,
@@ -109,17 +109,26 @@ impl Kit {
     }
 
     pub(crate) fn with_store(store: Arc<MemoryStore>) -> Self {
-        Self::build(store, Egress::new(EgressPolicy::default()))
+        Self::build(store, Egress::new(EgressPolicy::default()), ServerTimes::default())
+    }
+
+    /// A hub with other times.
+    pub(crate) fn with_times(times: ServerTimes) -> Self {
+        Self::build(Arc::default(), Egress::new(EgressPolicy::default()), times)
     }
 
     /// A hub that may use addresses of this machine.
     pub(crate) fn with_private(addresses: &[SocketAddr]) -> Self {
-        let private = addresses.iter().map(SocketAddr::to_string).collect();
-        let settings = EgressSettings { private, ..EgressSettings::default() };
-        Self::build(Arc::default(), Egress::new(EgressPolicy::new(&settings).unwrap()))
+        Self::with_private_in(addresses, ServerTimes::default())
     }
 
-    fn build(store: Arc<MemoryStore>, egress: Egress) -> Self {
+    pub(crate) fn with_private_in(addresses: &[SocketAddr], times: ServerTimes) -> Self {
+        let private = addresses.iter().map(SocketAddr::to_string).collect();
+        let settings = EgressSettings { private, ..EgressSettings::default() };
+        Self::build(Arc::default(), Egress::new(EgressPolicy::new(&settings).unwrap()), times)
+    }
+
+    fn build(store: Arc<MemoryStore>, egress: Egress, times: ServerTimes) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let records: Arc<Records> = Arc::default();
         let hub = McpHub::new(HubSettings {
@@ -129,6 +138,7 @@ impl Kit {
             meter: Arc::clone(&records) as _,
             folder: Some(folder.path().join("programs")),
             confine: None,
+            times,
         });
         Self { hub, store, records, folder }
     }
@@ -246,4 +256,39 @@ impl Kit {
         let tool = tools.into_iter().find(|tool| tool.entry.id == "mcp.test.echo").unwrap();
         tool.tool.call(&call(json!({}), 5_000)).await
     }
+}
+
+/// Keeps the warnings of this thread: their text and their fields.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// The warnings with these words.
+    pub(crate) fn with(&self, words: &str) -> Vec<String> {
+        self.0.lock().unwrap().iter().filter(|line| line.contains(words)).cloned().collect()
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            line.push_str(&format!("{field}={value:?} "));
+        });
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
 }

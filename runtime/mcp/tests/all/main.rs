@@ -13,3 +13,4 @@ mod nodes;
 mod peer;
 mod pins;
 mod programs;
+mod times;

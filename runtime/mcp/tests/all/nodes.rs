@@ -1,6 +1,7 @@
 //! The node `mcp-client`.
 
 use crate::kit::Kit;
+use crate::peer::{Peer, method_of, modern, result};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::id::NodeSummary;
@@ -46,8 +47,8 @@ async fn a_node_narrows_the_tools_of_a_server_of_the_manifest() {
     let expected = [
         ("mcp.test.echo", Some(EffectClass::Read), 500),
         ("mcp.test.hinted", Some(EffectClass::AtMostOnce), 500),
-        ("mcp.test.list_resources", Some(EffectClass::Read), 60_000),
-        ("mcp.test.read_resource", Some(EffectClass::Read), 60_000),
+        ("mcp.test.list_resources", Some(EffectClass::Read), 500),
+        ("mcp.test.read_resource", Some(EffectClass::Read), 500),
     ];
     assert_eq!(entries, expected);
     assert!(provider.notices().await.is_empty());
@@ -122,4 +123,40 @@ fn nodes_with_the_same_address_share_a_server_and_it_ends_with_them() {
     assert_eq!(names, ["My-docs", "docs", "example-org"]);
     drop((one, other, named, by_host));
     assert!(kit.hub.list().servers.is_empty());
+}
+
+/// The boxes of the dialog name the tools of the server. The tools for resources have a box of their own.
+#[tokio::test]
+async fn ticked_tools_do_not_take_the_tools_for_resources_away() {
+    let peer = Peer::start(|request| match method_of(request).as_str() {
+        "server/discover" => result(
+            request,
+            &[],
+            &json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
+                "cacheScope": "private", "capabilities": {"tools": {}, "resources": {}}}),
+        ),
+        _ => modern(request),
+    })
+    .await;
+    let kit = Kit::with_private(&[peer.server.addr]);
+    kit.define_all(json!({"plain": {"url": peer.url()}, "offers": {"url": peer.url(), "resources": true}}));
+    let places = [
+        json!({"server": "plain", "resources": true}),
+        json!({"server": "offers"}),
+        json!({"server": "docs", "url": peer.url(), "resources": true}),
+    ];
+    for place in places {
+        let names = async |more: Value| {
+            let mut props = place.clone();
+            props.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let provider = build(&kit, props).unwrap();
+            provider.ready().await;
+            let name = |id: &str| id.rsplit('.').next().unwrap().to_owned();
+            provider.tools().iter().map(|tool| name(&tool.entry.id)).collect::<Vec<_>>().join(" ")
+        };
+        let ticked = names(json!({"include": "echo"})).await;
+        assert_eq!(ticked, "echo list_resources read_resource", "{place}");
+        let without = names(json!({"include": "echo", "exclude": "read_resource"})).await;
+        assert_eq!(without, "echo list_resources", "{place}");
+    }
 }

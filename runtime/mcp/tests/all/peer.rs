@@ -3,12 +3,15 @@
 use redflow_testkit::{HttpRequest, HttpServer, json_response};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What the server does with a request.
 pub(crate) enum Reply {
     Send(Vec<u8>),
     /// It takes the request, and never answers.
     Never,
+    /// It answers after a while.
+    Late(Duration, Vec<u8>),
 }
 
 /// A server at a free port of this machine.
@@ -28,6 +31,10 @@ impl Peer {
                 match reply {
                     Reply::Send(bytes) => bytes,
                     Reply::Never => std::future::pending().await,
+                    Reply::Late(time, bytes) => {
+                        tokio::time::sleep(time).await;
+                        bytes
+                    }
                 }
             }
         });

@@ -68,6 +68,7 @@ async fn the_command_that_confines_gets_the_declared_paths() {
         meter: kit.records.clone(),
         folder: Some(kit.folder.path().join("programs")),
         confine: Some(vec!["/bin/sh".into(), script.into()]),
+        times: redflow_mcp::ServerTimes::default(),
     };
     let kit = Kit { hub: redflow_mcp::McpHub::new(settings), ..kit };
     kit.define("good", json!({"read": ["/usr/share/dict"], "write": ["/var/x"], "network": "none"}));

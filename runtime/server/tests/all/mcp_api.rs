@@ -37,6 +37,7 @@ impl OneServer {
     fn summary() -> McpServerSummary {
         McpServerSummary {
             name: "files".to_owned(),
+            key: "files".to_owned(),
             origin: McpOrigin::Manifest,
             transport: McpTransport::Stdio,
             target: "files-server".to_owned(),
@@ -205,9 +206,13 @@ async fn servers_are_listed_connected_approved_and_signed_in_to() {
     assert_eq!(login, json!({"url": "https://issuer.example/authorize"}));
     let removed = sidecar.request("DELETE", "/api/mcp/files/login").token(TOKEN).send().await;
     assert_eq!(removed.status, 204);
+    // The key of a server of a node has the place of its address.
+    let path = "/api/mcp/docs%40a.example%3A8443%2Fv1%2Fmcp/connect";
+    sidecar.post(path, json!({})).await.refused(404, "NOT_FOUND");
     let notes = servers.notes();
     let callback = format!("login http://{}/oauth/callback", sidecar.addr);
-    for wanted in ["connect_all", "connect files", "pin files 1", &callback, "logout files"] {
+    let of_node = "connect docs@a.example:8443/v1/mcp";
+    for wanted in ["connect_all", "connect files", "pin files 1", &callback, "logout files", of_node] {
         assert!(notes.iter().any(|note| note == wanted), "{wanted}: {notes:?}");
     }
     sidecar.stop().await;

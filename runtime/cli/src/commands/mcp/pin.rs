@@ -44,7 +44,7 @@ fn choose<'s>(server: &'s McpServerDetail, names: &[String]) -> Result<Vec<&'s M
     for name in names {
         let found = server.tools.iter().find(|tool| tool.name == *name || tool.id == *name);
         let Some(tool) = found.filter(|tool| tool.digest.is_some()) else {
-            let (name, server) = (printable_line(name, 100), &server.summary.name);
+            let (name, server) = (printable_line(name, 100), &server.summary.key);
             return Err(format!(
                 "the server has no tool `{name}`; list its tools: redflow mcp tools {server}"
             ));

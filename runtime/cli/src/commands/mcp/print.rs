@@ -23,9 +23,9 @@ pub(super) fn exit_of(server: &McpServerSummary) -> Exit {
     if server.state == McpServerState::Ready { Exit::Success } else { Exit::Failure }
 }
 
-/// The columns are the name, the state, the number of tools, and the program or address.
+/// The columns are what commands call a server, the state, the number of tools, and the program or address.
 pub(super) fn format_servers(servers: &[McpServerSummary]) -> String {
-    let width = servers.iter().map(|server| server.name.chars().count()).max().unwrap_or(0).min(40);
+    let width = servers.iter().map(|server| server.key.chars().count()).max().unwrap_or(0).min(40);
     let mut out = String::new();
     for server in servers {
         let state = format!("{:<12}", server_state(server.state));
@@ -37,7 +37,7 @@ pub(super) fn format_servers(servers: &[McpServerSummary]) -> String {
         let _ = writeln!(
             out,
             "{:<width$}  {}  {tools:<10}  {}",
-            printable_line(&server.name, 60),
+            printable_line(&server.key, MAX_CHARS),
             state.style(state_style(server.state)),
             printable_line(&server.target, MAX_CHARS)
         );
@@ -56,7 +56,7 @@ pub(super) fn format_server(detail: &McpServerDetail) -> String {
     rows.push(("from", origin_name(server.origin).to_owned()));
     rows.extend(server.server.as_ref().map(|text| ("server", printable_line(text, MAX_CHARS))));
     rows.extend(server.protocol.as_ref().map(|text| ("protocol", printable_line(text, 40))));
-    let mut text = format!("{} {}\n", "MCP server".bold(), printable_line(&server.name, 60));
+    let mut text = format!("{} {}\n", "MCP server".bold(), printable_line(&server.key, MAX_CHARS));
     for (label, value) in rows {
         let _ = writeln!(text, "  {label:<11}{value}");
     }

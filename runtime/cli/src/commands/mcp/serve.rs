@@ -9,8 +9,9 @@ use crate::exit::{CommandResult, Exit};
 use crate::knowledge::remove_expired_entries;
 use crate::session::Session;
 use crate::signals::RunLifetime;
-use crate::terminal::print_note;
+use crate::terminal::{print_error, print_note};
 use redflow_access::Tokens;
+use redflow_server::ClientEnd;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -31,12 +32,19 @@ pub(super) fn serve(options: &McpServeOptions, context: &AppContext) -> CommandR
         let archive = Arc::clone(context.knowledge()?.archive());
         let ended = stop.child_token();
         let serve = async {
-            sidecar.serve_mcp(tokio::io::stdin(), tokio::io::stdout(), stop).await;
+            let end = sidecar.serve_mcp(tokio::io::stdin(), tokio::io::stdout(), stop).await;
             ended.cancel();
+            end
         };
         let expired = remove_expired_entries(&*archive, &*context.metrics, EXPIRY_INTERVAL, &ended);
-        tokio::join!(serve, expired);
-        Ok(Exit::Success)
+        let (end, ()) = tokio::join!(serve, expired);
+        Ok(match end {
+            ClientEnd::Closed => Exit::Success,
+            ClientEnd::MessageTooLong(most) => {
+                print_error(&format!("the MCP client sent a message of more than {most} bytes"));
+                Exit::Failure
+            }
+        })
     });
     session.end();
     served

@@ -140,9 +140,8 @@ fn find_tool<'s>(server: &'s McpServerDetail, tool: &str) -> Result<&'s McpToolI
     found.ok_or_else(|| match &server.summary.reason {
         Some(reason) => ApiError::new(ApiCode::McpFailed, reason.clone()),
         None => {
-            let (tool, name) = (printable_line(tool, 100), &server.summary.name);
-            let text =
-                format!("The server has no tool `{tool}`. `redflow mcp tools {name}` lists its tools.");
+            let (tool, key) = (printable_line(tool, 100), &server.summary.key);
+            let text = format!("The server has no tool `{tool}`. `redflow mcp tools {key}` lists its tools.");
             ApiError::new(ApiCode::NotFound, text)
         }
     })

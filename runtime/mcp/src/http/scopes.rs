@@ -1,0 +1,89 @@
+//! The scopes that a server asks for when a token does not allow a request.
+
+use crate::text::clean_line;
+use rmcp::transport::auth::WWWAuthenticateParams;
+use url::Url;
+
+/// The most scopes of a server that are kept for the next sign-in.
+pub(super) const MAX_SCOPES: usize = 32;
+
+/// The longest scope that is kept.
+pub(super) const MAX_SCOPE_BYTES: usize = 256;
+
+/// The most characters of scopes in a text for people.
+const MAX_SHOWN_CHARS: usize = 160;
+
+/// The scopes that a refusal asks for; none if it is another refusal, or names none that can be sent.
+pub(super) fn missing_scopes(challenge: &str, url: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(url) else { return Vec::new() };
+    let parameters = WWWAuthenticateParams::parse(challenge, &url);
+    if !parameters.is_insufficient_scope() {
+        return Vec::new();
+    }
+    let all = parameters.scope.unwrap_or_default();
+    let all = all.split_ascii_whitespace().filter(|scope| is_scope(scope)).map(str::to_owned);
+    together(Vec::new(), all)
+}
+
+/// Old and new scopes, each once, in their order.
+pub(super) fn together(mut old: Vec<String>, new: impl IntoIterator<Item = String>) -> Vec<String> {
+    for scope in new {
+        if !old.contains(&scope) {
+            old.push(scope);
+        }
+    }
+    old
+}
+
+/// Whether a text is a scope of OAuth 2 (RFC 6749, 3.3) that is not too long.
+fn is_scope(text: &str) -> bool {
+    text.len() <= MAX_SCOPE_BYTES
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+}
+
+/// What a token that lacks scopes means, for people.
+pub(super) fn missing_text(scopes: Option<&str>) -> String {
+    match scopes {
+        Some(scopes) => {
+            let scopes = clean_line(scopes, MAX_SHOWN_CHARS);
+            format!("the token does not allow this: the server asks for the scope `{scopes}`")
+        }
+        None => "the token does not allow this, and the server does not say which scope it needs".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SCOPE_BYTES, missing_scopes, missing_text};
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn a_refusal_names_the_scopes_that_are_missing() {
+        let rows = [
+            (
+                r#"Bearer error="insufficient_scope", scope="files:read files:write""#,
+                "files:read files:write",
+            ),
+            (r#"Bearer error="insufficient_scope", scope="a a b a""#, "a b"),
+            (r#"Bearer error="insufficient_scope""#, ""),
+            (r#"Bearer error="invalid_token", scope="a""#, ""),
+            (r#"Bearer scope="a""#, ""),
+            ("Basic realm=x", ""),
+            ("", ""),
+        ];
+        for (challenge, expected) in rows {
+            let scopes = missing_scopes(challenge, "https://mcp.example.org/mcp");
+            assert_eq!(scopes.join(" "), expected, "{challenge}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_bounded() {
+        let (longest, longer) = ("x".repeat(MAX_SCOPE_BYTES), "x".repeat(MAX_SCOPE_BYTES + 1));
+        let challenge = format!(r#"Bearer error="insufficient_scope", scope="{longest} {longer} é""#);
+        assert_eq!(missing_scopes(&challenge, "https://mcp.example.org/mcp"), [longest]);
+        let text = missing_text(Some(&"scope ".repeat(1_000)));
+        assert!(text.chars().count() < 250, "{text}");
+        assert!(missing_text(None).contains("does not say which scope"));
+    }
+}
