@@ -12,7 +12,7 @@ use redflow_contract::code::ApiCode;
 use redflow_contract::mcp::{McpPins, McpServer, McpServers as Definitions};
 use redflow_egress::{Egress, EgressPolicy, EgressSettings};
 use redflow_engine::SystemClock;
-use redflow_mcp::{HubSettings, McpHub};
+use redflow_mcp::{HubSettings, McpHub, ServerTimes};
 use redflow_ports::{FileStoreError, McpServers as _, McpStore, NoMeter};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -74,6 +74,7 @@ fn hub(
         meter: Arc::new(NoMeter),
         folder,
         confine: None,
+        times: ServerTimes::default(),
     });
     let servers: Definitions = servers.iter().cloned().collect();
     hub.define(&servers, &[], &|_| None);

@@ -9,7 +9,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::effect::CallConversation;
 use redflow_contract::id::RunId;
 use redflow_long_memory::MAX_NEW_FACTS;
-use redflow_ports::{AgentEntry, Archive as _, Clock, EntrySearch, NewEntry, SettleReason};
+use redflow_ports::{AgentEntry, Archive as _, Clock, EntrySearch, NewEntry};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
