@@ -1,6 +1,5 @@
 use super::entries::CollectionRow;
 use super::listing::{self, count_statement, list_statement, session_statement};
-use super::operations::REMOVED_AT_ONCE;
 use super::tests::{KB, Place, by_words, collection, keys};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState};
@@ -129,15 +128,17 @@ async fn sessions_are_listed_once_and_in_pages(place: Place) {
 async fn all_entries_of_a_filter_are_removed(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();
-    let count = 2 * REMOVED_AT_ONCE + 1;
+    let count = 1_200;
     let turns = (0..count).map(|number| turn(&format!("t{number}"), "s1"));
     let kept = NewEntry { state: EntryState::Archived, ..turn("old", "s2") };
     archive.put(KB, turns.chain([kept]).collect()).await.unwrap();
-    assert_eq!(archive.remove_listed(KB, pending(Some("s1"))).await.unwrap(), count as u64);
+    for (limit, removed) in [(1_000, 1_000), (1_000, 200)] {
+        assert_eq!(archive.remove_listed(KB, pending(Some("s1")), limit).await.unwrap(), removed);
+    }
     assert_eq!(keys(archive, by_words("xylocarp")).await, [""; 0], "an archived turn is not found");
     let left = archive.list(KB, EntryFilter::default(), None, 10).await.unwrap();
     assert_eq!(left.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["old"]);
-    assert_eq!(archive.remove_listed(KB, pending(Some("s1"))).await.unwrap(), 0);
+    assert_eq!(archive.remove_listed(KB, pending(Some("s1")), 10).await.unwrap(), 0);
     let row = CollectionRow { id: 1, dimensions: 3, entries: 1 };
     let inner = &archive.0;
     let ids = inner.read(|db| Ok(listing::ids(db, &inner.indexes, &row, &EntryFilter::default(), 1)?));

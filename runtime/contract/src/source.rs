@@ -5,7 +5,7 @@ use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 /// The most sources of one tool result: the first ones.
-pub const MAX_RESULT_SOURCES: usize = 16;
+pub const MAX_RESULT_SOURCES: usize = MAX_RUN_SOURCES;
 /// The most sources of a run: those that it used first.
 pub const MAX_RUN_SOURCES: usize = 64;
 /// The most bytes of a source's `ref`. A longer one is cut.

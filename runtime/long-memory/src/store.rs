@@ -24,6 +24,11 @@ const LEAST_WORD_SCORE: f32 = 0.65;
 /// The entries that are listed at once.
 pub(crate) const PAGE: usize = 200;
 
+/// The entries that are removed at once.
+const REMOVED_AT_ONCE: usize = 1_000;
+/// The time between two removals.
+const REMOVAL_PAUSE: Duration = Duration::from_millis(5);
+
 /// The entries of one memory.
 pub(crate) struct EntryStore {
     pub(crate) archive: Arc<dyn Archive>,
@@ -312,9 +317,17 @@ impl EntryStore {
         or_empty(self.archive.sessions(&self.collection(), filter, after, limit).await)
     }
 
-    /// Removes all entries of a filter.
+    /// Removes all entries of a filter, in steps. If it is cut off, the same call goes on.
     pub(crate) async fn remove(&self, filter: EntryFilter) -> Result<(), ArchiveError> {
-        or_empty(self.archive.remove_listed(&self.collection(), filter).await).map(drop)
+        let collection = self.collection();
+        loop {
+            let removed = self.archive.remove_listed(&collection, filter.clone(), REMOVED_AT_ONCE).await;
+            if or_empty(removed)? < REMOVED_AT_ONCE as u64 {
+                return Ok(());
+            }
+            // Other writers get their turn, also those of other processes.
+            tokio::time::sleep(REMOVAL_PAUSE).await;
+        }
     }
 }
 

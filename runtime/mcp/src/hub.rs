@@ -16,7 +16,8 @@ use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::mcp::{
-    McpLogin, McpOrigin, McpPin, McpPinRequest, McpServerDetail, McpServerList, McpServers as Definitions,
+    McpLogin, McpOrigin, McpPin, McpPinRequest, McpServerDetail, McpServerList, McpServerSummary,
+    McpServers as Definitions,
 };
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::ToolEntry;
@@ -80,7 +81,9 @@ impl McpHub {
 
     fn node_servers(&self) -> Vec<Arc<ServerHandle>> {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.values().filter_map(Weak::upgrade).collect()
+        let mut servers: Vec<_> = nodes.values().filter_map(Weak::upgrade).collect();
+        servers.sort_by_key(|server| server.number);
+        servers
     }
 
     fn all_servers(&self) -> Vec<Arc<ServerHandle>> {
@@ -102,8 +105,34 @@ impl McpHub {
         all
     }
 
+    /// The endpoints of other servers that use the same tokens.
+    fn endpoints_with_tokens_of(
+        &self,
+        server: &Arc<ServerHandle>,
+    ) -> impl Iterator<Item = Arc<HttpEndpoint>> {
+        let others = self.servers_with_tokens_of(server).into_iter();
+        let others: Vec<_> = others.filter(|other| !Arc::ptr_eq(other, server)).collect();
+        others.into_iter().filter_map(|other| other.endpoint().ok())
+    }
+
     fn logins(&self) -> MutexGuard<'_, OpenLogins<Weak<ServerHandle>>> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key of a server. Nodes with one name and one address that differ in something else have a number behind it.
+    fn key_of(&self, server: &ServerHandle) -> String {
+        let handle = server.definition.handle();
+        let is_same = |other: &&Arc<ServerHandle>| other.definition.handle() == handle;
+        match self.all_servers().iter().filter(is_same).count() {
+            0 | 1 => handle.to_owned(),
+            _ => numbered_key(server),
+        }
+    }
+
+    async fn detail(&self, server: &Arc<ServerHandle>) -> McpServerDetail {
+        let mut detail = detail::detail(server).await;
+        detail.summary.key = self.key_of(server);
+        detail
     }
 
     /// A server by its key, by the name that its pins are kept under, or by its name. Those of the manifest come first.
@@ -113,7 +142,9 @@ impl McpHub {
             let find = |is_meant: fn(&ServerDefinition, &str) -> bool| {
                 nodes.iter().find(|server| is_meant(&server.definition, name)).cloned()
             };
-            find(|server, name| server.handle() == name)
+            let numbered = nodes.iter().find(|server| numbered_key(server) == name).cloned();
+            numbered
+                .or_else(|| find(|server, name| server.handle() == name))
                 .or_else(|| find(|server, name| server.key == name))
                 .or_else(|| find(|server, name| server.name == name))
         };
@@ -122,6 +153,10 @@ impl McpHub {
             ApiError::new(ApiCode::NotFound, text)
         })
     }
+}
+
+fn numbered_key(server: &ServerHandle) -> String {
+    format!("{}#{}", server.definition.handle(), server.number)
 }
 
 /// Why definitions were not approved.
@@ -243,9 +278,18 @@ impl McpServers for McpHub {
     }
 
     fn list(&self) -> McpServerList {
-        let mut servers: Vec<_> = self.manifest_servers().iter().map(|server| server.summary()).collect();
-        servers.extend(self.node_servers().iter().map(|server| server.summary()));
-        servers.sort_by(|one, other| (&one.name, &one.target).cmp(&(&other.name, &other.target)));
+        let all = self.all_servers();
+        let summary = |server: &Arc<ServerHandle>| {
+            let is_same =
+                |other: &&Arc<ServerHandle>| other.definition.handle() == server.definition.handle();
+            let is_alone = all.iter().filter(is_same).nth(1).is_none();
+            let summary = server.summary();
+            if is_alone { summary } else { McpServerSummary { key: numbered_key(server), ..summary } }
+        };
+        let mut servers: Vec<_> = all.iter().map(summary).collect();
+        servers.sort_by(|one, other| {
+            (&one.name, &one.target, &one.key).cmp(&(&other.name, &other.target, &other.key))
+        });
         McpServerList { servers }
     }
 
@@ -253,7 +297,7 @@ impl McpServers for McpHub {
         Box::pin(async move {
             let found = self.find(server)?;
             found.ready().await;
-            Ok(detail::detail(&found).await)
+            Ok(self.detail(&found).await)
         })
     }
 
@@ -261,7 +305,7 @@ impl McpServers for McpHub {
         Box::pin(async move {
             let found = self.find(server)?;
             found.refresh().await;
-            Ok(detail::detail(&found).await)
+            Ok(self.detail(&found).await)
         })
     }
 
@@ -297,14 +341,18 @@ impl McpServers for McpHub {
             for other in others.filter(|other| other.definition.key == found.definition.key) {
                 other.compare_again().await;
             }
-            Ok(detail::detail(&found).await)
+            Ok(self.detail(&found).await)
         })
     }
 
     fn login<'a>(&'a self, server: &'a str, redirect: &'a str) -> McpAnswer<'a, McpLogin> {
         Box::pin(async move {
             let found = self.find(server)?;
-            let start = login_endpoint(&found)?.start_login(redirect).await.map_err(login_error)?;
+            let endpoint = login_endpoint(&found)?;
+            for other in self.endpoints_with_tokens_of(&found) {
+                endpoint.learn_missing_scopes(&other);
+            }
+            let start = endpoint.start_login(redirect).await.map_err(login_error)?;
             let is_other = |known: &Weak<ServerHandle>| {
                 known.upgrade().is_some_and(|known| !Arc::ptr_eq(&known, &found))
             };
@@ -332,6 +380,7 @@ impl McpServers for McpHub {
                 self.logins().remove(&state);
             }
             finished.map_err(login_error)?;
+            self.endpoints_with_tokens_of(&found).for_each(|other| other.forget_missing_scopes());
             let refreshing = self.servers_with_tokens_of(&found);
             futures::future::join_all(refreshing.iter().map(|server| server.refresh())).await;
             Ok(found.definition.name.clone())
@@ -342,6 +391,7 @@ impl McpServers for McpHub {
         Box::pin(async move {
             let found = self.find(server)?;
             login_endpoint(&found)?.logout().await.map_err(login_error)?;
+            self.endpoints_with_tokens_of(&found).for_each(|other| other.forget_missing_scopes());
             self.servers_with_tokens_of(&found).iter().for_each(|server| server.drop_connection());
             Ok(())
         })

@@ -146,7 +146,8 @@ fn definition_of(
     Ok(ServerDefinition::of_node(&name, &key, server, auth_of(config, settings)?))
 }
 
-/// The most bytes of an address in the name that pins are kept under. With a longer one the path becomes a digest.
+/// The most bytes of an address in the name that pins are kept under. With a longer one, or with a path that a shell
+/// would not take as it is, the path becomes a digest.
 const MAX_PLACE_BYTES: usize = 200;
 
 /// The part of an address that tells servers apart: the host, the port and the path.
@@ -154,12 +155,17 @@ fn place_of(url: &Url, host: &str) -> String {
     let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     match url.path() {
         "" | "/" => host,
-        path if host.len() + path.len() <= MAX_PLACE_BYTES => host + path,
+        path if host.len() + path.len() <= MAX_PLACE_BYTES && path.bytes().all(is_plain) => host + path,
         path => {
             let digest = Digest::of(path.as_bytes()).to_hex();
             format!("{host}/~{}", digest.get(..16).unwrap_or_default())
         }
     }
+}
+
+/// Whether a byte means nothing to a shell: people paste commands with the name.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/._-~%:@+,=".contains(&byte)
 }
 
 /// A text as the part of ids that names the server.
@@ -217,6 +223,11 @@ mod tests {
         let place = |address: &str| place_of(&Url::parse(address).unwrap(), "a.example");
         assert_eq!(place("https://a.example"), "a.example");
         assert_eq!(place("https://a.example:8443/v1/mcp?key=secret"), "a.example:8443/v1/mcp");
+        for path in ["a|sh", "a;b", "$(a)", "a&b", "a'b", "*", "!a"] {
+            let place = place(&format!("https://a.example/{path}"));
+            assert!(place.starts_with("a.example/~") && place.bytes().all(super::is_plain), "{place}");
+        }
+        assert_eq!(place("https://a.example/v1/@org/a:b+c%20d"), "a.example/v1/@org/a:b+c%20d");
         let long = |end: &str| format!("https://a.example/{}{end}", "x".repeat(MAX_PLACE_BYTES));
         let (one, other) = (place(&long("1")), place(&long("2")));
         assert!(one != other && one.len() < 40, "{one}");

@@ -50,6 +50,8 @@ pub(crate) type Supervisor = fn(Arc<Server>) -> BoxFuture<'static, ()>;
 
 /// A server. Its connection ends when the last [`ServerHandle`] is dropped.
 pub(crate) struct Server {
+    /// Another one for each server of the process, and larger for later ones.
+    pub(crate) number: u64,
     pub(crate) definition: ServerDefinition,
     pub(crate) shared: Arc<Shared>,
     state: Mutex<ServerStatus>,
@@ -148,6 +150,7 @@ impl ServerHandle {
         let pins = shared.pin_lock(&definition.key);
         let warnings = Arc::new(Warnings::new(&definition.name));
         Arc::new(Self(Arc::new(Server {
+            number: status.generation,
             definition,
             shared: Arc::clone(shared),
             state: Mutex::new(status),

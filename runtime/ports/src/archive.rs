@@ -68,9 +68,14 @@ pub trait Archive: Send + Sync {
     /// Removes entries with their history. Returns how many there were.
     fn remove<'a>(&'a self, collection: &'a str, keys: Vec<String>) -> ArchiveAnswer<'a, u64>;
 
-    /// Removes all entries of a filter, with their history. Returns how many there were. Other writers do not wait until
-    /// all are removed. Cut off, the same call goes on.
-    fn remove_listed<'a>(&'a self, collection: &'a str, filter: EntryFilter) -> ArchiveAnswer<'a, u64>;
+    /// Removes entries of a filter with their history, the first `limit` by their keys, in one step. Returns how many there
+    /// were. If there were fewer, nothing of them is left in the file.
+    fn remove_listed<'a>(
+        &'a self,
+        collection: &'a str,
+        filter: EntryFilter,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, u64>;
 
     /// Finds entries, the best first.
     fn search<'a>(&'a self, collection: &'a str, query: SearchQuery) -> ArchiveAnswer<'a, Vec<SearchHit>>;

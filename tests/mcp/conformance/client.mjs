@@ -4,9 +4,10 @@
 // signs in if the scenario needs it, lists the tools, and calls them. REDFLOW_BIN names the program.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 const url = process.argv[2];
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
@@ -36,6 +37,10 @@ if (scenario.startsWith("auth/")) {
 }
 writeFileSync(join(folder, "tools.json"), JSON.stringify({ mcp: { peer: server } }));
 
+// A sidecar knows which scopes the server has asked for. A command of its own forgets it when it ends.
+const asksForMore = scenario === "auth/scope-step-up";
+if (asksForMore) await serve();
+
 if (scenario.startsWith("auth/") && server.auth.grant === undefined) await login();
 if (scenario === "auth/authorization-server-migration") {
   // The first request changes the issuer. Then our client demands that a person signs out and in again.
@@ -44,15 +49,37 @@ if (scenario === "auth/authorization-server-migration") {
   await login();
   process.exitCode = 0;
 }
-const { tools } = JSON.parse(await redflow(["mcp", "show", "peer", "--json"]));
-const calls = context.toolCalls ?? tools.map(({ name, inputSchema }) => ({ name, arguments: sample(inputSchema) }));
-if (scenario === "json-schema-2020-12-preservation") {
-  // The suite compares the schema of one tool as our client shows it.
-  const { inputSchema } = tools.find(({ name }) => name === "json_schema_2020_12_tool") ?? {};
-  for (const call of calls) if ("schema" in call.arguments) call.arguments.schema = inputSchema;
+await callTools();
+if (asksForMore) {
+  // The refusal names the scope that is missing, so a person signs in again.
+  await login();
+  await callTools();
+  process.exitCode = 0;
 }
-for (const call of calls) {
-  await redflow(["mcp", "call", "peer", call.name, JSON.stringify(call.arguments), "--json"]);
+
+// Lists the tools and calls each.
+async function callTools() {
+  const { tools } = JSON.parse(await redflow(["mcp", "show", "peer", "--json"]));
+  const calls = context.toolCalls ?? tools.map(({ name, inputSchema }) => ({ name, arguments: sample(inputSchema) }));
+  if (scenario === "json-schema-2020-12-preservation") {
+    // The suite compares the schema of one tool as our client shows it.
+    const { inputSchema } = tools.find(({ name }) => name === "json_schema_2020_12_tool") ?? {};
+    for (const call of calls) if ("schema" in call.arguments) call.arguments.schema = inputSchema;
+  }
+  for (const call of calls) {
+    await redflow(["mcp", "call", "peer", call.name, JSON.stringify(call.arguments), "--json"]);
+  }
+}
+
+// Starts a sidecar for the commands. It ends with this process.
+async function serve() {
+  const sidecar = spawn(process.env.REDFLOW_BIN, ["serve", "--listen", "127.0.0.1:0"], {
+    env: environment,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  process.prependListener("exit", () => sidecar.kill("SIGKILL"));
+  sidecar.unref();
+  for (const end = Date.now() + LIMIT_MS; !existsSync(join(folder, "address")) && Date.now() < end; ) await wait(50);
 }
 
 // Signs in as a person does who agrees to everything.

@@ -13,9 +13,6 @@ use redflow_contract::memory::DataOwner;
 use redflow_ports::{Archive, ArchiveAnswer, EntryFilter, NewCollection, NewEntry, SearchQuery};
 use rusqlite::params;
 
-/// The entries that one transaction removes. Other writers get their turn between two of them.
-pub(super) const REMOVED_AT_ONCE: usize = 1_000;
-
 impl Archive for SqliteArchive {
     fn collections(&self) -> ArchiveAnswer<'_, Vec<Collection>> {
         self.work(|inner| Ok(inner.read(|db| Ok(collections::list(db)?))?.unwrap_or_default()))
@@ -147,24 +144,22 @@ impl Archive for SqliteArchive {
         })
     }
 
-    fn remove_listed<'a>(&'a self, collection: &'a str, filter: EntryFilter) -> ArchiveAnswer<'a, u64> {
+    fn remove_listed<'a>(
+        &'a self,
+        collection: &'a str,
+        filter: EntryFilter,
+        limit: usize,
+    ) -> ArchiveAnswer<'a, u64> {
         let name = collection.to_owned();
         self.work(move |inner| {
-            let mut all = 0;
-            loop {
-                let removed = inner.write_collection(&name, |db, collection, _| {
-                    let ids = listing::ids(db, &inner.indexes, collection, &filter, REMOVED_AT_ONCE)?;
-                    Ok(entries::remove(db, collection.id, &ids)?)
-                })?;
-                all += removed;
-                if removed < REMOVED_AT_ONCE as u64 {
-                    break;
-                }
-            }
-            if all > 0 {
+            let removed = inner.write_collection(&name, |db, collection, _| {
+                let ids = listing::ids(db, &inner.indexes, collection, &filter, limit)?;
+                Ok(entries::remove(db, collection.id, &ids)?)
+            })?;
+            if removed < limit as u64 {
                 inner.clean();
             }
-            Ok(all)
+            Ok(removed)
         })
     }
 

@@ -5,7 +5,7 @@ use crate::flow::agent::ToolDefinition;
 use crate::invoke::InvokeError;
 use redflow_contract::digest::Digest;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::ToolEntry;
+use redflow_contract::tool::{ToolEntry, ToolState};
 use redflow_machine::ValueSchema;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -44,6 +44,10 @@ impl CalledTools {
     /// # Errors
     /// `ToolInvalid` if a schema cannot be used.
     pub(crate) fn compile(&self, entry: &Arc<ToolEntry>) -> Result<Arc<CalledTool>, InvokeError> {
+        // Another tool of an MCP server may have the digest of a definition, and no schema of it.
+        if entry.state != ToolState::Ready {
+            return CalledTool::compile(entry).map(Arc::new);
+        }
         if let Some(compiled) = self.kept().get(&entry.digest) {
             return Ok(Arc::clone(compiled));
         }
@@ -74,9 +78,17 @@ struct Joined {
 
 impl JoinedSecrets {
     /// Knows the secrets of this flow and those of the registry in this generation.
-    pub(super) fn join(&self, flow: &Arc<Scrubber>, registry: &Scrubber, generation: u64) -> Arc<Scrubber> {
+    pub(super) fn join(
+        &self,
+        flow: &Arc<Scrubber>,
+        registry: &Arc<Scrubber>,
+        generation: u64,
+    ) -> Arc<Scrubber> {
         if registry.is_empty() {
             return Arc::clone(flow);
+        }
+        if flow.is_empty() {
+            return Arc::clone(registry);
         }
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {

@@ -2,7 +2,7 @@ use super::{CalledTools, JoinedSecrets, MAX_KEPT};
 use redflow_contract::digest::Digest;
 use redflow_contract::manifest::NodeOperation;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::tool::ToolEntry;
+use redflow_contract::tool::{ToolEntry, ToolState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -43,12 +43,25 @@ fn a_schema_that_cannot_be_used_is_not_kept() {
     assert!(tools.kept().is_empty());
 }
 
+/// An MCP tool that is not approved has the digest of its definition, but not the schemas.
+#[test]
+fn a_tool_that_is_not_ready_is_not_kept() {
+    let tools = CalledTools::default();
+    let ready = entry(&json!({"type": "object", "required": ["n"]}));
+    let any = Some(json!({"type": "object"}));
+    for state in [ToolState::Changed, ToolState::Blocked, ToolState::Away] {
+        let other = ToolEntry { state, input_schema: any.clone(), ..(*ready).clone() };
+        assert_eq!(tools.compile(&Arc::new(other)).unwrap().input_violation(&json!({})), None);
+    }
+    assert!(tools.compile(&ready).unwrap().input_violation(&json!({})).is_some());
+}
+
 #[test]
 fn the_secrets_are_joined_again_when_the_flow_or_the_registry_has_changed() {
     let scrubber = |secret: &str| {
         let mut scrubber = Scrubber::default();
         scrubber.add(secret);
-        scrubber
+        Arc::new(scrubber)
     };
     let hidden = |scrubber: &Scrubber| {
         let mut text = "flow-key-1 flow-key-2 tool-key-1 tool-key-2".to_owned();
@@ -56,7 +69,7 @@ fn the_secrets_are_joined_again_when_the_flow_or_the_registry_has_changed() {
         text
     };
     let joined = JoinedSecrets::default();
-    let [flow, other] = ["flow-key-1", "flow-key-2"].map(|secret| Arc::new(scrubber(secret)));
+    let [flow, other] = ["flow-key-1", "flow-key-2"].map(scrubber);
     let first = joined.join(&flow, &scrubber("tool-key-1"), 1);
     assert_eq!(hidden(&first), "[redacted] flow-key-2 [redacted] tool-key-2");
     assert!(Arc::ptr_eq(&first, &joined.join(&flow, &scrubber("tool-key-1"), 1)));
@@ -68,5 +81,7 @@ fn the_secrets_are_joined_again_when_the_flow_or_the_registry_has_changed() {
         hidden(&joined.join(&other, &scrubber("tool-key-2"), 2)),
         "flow-key-1 [redacted] tool-key-1 [redacted]"
     );
-    assert!(Arc::ptr_eq(&flow, &joined.join(&flow, &Scrubber::default(), 3)));
+    let (none, registry) = (Arc::<Scrubber>::default(), scrubber("tool-key-1"));
+    assert!(Arc::ptr_eq(&flow, &joined.join(&flow, &none, 3)));
+    assert!(Arc::ptr_eq(&registry, &joined.join(&none, &registry, 3)));
 }

@@ -27,7 +27,7 @@ impl Registry {
                 packages: before.packages.clone(),
                 policy: Arc::clone(&before.policy),
                 own_secrets: before.own_secrets.clone(),
-                secrets,
+                secrets: Arc::new(secrets),
             }
         });
         self.current()

@@ -65,7 +65,7 @@ pub struct RegistrySnapshot {
     /// The keys of the tools of the manifest.
     own_secrets: Scrubber,
     /// The same, with the secrets of MCP servers.
-    secrets: Scrubber,
+    secrets: Arc<Scrubber>,
 }
 
 /// What the manifest and the registrations at run time define.
@@ -162,7 +162,7 @@ impl Registry {
         }
         let own_secrets = secrets.take();
         self.replace(|before| {
-            let mut secrets = before.secrets.clone();
+            let mut secrets = Scrubber::clone(&before.secrets);
             secrets.add_all(&own_secrets);
             RegistrySnapshot {
                 generation: 0,
@@ -175,7 +175,7 @@ impl Registry {
                 packages: before.packages.clone(),
                 policy,
                 own_secrets,
-                secrets,
+                secrets: Arc::new(secrets),
             }
         });
     }
@@ -206,7 +206,7 @@ impl Registry {
                 packages,
                 policy: Arc::clone(&before.policy),
                 own_secrets: before.own_secrets.clone(),
-                secrets: before.secrets.clone(),
+                secrets: Arc::clone(&before.secrets),
             }
         });
     }

@@ -89,7 +89,11 @@ impl EngineState {
         let (bytes, ticket, agent) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                self.refuse(flow, ix, error, agent.tool_names(), &message, &origin);
+                // The refusal has the words of the message.
+                let user = details.and_then(|details| details.user);
+                let of_user = origin.clone().of_user(user.map(Arc::from));
+                self.refuse(flow, ix, error, agent.tool_names(), &message, &of_user);
+                drop(of_user);
                 return origin.acknowledge(&*self.ports.store);
             }
         };
@@ -106,7 +110,7 @@ impl EngineState {
         report: usize,
         agent: NodeSummary,
         failure: (&StoreError, &Message),
-        cascade: &Arc<Cascade>,
+        origin: &Origin,
     ) {
         let Some(flow) = self.flow.clone() else { return };
         let (why, incoming) = failure;
@@ -117,9 +121,9 @@ impl EngineState {
         let message = refused_output(&agent, run, self.ports.clock.now(), incoming, tools, &error);
         let message = Arc::new(message.into());
         if let Some(ix) = flow.flow.find(agent.id.as_str()) {
-            self.send_failed_result(&flow, ix, &message, &Origin::external(Arc::clone(cascade)));
+            self.send_failed_result(&flow, ix, &message, origin);
         }
-        cascade.set_run_end(report, agent, RunEnd::Refused { error, message });
+        origin.cascade.set_run_end(report, agent, RunEnd::Refused { error, message });
     }
 
     /// Answers a message to an agent that may not run.

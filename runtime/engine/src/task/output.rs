@@ -85,7 +85,8 @@ impl EngineState {
                 RunEnd::Suspended { why }
             }
             RunExit::NotStored(error, incoming) => {
-                return self.refuse_unstored_run(run, report, agent, (&error, &incoming), &cascade);
+                let origin = Origin::external(cascade).of_user(user.get());
+                return self.refuse_unstored_run(run, report, agent, (&error, &incoming), &origin);
             }
             RunExit::Duplicate(_) => return,
         };

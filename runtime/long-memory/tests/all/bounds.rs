@@ -21,6 +21,17 @@ fn ada() -> CallConversation {
 }
 
 #[tokio::test]
+async fn a_clear_removes_more_turns_than_one_step_has() {
+    let place = Place::new();
+    let memory = place.memory(&json!({"embeddings": "hash"}));
+    for number in 0..1_001 {
+        TestTurn::new(&format!("r{number:04}")).append(&memory, "I live in Berlin", "Noted.").await.unwrap();
+    }
+    memory.clear("tab1:s").await.unwrap();
+    assert!(place.turn_states().await.is_empty());
+}
+
+#[tokio::test]
 async fn one_settling_takes_eight_batches_of_a_conversation() {
     let place = Place::new();
     let model = model(|_, _| Ok(proposals(&[]).to_string()));

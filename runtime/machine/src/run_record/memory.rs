@@ -2,7 +2,6 @@
 
 use super::RunRecord;
 use crate::output::{new_event, requests_consolidation, requests_memory_clear, to_value};
-use redflow_contract::archive::SourceKind;
 use redflow_contract::effect::{Effect, RecallInput};
 use redflow_contract::envelope::{EnvelopeAction, EnvelopeEvent};
 use redflow_contract::event::RunEventKind;
@@ -55,10 +54,8 @@ impl RunRecord {
         let run_id = self.run_id().clone();
         let id = self.open_effect(at);
         // Also what tools found in a memory, and the resources of servers. A memory must not learn again what it gave
-        // itself.
-        let is_known = |source: &&Source| matches!(source.kind, SourceKind::Memory | SourceKind::Mcp);
-        let known = self.envelope.provenance.iter().filter(is_known);
-        let (details, sources) = (self.details.clone(), known.cloned().collect());
+        // itself. It gets all sources: at the limit it knows that there may have been others.
+        let (details, sources) = (self.details.clone(), self.envelope.provenance.clone());
         let consolidates = self.consolidates;
         self.push_effect(Effect::AppendMemory { id, session, run_id, turn, details, sources, consolidates });
     }

@@ -195,6 +195,20 @@ impl HttpEndpoint {
         self.oauth().map_err(LoginError::refused)?.finish_login(callback, Instant::now()).await
     }
 
+    /// Has the next sign-in ask for the scopes that tokens have lacked elsewhere, too.
+    pub(crate) fn learn_missing_scopes(&self, other: &Self) {
+        if let (Some(own), Some(other)) = (self.client.oauth(), other.client.oauth()) {
+            own.note_missing_scopes(other.missing_scopes());
+        }
+    }
+
+    /// Forgets the scopes that tokens have lacked.
+    pub(crate) fn forget_missing_scopes(&self) {
+        if let Some(oauth) = self.client.oauth() {
+            oauth.forget_missing_scopes();
+        }
+    }
+
     /// Removes the tokens.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::HttpTimes;
 use super::issuer_client::IssuerClient;
-use super::scopes::{MAX_SCOPES, together};
+use super::scopes::{bounded, together};
 use super::tokens::{Record, Tokens};
 use crate::text::clean_line;
 use http::StatusCode;
@@ -225,15 +225,16 @@ impl OAuth {
         }
         let (mut manager, client) = self.manager().await.map_err(LoginError::failed)?;
         let mut scopes = self.settings.scopes.clone();
+        // The operator's scopes are the limit: a server must not get more by asking for it.
         if scopes.is_empty() {
             scopes = manager.select_initial_scopes(&[]).await;
-        }
-        let missing = self.missing_scopes().clone();
-        if !missing.is_empty() {
-            // An issuer gives a token for what is asked only, so the old scopes go along.
-            let record = self.tokens.read().await.map_err(LoginError::failed)?;
-            let granted = record.map(|record| record.granted_scopes()).unwrap_or_default();
-            scopes = together(scopes, granted.into_iter().chain(missing));
+            let missing = self.missing_scopes();
+            if !missing.is_empty() {
+                // An issuer gives a token for what is asked only, so the old scopes go along.
+                let record = self.tokens.read().await.map_err(LoginError::failed)?;
+                let granted = record.map(|record| record.granted_scopes()).unwrap_or_default();
+                scopes = bounded(together(missing, scopes.into_iter().chain(granted)));
+            }
         }
         let (id, secret) = match &self.settings.client_id {
             Some(id) => (id.clone(), self.client_secret()),
@@ -275,11 +276,18 @@ impl OAuth {
         if let Some(error) = parameter(callback, "error") {
             let is_code =
                 error.len() <= 40 && error.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            if error == "invalid_scope" {
+                // Else every later sign-in would fail, too.
+                self.forget_missing_scopes();
+            }
             let error = if is_code { error } else { "an error without a code".to_owned() };
             return Err(LoginError::failed(format!("The issuer refused the sign-in: {error}.")));
         }
         match without_logs(open.session.handle_callback_url(callback)).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.forget_missing_scopes();
+                Ok(())
+            }
             Err(error) => {
                 let text = explain(&error, &open.issuer);
                 if matches!(
@@ -296,7 +304,7 @@ impl OAuth {
     }
 
     pub(super) async fn logout(&self) -> Result<(), String> {
-        self.missing_scopes().clear();
+        self.forget_missing_scopes();
         self.tokens.remove().await
     }
 
@@ -316,14 +324,23 @@ impl OAuth {
         }
     }
 
-    /// Notes the scopes that a token has lacked.
+    /// Notes the scopes that a token has lacked. The newest count first.
     pub(super) fn note_missing_scopes(&self, scopes: Vec<String>) {
-        let mut missing = self.missing_scopes();
-        *missing = together(std::mem::take(&mut *missing), scopes);
-        missing.truncate(MAX_SCOPES);
+        let mut missing = self.lock_missing_scopes();
+        let before = std::mem::take(&mut *missing);
+        *missing = bounded(together(scopes, before));
     }
 
-    fn missing_scopes(&self) -> MutexGuard<'_, Vec<String>> {
+    /// The scopes that tokens have lacked since the last sign-in.
+    pub(super) fn missing_scopes(&self) -> Vec<String> {
+        self.lock_missing_scopes().clone()
+    }
+
+    pub(super) fn forget_missing_scopes(&self) {
+        self.lock_missing_scopes().clear();
+    }
+
+    fn lock_missing_scopes(&self) -> MutexGuard<'_, Vec<String>> {
         self.missing_scopes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,8 +4,11 @@ use crate::text::clean_line;
 use rmcp::transport::auth::WWWAuthenticateParams;
 use url::Url;
 
-/// The most scopes of a server that are kept for the next sign-in.
+/// The most scopes that a server can make a sign-in ask for, with those of before.
 pub(super) const MAX_SCOPES: usize = 32;
+
+/// The most bytes of them. They are part of an address.
+const MAX_ALL_BYTES: usize = 4_096;
 
 /// The longest scope that is kept.
 pub(super) const MAX_SCOPE_BYTES: usize = 256;
@@ -22,7 +25,7 @@ pub(super) fn missing_scopes(challenge: &str, url: &str) -> Vec<String> {
     }
     let all = parameters.scope.unwrap_or_default();
     let all = all.split_ascii_whitespace().filter(|scope| is_scope(scope)).map(str::to_owned);
-    together(Vec::new(), all)
+    bounded(together(Vec::new(), all))
 }
 
 /// Old and new scopes, each once, in their order.
@@ -33,6 +36,18 @@ pub(super) fn together(mut old: Vec<String>, new: impl IntoIterator<Item = Strin
         }
     }
     old
+}
+
+/// The first of these scopes, so that an address can hold them.
+pub(super) fn bounded(mut scopes: Vec<String>) -> Vec<String> {
+    let mut bytes = 0;
+    let fits = |scope: &&String| {
+        bytes += scope.len() + 1;
+        bytes <= MAX_ALL_BYTES
+    };
+    let fitting = scopes.iter().take(MAX_SCOPES).take_while(fits).count();
+    scopes.truncate(fitting);
+    scopes
 }
 
 /// Whether a text is a scope of OAuth 2 (RFC 6749, 3.3) that is not too long.
@@ -54,7 +69,7 @@ pub(super) fn missing_text(scopes: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SCOPE_BYTES, missing_scopes, missing_text};
+    use super::{MAX_ALL_BYTES, MAX_SCOPE_BYTES, MAX_SCOPES, bounded, missing_scopes, missing_text};
     use pretty_assertions::assert_eq;
 
     #[test]
@@ -82,6 +97,12 @@ mod tests {
         let (longest, longer) = ("x".repeat(MAX_SCOPE_BYTES), "x".repeat(MAX_SCOPE_BYTES + 1));
         let challenge = format!(r#"Bearer error="insufficient_scope", scope="{longest} {longer} é""#);
         assert_eq!(missing_scopes(&challenge, "https://mcp.example.org/mcp"), [longest]);
+        let many: Vec<String> = (0..100).map(|number| format!("repo:{number}")).collect();
+        assert_eq!(bounded(many.clone()), many[..MAX_SCOPES]);
+        let large: Vec<String> = (0..30).map(|number| format!("{number:0>200}")).collect();
+        let fitting = bounded(large.clone());
+        assert!(large.starts_with(&fitting) && fitting.join(" ").len() > MAX_ALL_BYTES - 202);
+        assert!(fitting.join(" ").len() <= MAX_ALL_BYTES);
         let text = missing_text(Some(&"scope ".repeat(1_000)));
         assert!(text.chars().count() < 250, "{text}");
         assert!(missing_text(None).contains("does not say which scope"));
