@@ -4,9 +4,8 @@ use crate::archive::{SourceKind, Trust};
 use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-/// The most sources of one tool result: the first ones.
-pub const MAX_RESULT_SOURCES: usize = MAX_RUN_SOURCES;
-/// The most sources of a run: those that it used first.
+/// The most sources of a run, and of one result: those that it used first. A memory that gets as many knows that there may
+/// have been others.
 pub const MAX_RUN_SOURCES: usize = 64;
 /// The most bytes of a source's `ref`. A longer one is cut.
 pub const MAX_SOURCE_REF: usize = 512;
@@ -51,14 +50,8 @@ impl Source {
     }
 }
 
-/// Keeps the first sources of a tool result, and the beginnings of long names.
+/// Keeps as many sources of a result or a memory as a run may have, and the beginnings of long names.
 pub fn limit_sources(sources: &mut Vec<Source>) {
-    sources.truncate(MAX_RESULT_SOURCES);
-    sources.iter_mut().for_each(Source::limit);
-}
-
-/// Keeps as many of a memory's sources as a run may have, and the beginnings of long names.
-pub fn limit_recalled_sources(sources: &mut Vec<Source>) {
     sources.truncate(MAX_RUN_SOURCES);
     sources.iter_mut().for_each(Source::limit);
 }
@@ -74,10 +67,7 @@ pub fn add_sources(all: &mut Vec<Source>, new: &[Source]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        MAX_RESULT_SOURCES, MAX_RUN_SOURCES, MAX_SOURCE_REF, Source, add_sources, limit_recalled_sources,
-        limit_sources,
-    };
+    use super::{MAX_RUN_SOURCES, MAX_SOURCE_REF, Source, add_sources, limit_sources};
     use crate::archive::{SourceKind, Trust};
     use crate::digest::Digest;
     use pretty_assertions::assert_eq;
@@ -116,20 +106,17 @@ mod tests {
 
     #[test]
     fn a_result_keeps_its_first_sources_and_the_beginnings_of_their_names() {
-        let mut recalled: Vec<Source> = (0..100).map(|n| source(&n.to_string())).collect();
-        recalled[1].score = Some(f64::INFINITY);
-        limit_recalled_sources(&mut recalled);
-        assert_eq!((recalled.len(), recalled[1].score), (MAX_RUN_SOURCES, None));
-        let mut sources: Vec<Source> = (0..40).map(|n| source(&n.to_string())).collect();
+        let mut sources: Vec<Source> = (0..100).map(|n| source(&n.to_string())).collect();
         sources[1].reference = "ü".repeat(400);
         sources[2].reference = "x".repeat(MAX_SOURCE_REF);
         sources[3].score = Some(f64::NAN);
+        sources[4].score = Some(f64::INFINITY);
         limit_sources(&mut sources);
-        assert_eq!(sources.len(), MAX_RESULT_SOURCES);
-        assert_eq!(sources[15].reference, "15");
+        assert_eq!(sources.len(), MAX_RUN_SOURCES);
+        assert_eq!(sources[63].reference, "63");
         assert_eq!(sources[1].reference, format!("{}…", "ü".repeat(254)));
         assert_eq!(sources[2].reference, "x".repeat(MAX_SOURCE_REF));
-        assert_eq!(sources[3].score, None);
+        assert_eq!((sources[3].score, sources[4].score), (None, None));
     }
 
     #[test]

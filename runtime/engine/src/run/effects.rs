@@ -22,7 +22,7 @@ use redflow_contract::input::InputDetails;
 use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::{ScrubStream, Scrubber};
-use redflow_contract::source::{Source, limit_recalled_sources};
+use redflow_contract::source::{Source, limit_sources};
 use redflow_contract::stream::ModelDelta;
 use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{
@@ -116,7 +116,7 @@ fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
         Fact::MemoryRecalled { turns, sources, .. } => {
             scrubber.turns(turns);
             scrubber.sources(sources);
-            limit_recalled_sources(sources);
+            limit_sources(sources);
         }
         Fact::ModelFailed { error, .. }
         | Fact::MemoryFailed { error, .. }

@@ -30,30 +30,30 @@ fn source(reference: &str) -> Value {
 fn too_many() -> Vec<Value> {
     let long = format!("{}{KEY}{}", "x".repeat(500), "y".repeat(500));
     let mut sources = vec![source(&format!("web/?key={KEY}#1")), source(&long)];
-    sources.extend((2..40).map(|n| source(&format!("{n}"))));
+    sources.extend((2..100).map(|n| source(&format!("{n}"))));
     sources
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_gives_at_most_16_sources_without_secrets() {
+async fn a_tool_gives_at_most_64_sources_without_secrets() {
     let test = EngineTest::new(&flow(json!({"sources": too_many()})));
     let reports = test.fire().await;
     assert_eq!(ends(&reports), ["run-1 a completed"]);
     let provenance = &only_message(&reports)["envelope"]["provenance"];
     let mut expected =
         vec![source("web/?key=[redacted]#1"), source(&format!("{}[redacted…", "x".repeat(500)))];
-    expected.extend((2..16).map(|n| source(&format!("{n}"))));
+    expected.extend((2..64).map(|n| source(&format!("{n}"))));
     assert_eq!(*provenance, json!(expected));
     let journal = test.store.journal(&"run-1".into());
     // The plan holds the properties of the double.
     let facts: String = journal.lines().filter(|line| !line.contains("\"kind\":\"plan\"")).collect();
-    assert!(!facts.contains("sk-very") && !facts.contains("\"39\""), "{facts}");
+    assert!(!facts.contains("sk-very") && !facts.contains("\"99\""), "{facts}");
     assert!(!format!("{:?}", test.recorder.run_events()).contains("sk-very"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_gives_at_most_16_sources() {
-    for (success, count) in [(true, 16), (false, 0)] {
+async fn a_person_gives_at_most_64_sources() {
+    for (success, count) in [(true, 64), (false, 0)] {
         let test = EngineTest::new(&flow(json!({"unknown": "the line went dead"})));
         assert_eq!(ends(&test.fire().await), ["run-1 a waiting run-1:1 t 1"]);
         let sources: Vec<Source> = serde_json::from_value(json!(too_many())).unwrap();

@@ -5,7 +5,7 @@ use crate::kit::{DAY, NOON, Place, TestTurn, answers, fact, proposals, recall};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, MAX_ENTRY_META, SourceKind, Trust};
 use redflow_contract::digest::Digest;
-use redflow_contract::source::{MAX_SOURCE_REF, Source, limit_recalled_sources};
+use redflow_contract::source::{MAX_SOURCE_REF, Source, limit_sources};
 use redflow_ports::{Archive as _, NewEntry};
 use serde_json::json;
 
@@ -103,7 +103,7 @@ async fn a_turn_is_stored_however_long_the_keys_of_recalled_entries_are() {
         place.clock.set(NOON + DAY);
         let mut sources = recall(&memory, Some("ada"), "Which pump is green?").await.sources;
         assert_eq!(sources.len(), 50);
-        limit_recalled_sources(&mut sources);
+        limit_sources(&mut sources);
         let turn = TestTurn { sources, ..TestTurn::new("r1") };
         turn.append(&memory, &format!("Which pressure? {OWN}"), ECHO).await.unwrap();
         let all = place.all().await;

@@ -4,7 +4,7 @@ use super::HttpTimes;
 use super::events::{MAX_EVENT_BYTES, events, events_until_error};
 use super::failure::HttpError;
 use super::oauth::{MAX_CHALLENGE_BYTES, OAuth};
-use super::scopes::missing_scopes;
+use super::scopes::{missing_scopes, missing_text};
 use crate::repair::repair;
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -142,6 +142,14 @@ impl EgressClient {
                 let missing = missing_scopes(challenge, &self.shared.url);
                 let text = (!missing.is_empty()).then(|| missing.join(" "));
                 if let Some(oauth) = self.oauth() {
+                    // Another sign-in would give the same token.
+                    if oauth.has_fixed_scopes() && !missing.is_empty() {
+                        let text = format!(
+                            "{}; `scopes` of the server do not have it: add it there, and sign in again",
+                            missing_text(text.as_deref())
+                        );
+                        return Err(StreamableHttpError::Client(HttpError::OAuth(text)));
+                    }
                     oauth.note_missing_scopes(missing);
                 }
                 let error = InsufficientScopeError::new(challenge.to_owned(), text);

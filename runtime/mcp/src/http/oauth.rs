@@ -331,6 +331,11 @@ impl OAuth {
         *missing = bounded(together(scopes, before));
     }
 
+    /// Whether the operator says which scopes a sign-in asks for.
+    pub(super) fn has_fixed_scopes(&self) -> bool {
+        !self.settings.scopes.is_empty()
+    }
+
     /// The scopes that tokens have lacked since the last sign-in.
     pub(super) fn missing_scopes(&self) -> Vec<String> {
         self.lock_missing_scopes().clone()

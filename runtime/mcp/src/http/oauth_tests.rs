@@ -2,7 +2,9 @@ use super::issuer_client::MAX_ISSUER_ANSWER_BYTES;
 use super::scopes::MAX_SCOPES;
 use super::test_kit::{MemoryStore, Peer, Reply, all_tokens, connect, json_reply, legacy, modern, reply};
 use super::tokens::RENEWAL_SECONDS;
-use super::{AllTokens, HttpFailure, HttpTimes, LOGIN_TIME, LoginErrorKind, ResolvedAuth, TokenKey};
+use super::{
+    AllTokens, HttpEndpoint, HttpFailure, HttpTimes, LOGIN_TIME, LoginErrorKind, ResolvedAuth, TokenKey,
+};
 use redflow_contract::digest::Digest;
 use redflow_contract::mcp::OAuthGrant;
 use redflow_testkit::HttpRequest;
@@ -695,56 +697,98 @@ async fn no_log_has_a_code_or_a_token() {
     assert!(log.contains("the log works") && !log.contains("SECRET"), "{log}");
 }
 
-#[tokio::test]
-async fn the_next_sign_in_asks_for_the_old_scopes_and_for_those_that_a_token_has_lacked() {
-    let issuer = issuer();
-    let peer = start(&issuer).await;
-    let auth = |scopes: &[&str]| ResolvedAuth::OAuth {
+fn auth_with_scopes(scopes: &[&str]) -> ResolvedAuth {
+    ResolvedAuth::OAuth {
         grant: OAuthGrant::AuthorizationCode,
         client_id: None,
         client_secret: None,
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
-    };
-    let scopes = |url: &str| {
-        let url = Url::parse(url).unwrap();
-        url.query_pairs().find(|(name, _)| name == "scope").map(|(_, value)| value.into_owned())
-    };
-    let (endpoint, store) = (peer.endpoint(auth(&["files.read"])), MemoryStore::new());
-    for (needed, asked) in [
-        ("", "files.read"),
-        ("files.write", "files.read files.write"),
-        // A server may name the scopes of a request only.
-        ("files.delete mail", "files.read files.write files.delete mail"),
-    ] {
+    }
+}
+
+/// The scopes that a new sign-in asks for.
+async fn asked_scopes(endpoint: &HttpEndpoint) -> (String, Option<String>) {
+    let url = endpoint.start_login(REDIRECT).await.unwrap().url;
+    let parsed = Url::parse(&url).unwrap();
+    let scope = parsed.query_pairs().find(|(name, _)| name == "scope").map(|(_, value)| value.into_owned());
+    (url, scope)
+}
+
+#[tokio::test]
+async fn the_next_sign_in_asks_for_the_old_scopes_and_for_those_that_a_token_has_lacked() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let (endpoint, store) = (peer.endpoint(auth_with_scopes(&[])), MemoryStore::new());
+    // A server may name the scopes of a request only.
+    for (needed, asked) in [("", None), ("write", Some("write")), ("delete mail", Some("delete mail write"))]
+    {
         issuer.lock().unwrap().needed = needed.to_owned();
         if !needed.is_empty() {
             let failure = failure_of(&endpoint).await;
             assert!(failure.needs_login && failure.text.contains(&format!("`{needed}`")), "{failure:?}");
         }
-        let login = endpoint.start_login(REDIRECT).await.unwrap();
-        assert_eq!(scopes(&login.url).as_deref(), Some(asked));
-        endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
+        let (url, scopes) = asked_scopes(&endpoint).await;
+        assert_eq!(scopes.as_deref(), asked);
+        endpoint.finish_login(&sign_in(&issuer, &url, ISSUER)).await.unwrap();
         connect(&endpoint).await.unwrap();
     }
     // It registers with them, too.
     let last = issuer.lock().unwrap().registrations.last().unwrap()["scope"].clone();
-    assert_eq!(last, json!("files.read files.write files.delete mail"));
+    assert_eq!(last, json!("delete mail write"));
+    // What was granted is no longer missing.
+    assert_eq!(asked_scopes(&endpoint).await.1, None);
     // A person gives them up.
+    issuer.lock().unwrap().needed = "more".to_owned();
+    assert!(failure_of(&endpoint).await.needs_login);
     endpoint.logout().await.unwrap();
-    let login = endpoint.start_login(REDIRECT).await.unwrap();
-    assert_eq!(scopes(&login.url).as_deref(), Some("files.read"));
+    assert_eq!(asked_scopes(&endpoint).await.1, None);
     // Another process has kept what was granted, and does not lose it.
-    issuer.lock().unwrap().needed = "a".to_owned();
-    issuer.lock().unwrap().granted = "b a".to_owned();
-    let first = peer.endpoint_with(auth(&[]), &store);
-    let login = first.start_login(REDIRECT).await.unwrap();
-    let callback = sign_in(&issuer, &login.url, ISSUER);
+    let first = peer.endpoint_with(auth_with_scopes(&[]), &store);
+    let (url, _) = asked_scopes(&first).await;
+    let callback = sign_in(&issuer, &url, ISSUER);
     issuer.lock().unwrap().granted = "b a".to_owned();
     first.finish_login(&callback).await.unwrap();
     issuer.lock().unwrap().needed = "c".to_owned();
-    let second = peer.endpoint_with(auth(&[]), &store);
+    let second = peer.endpoint_with(auth_with_scopes(&[]), &store);
     assert!(failure_of(&second).await.text.contains("`c`"));
-    assert_eq!(scopes(&second.start_login(REDIRECT).await.unwrap().url).as_deref(), Some("b a c"));
+    assert_eq!(asked_scopes(&second).await.1.as_deref(), Some("c b a"));
+    // A server of another node with the same tokens asks for them, too.
+    assert_eq!(asked_scopes(&first).await.1, None);
+    first.learn_missing_scopes(&second);
+    assert_eq!(asked_scopes(&first).await.1.as_deref(), Some("c b a"));
+    first.forget_missing_scopes();
+    assert_eq!(asked_scopes(&first).await.1, None);
+}
+
+#[tokio::test]
+async fn a_server_cannot_get_more_scopes_than_the_operator_has_set() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let endpoint = peer.endpoint(auth_with_scopes(&["read"]));
+    let (url, _) = asked_scopes(&endpoint).await;
+    endpoint.finish_login(&sign_in(&issuer, &url, ISSUER)).await.unwrap();
+    issuer.lock().unwrap().needed = "admin".to_owned();
+    let failure = failure_of(&endpoint).await;
+    assert!(failure.text.contains("`admin`") && failure.text.contains("`scopes`"), "{failure:?}");
+    assert_eq!(asked_scopes(&endpoint).await.1.as_deref(), Some("read"));
+}
+
+#[tokio::test]
+async fn a_scope_that_the_issuer_does_not_have_is_asked_for_once() {
+    let issuer = issuer();
+    let peer = start(&issuer).await;
+    let endpoint = peer.endpoint(auth_with_scopes(&[]));
+    let (url, _) = asked_scopes(&endpoint).await;
+    endpoint.finish_login(&sign_in(&issuer, &url, ISSUER)).await.unwrap();
+    issuer.lock().unwrap().needed = "unknown".to_owned();
+    assert!(failure_of(&endpoint).await.needs_login);
+    let (url, scopes) = asked_scopes(&endpoint).await;
+    assert_eq!(scopes.as_deref(), Some("unknown"));
+    let url = Url::parse(&url).unwrap();
+    let state = url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+    let refused = format!("{REDIRECT}?error=invalid_scope&state={state}&iss={ISSUER}");
+    assert!(endpoint.finish_login(&refused).await.is_err());
+    assert_eq!(asked_scopes(&endpoint).await.1, None);
 }
 
 #[tokio::test]
@@ -761,5 +805,5 @@ async fn a_server_cannot_make_the_scopes_of_a_sign_in_grow_for_ever() {
     }
     let url = Url::parse(&endpoint.start_login(REDIRECT).await.unwrap().url).unwrap();
     let scopes = url.query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
-    assert_eq!(scopes.split(' ').count(), MAX_SCOPES);
+    assert_eq!((scopes.split(' ').count(), scopes.starts_with("s2.0 ")), (MAX_SCOPES, true));
 }

@@ -248,12 +248,21 @@ async fn servers_of_nodes_with_one_name_are_told_apart_by_their_keys() {
         build(&kit, props).unwrap()
     };
     let client = |id: &str| json!({"auth": "oauth", "clientId": id});
-    let nodes =
-        [node("/a", json!({})), node("/b", json!({})), node("/c", client("one")), node("/c", client("two"))];
+    let nodes = [
+        node("/a", json!({})),
+        node("/b", json!({})),
+        node("/c", client("one")),
+        node("/c", client("two")),
+        // They differ in something that is not part of the address.
+        node("/d", json!({"timeout": 1_000})),
+        node("/d", json!({"timeout": 2_000})),
+    ];
     let servers = kit.hub.list().servers;
     let mut keys: Vec<&str> = servers.iter().map(|server| server.key.as_str()).collect();
     keys.dedup();
-    assert_eq!((keys.len(), servers.iter().all(|server| server.name == "docs")), (4, true), "{keys:?}");
+    assert_eq!((keys.len(), servers.iter().all(|server| server.name == "docs")), (6, true), "{keys:?}");
+    let numbered: Vec<&&str> = keys.iter().filter(|key| key.contains("/d#")).collect();
+    assert_eq!(numbered.len(), 2, "{keys:?}");
     for server in &servers {
         let shown = kit.hub.show(&server.key).await.unwrap().summary;
         assert_eq!((&shown.key, &shown.target), (&server.key, &server.target));

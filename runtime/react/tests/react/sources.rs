@@ -113,7 +113,7 @@ fn a_run_without_sources_has_no_trace_of_them() {
 }
 
 #[test]
-fn a_memory_gets_what_the_run_had_from_memories_and_from_servers() {
+fn a_memory_gets_all_sources_of_the_run() {
     let of = |kind: SourceKind, reference: &str| Source { kind, ..source(reference, 0.5) };
     let mut run =
         ScriptedRun::start(with(|spec| spec.memory = true), json!({"payload": "How?"}), Some("f:s"));
@@ -132,5 +132,5 @@ fn a_memory_gets_what_the_run_had_from_memories_and_from_servers() {
         }
         _ => None,
     });
-    assert_eq!(known.unwrap(), ["f/m/fact-1", "docs docs://rules", "f/m/fact-2"]);
+    assert_eq!(known.unwrap(), ["f/m/fact-1", "docs docs://rules", "manuals/pump.md#2", "f/m/fact-2"]);
 }
