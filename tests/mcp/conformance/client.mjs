@@ -59,7 +59,12 @@ if (asksForMore) {
 
 // Lists the tools and calls each.
 async function callTools() {
-  const { tools } = JSON.parse(await redflow(["mcp", "show", "peer", "--json"]));
+  let { tools } = JSON.parse(await redflow(["mcp", "show", "peer", "--json"]));
+  // A sidecar connects by itself after a sign-in, and `show` does not wait for it.
+  for (let tries = 0; asksForMore && tools.length === 0 && tries < 50; tries += 1) {
+    await wait(100);
+    ({ tools } = JSON.parse(await redflow(["mcp", "show", "peer", "--json"])));
+  }
   const calls = context.toolCalls ?? tools.map(({ name, inputSchema }) => ({ name, arguments: sample(inputSchema) }));
   if (scenario === "json-schema-2020-12-preservation") {
     // The suite compares the schema of one tool as our client shows it.
@@ -79,7 +84,9 @@ async function serve() {
   });
   process.prependListener("exit", () => sidecar.kill("SIGKILL"));
   sidecar.unref();
-  for (const end = Date.now() + LIMIT_MS; !existsSync(join(folder, "address")) && Date.now() < end; ) await wait(50);
+  const address = () => (existsSync(join(folder, "address")) ? readFileSync(join(folder, "address"), "utf8").trim() : "");
+  for (const end = Date.now() + LIMIT_MS; !address() && Date.now() < end; ) await wait(50);
+  environment.REDFLOW_URL = `http://${address()}`;
 }
 
 // Signs in as a person does who agrees to everything.

@@ -114,7 +114,10 @@ pub(crate) fn denying_rule(rules: &[ToolRule]) -> Option<u32> {
     let is_allowed =
         rules.iter().any(|rule| rule.action == RuleAction::Allow && rule.calls != MatchedCalls::None);
     let unmatched = || first(RuleAction::Allow, MatchedCalls::None).filter(|_| !is_allowed);
-    first(RuleAction::Deny, MatchedCalls::Every).or_else(unmatched).map(|rule| rule.rule)
+    // A person cannot be asked yet.
+    let refusing =
+        [RuleAction::Deny, RuleAction::Ask].into_iter().find_map(|action| first(action, MatchedCalls::Every));
+    refusing.or_else(unmatched).map(|rule| rule.rule)
 }
 
 pub(crate) fn all_tools(app: &App, snapshot: &RegistrySnapshot) -> Vec<ToolEntry> {

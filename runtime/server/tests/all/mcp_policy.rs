@@ -48,7 +48,7 @@ async fn the_policy_decides_about_lists_and_calls() {
         (json!({"deny": TOOLS, "roles": ["guests"]}), true, [OK, DENIED, OK]),
         (json!({"deny": TOOLS, "effect": ["at_most_once"]}), true, [OK, OK, OK]),
         // A person cannot be asked yet.
-        (json!({"ask": TOOLS}), true, [DENIED; 3]),
+        (json!({"ask": TOOLS}), false, [DENIED; 3]),
         (json!({"ask": TOOLS, "roles": ["guests"]}), true, [OK, DENIED, OK]),
         (json!({"limit": TOOLS, "rate": "1/d"}), true, [OK, LIMITED, LIMITED]),
         (json!({"limit": TOOLS, "rate": "1/d", "burst": 2}), true, [OK, OK, LIMITED]),
