@@ -113,7 +113,7 @@ impl Registry {
     ) -> Result<ToolInvocation, InvokeError> {
         let FlowCallDetails { agent, idempotency_key } = details;
         let ToolRequest { tool: ProvidedTool { entry, tool }, input, by, limits, scrubber } = request;
-        let called_tool = self.called_tools.compile(entry)?;
+        let called_tool = self.called_tools.compile(entry).map_err(InvokeError::ToolInvalid)?;
         let id = CallId::from(clock.run_id().as_str());
         let class = entry.effect.unwrap_or_else(|| tool.effect(&input));
         let call = ToolCall {

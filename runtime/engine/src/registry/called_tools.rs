@@ -2,7 +2,6 @@
 //! together. To make them takes longer than a call.
 
 use crate::flow::agent::ToolDefinition;
-use crate::invoke::InvokeError;
 use redflow_contract::digest::Digest;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::tool::{ToolEntry, ToolState};
@@ -21,11 +20,10 @@ pub(crate) struct CalledTool {
 }
 
 impl CalledTool {
-    fn compile(entry: &Arc<ToolEntry>) -> Result<Self, InvokeError> {
-        let definition =
-            ToolDefinition::new(entry, None).map_err(|error| InvokeError::ToolInvalid(error.message))?;
-        let input_schema = entry.input_schema.as_ref().map(ValueSchema::compile).transpose();
-        Ok(Self { definition, input_schema: input_schema.map_err(InvokeError::ToolInvalid)? })
+    fn compile(entry: &Arc<ToolEntry>) -> Result<Self, String> {
+        let definition = ToolDefinition::new(entry, None).map_err(|error| error.message)?;
+        let input_schema = entry.input_schema.as_ref().map(ValueSchema::compile).transpose()?;
+        Ok(Self { definition, input_schema })
     }
 
     /// Where the input breaks the schema; none if it does not.
@@ -42,8 +40,8 @@ impl CalledTools {
     /// Compiles the schemas of a tool, unless they are kept.
     ///
     /// # Errors
-    /// `ToolInvalid` if a schema cannot be used.
-    pub(crate) fn compile(&self, entry: &Arc<ToolEntry>) -> Result<Arc<CalledTool>, InvokeError> {
+    /// Why a schema cannot be used.
+    pub(crate) fn compile(&self, entry: &Arc<ToolEntry>) -> Result<Arc<CalledTool>, String> {
         // Another tool of an MCP server may have the digest of a definition, and no schema of it.
         if entry.state != ToolState::Ready {
             return CalledTool::compile(entry).map(Arc::new);
