@@ -56,6 +56,16 @@ fn stored_in(redis: &RedisServer) -> String {
     })
 }
 
+/// Waits until that many runs have completed. A run that another one started goes on after the command that started both.
+#[track_caller]
+fn wait_for_runs(sidecar: &SidecarProcess, count: usize) {
+    sidecar.until(&["runs", "--json"], |listed| {
+        let runs: Vec<Value> =
+            listed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        runs.len() == count && runs.iter().all(|run| run["status"] == "completed")
+    });
+}
+
 #[track_caller]
 fn assert_forgotten(output: &Output, expected: &str) {
     assert_eq!((output.code, output.stdout.as_str()), (0, expected), "{output:?}");
@@ -66,9 +76,10 @@ fn words_that_went_on_to_another_agent_are_forgotten_in_every_file_and_in_redis(
     let redis = RedisServer::start();
     let mut sidecar = SidecarProcess::start(&readers_flow(&redis));
     // Both have one conversation with the reader. A run keeps what it recalled of others, so Bob is first.
-    for person in ["bob", "zelda"] {
+    for (person, runs) in [("bob", 2), ("zelda", 4)] {
         let ran = sidecar.run_remote(&["run", "--node", person, "--quiet"]);
         assert_eq!(ran.code, 0, "{ran:?}");
+        wait_for_runs(&sidecar, runs);
     }
     let data = sidecar.folder.data();
     let before = files_with(&data, &[PERSON, WORD]);
@@ -99,6 +110,7 @@ fn a_forget_without_redis_says_so_and_the_next_one_goes_on() {
     let sidecar = SidecarProcess::start(&readers_flow(&redis));
     let ran = sidecar.run_remote(&["run", "--node", "zelda", "--quiet"]);
     assert_eq!(ran.code, 0, "{ran:?}");
+    wait_for_runs(&sidecar, 2);
     redis.kill();
     let forget = ["memory", "forget", "--user", PERSON, "--runs"];
     let partly = sidecar.run_remote(&forget);

@@ -77,7 +77,7 @@ impl SidecarProcess {
 
     /// Repeats a command until its output matches.
     #[track_caller]
-    fn until(&self, args: &[&str], is_it: impl Fn(&Output) -> bool) -> Output {
+    pub(crate) fn until(&self, args: &[&str], is_it: impl Fn(&Output) -> bool) -> Output {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         loop {
             let output = self.run_remote(args);
