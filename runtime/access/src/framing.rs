@@ -28,14 +28,19 @@ pub(crate) struct RequestFraming {
 impl RequestFraming {
     /// Counts the lines in the next bytes of the connection.
     pub(crate) fn scan(&self, bytes: &[u8]) {
-        let mut matched = self.matched.load(Relaxed);
-        for byte in bytes {
+        let (mut matched, mut rest) = (self.matched.load(Relaxed), bytes);
+        while let Some((byte, after)) = rest.split_first() {
+            if matched == 0 && *byte != b'\n' {
+                rest = memchr::memchr(b'\n', rest).map_or(&[], |at| &rest[at..]);
+                continue;
+            }
             let continues = byte.eq_ignore_ascii_case(&LENGTH_LINE[matched]);
             matched = if continues { matched + 1 } else { usize::from(*byte == b'\n') };
             if matched == LENGTH_LINE.len() {
                 self.received.fetch_add(1, Relaxed);
                 matched = 0;
             }
+            rest = after;
         }
         self.matched.store(matched, Relaxed);
     }

@@ -21,8 +21,8 @@ impl Clock for SystemClock {
 
     fn message_id(&self) -> String {
         // The last 8 bytes of a v7 uuid are random but for two bits.
-        let bytes = uuid::Uuid::now_v7().into_bytes();
-        bytes[8..].iter().map(|byte| format!("{byte:02x}")).collect()
+        let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
+        format!("{random:016x}")
     }
 }
 

@@ -10,7 +10,7 @@
 //! - `run::begin` stores a run. `run::drive` feeds its machine and stores each step. `run::effects` calls the
 //!   model, the memory and the tools.
 //! - `route::tool_wait` lets messages wait until the tools of their agents are known. `task::flow_calls` calls flow tools
-//!   outside a run.
+//!   outside a run; `state::flow_calls` finds them.
 //! - `task::output` receives what leaves a run. `route::send` puts it on the wires.
 //! - `run::resume` continues an interrupted run; `task::recovery` does so for all runs of the store.
 //!

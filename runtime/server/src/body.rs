@@ -99,24 +99,22 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     redflow_access::json_only(headers)?;
     let (bytes, slot) = collect(body, app, max_bytes).await?;
     let read = parser(app, max_bytes);
-    let (value, slot) = work_on_body(slot, move || read(&bytes)).await?;
+    let (value, slot) = work_on_body(slot, move || to_type(read(&bytes)?)).await?;
     Ok((value?, slot))
 }
 
 /// Parses a body within the limits of the sidecar.
-fn parser<T: DeserializeOwned>(
-    app: &App,
-    max_bytes: usize,
-) -> impl FnOnce(&[u8]) -> Result<T, Problem> + use<T> {
+fn parser(app: &App, max_bytes: usize) -> impl FnOnce(&[u8]) -> Result<Value, Problem> + use<> {
     let max_depth = app.settings.flow_limits.max_depth + LEVELS_AROUND_FLOW;
     let limits = JsonLimits { max_bytes, max_depth };
     let max_keys = app.settings.max_body_keys;
     move |bytes| {
-        if count_values(bytes) > max_keys {
+        // A text has at most as many values as bytes.
+        if bytes.len() > max_keys && count_values(bytes) > max_keys {
             let text = format!("The body has more than {max_keys} object keys and list elements.");
             return Err(Problem::new(ApiCode::BodyTooLarge, text));
         }
-        parse(bytes, limits)
+        parse_value(bytes, limits)
     }
 }
 
@@ -236,9 +234,9 @@ async fn next_piece(
     }
 }
 
-/// Parses strict JSON. Errors give the place and quote no value, because it may be a secret.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], limits: JsonLimits) -> Result<T, Problem> {
-    let value = parse_exact(bytes, limits).map_err(|problem| {
+/// Reads strict JSON. Errors give the place and quote no value, because it may be a secret.
+fn parse_value(bytes: &[u8], limits: JsonLimits) -> Result<Value, Problem> {
+    parse_exact(bytes, limits).map_err(|problem| {
         let (code, text) = match problem {
             JsonProblem::TooLarge { limit, .. } => {
                 (ApiCode::BodyTooLarge, format!("The body has more than {limit} bytes."))
@@ -256,7 +254,10 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], limits: JsonLimits) -> Re
             }
         };
         Problem::new(code, text)
-    })?;
+    })
+}
+
+fn to_type<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     read_typed(value).map_err(|error| {
         let text = error.to_string();
         // These messages name keys only; others may quote a value.

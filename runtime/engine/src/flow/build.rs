@@ -5,7 +5,7 @@ use super::catches::CatchIndex;
 use super::reach::reply_only_nodes;
 use super::schedule::{MAX_SCHEDULES, Schedule};
 use super::services::{FinishedServices, FlowServices, ProcessEnv, session_scope};
-use super::{BuiltFlow, BuiltNode, CallableFlowTool};
+use super::{BuiltFlow, BuiltNode, CallableFlowTool, CallableFlowTools};
 use crate::report::error_outside_run;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
@@ -95,8 +95,8 @@ pub fn build_flow(
 }
 
 /// The flow tools of all agents.
-fn callable_flow_tools(nodes: &[BuiltNode]) -> HashMap<NodeId, CallableFlowTool> {
-    let mut found = HashMap::new();
+fn callable_flow_tools(nodes: &[BuiltNode]) -> Arc<CallableFlowTools> {
+    let mut found = CallableFlowTools::new();
     for node in nodes {
         let BuiltNode::Agent(agent) = node else { continue };
         for (tool, target) in agent.own_tools() {
@@ -106,7 +106,7 @@ fn callable_flow_tools(nodes: &[BuiltNode]) -> HashMap<NodeId, CallableFlowTool>
             }
         }
     }
-    found
+    Arc::new(found)
 }
 
 /// The schedules of inject nodes, then those of memories.

@@ -39,6 +39,9 @@ pub(crate) struct CallableFlowTool {
     pub(crate) agent: Arc<BuiltAgent>,
 }
 
+/// Flow tools, each by the node that is the tool.
+pub(crate) type CallableFlowTools = HashMap<NodeId, CallableFlowTool>;
+
 /// A flow whose nodes are built; `Engine::deploy` takes one.
 pub struct BuiltFlow {
     pub(crate) flow: ResolvedFlow,
@@ -48,7 +51,7 @@ pub struct BuiltFlow {
     /// The nodes that only calls of flow tools reach. What they send to an agent is a reply or is dropped.
     pub(crate) reply_only: HashSet<NodeIx>,
     /// By the node that is the tool. Of several agents that use it, the first one.
-    pub(crate) flow_tools: HashMap<NodeId, CallableFlowTool>,
+    pub(crate) flow_tools: Arc<CallableFlowTools>,
     pub(crate) scrubber: Arc<Scrubber>,
     /// The agents in the order of the file, each with the inject nodes that are wired to it.
     pub(crate) agents: Vec<(NodeIx, Vec<NodeIx>)>,

@@ -15,7 +15,6 @@ use crate::flow::BuiltFlow;
 use crate::flow::schedule::Timers;
 use crate::origin::{Origin, ResultsInFlight};
 use crate::ports::{EngineLimits, Ports};
-use crate::report::RunReport;
 use crate::run::computations::Computations;
 use crate::run::control::Control;
 use crate::run::input_details::KnownUser;
@@ -24,6 +23,7 @@ use crate::run::rebuild::RebuiltAgents;
 use crate::run::resume::AGENT_REMOVED;
 use crate::run::slots::Slots;
 use completion::{Completion, Reply};
+use flow_calls::FlowCalls;
 use futures::stream::FuturesUnordered;
 use open_calls::OpenCalls;
 use redflow_contract::flow_message::FlowMessage;
@@ -31,12 +31,11 @@ use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::node::FORMER_AGENT_TYPE;
 use redflow_contract::run::RunRequest;
 use redflow_flow::NodeIx;
-use redflow_ports::{BoxFuture, StartId, StoreError};
+use redflow_ports::{BoxFuture, StoreError};
 use settling::Settling;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
 use waiting::WaitingMessages;
 
 pub(crate) struct EngineState {
@@ -64,8 +63,7 @@ pub(crate) struct EngineState {
     pub(crate) pending: usize,
     /// The caller of a shutdown. While it is set, no new work begins.
     pub(crate) shutdown_reply: Option<Reply<()>>,
-    /// How many cascades the engine has begun. The number of the last one is its `StartId`.
-    pub(crate) starts: u64,
+    pub(crate) flow_calls: Arc<FlowCalls>,
 }
 
 /// A person's answer for a run, and the caller that waits until it is stored.
@@ -115,8 +113,11 @@ impl EngineState {
         limits: EngineLimits,
         outgoing: mpsc::Sender<Outgoing>,
     ) -> Self {
+        let ports = Arc::new(ports);
+        let tools = flow.as_ref().map(|flow| Arc::clone(&flow.flow_tools)).unwrap_or_default();
+        let flow_calls = FlowCalls::new(Arc::clone(&ports), limits, outgoing.clone(), tools);
         Self {
-            ports: Arc::new(ports),
+            ports,
             limits,
             slots: Slots::new(limits),
             flow: flow.map(Arc::new),
@@ -134,18 +135,8 @@ impl EngineState {
             waiting: WaitingMessages::default(),
             pending: 0,
             shutdown_reply: None,
-            starts: 0,
+            flow_calls,
         }
-    }
-
-    /// Begins a cascade. Its reports go to `reply` when nothing of it moves any more.
-    pub(crate) fn new_cascade(
-        &mut self,
-        cancel: CancellationToken,
-        reply: Option<Reply<Vec<RunReport>>>,
-    ) -> Arc<Cascade> {
-        self.starts += 1;
-        Cascade::new(StartId(self.starts), Arc::clone(&self.ports.events), self.limits, cancel, reply)
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -4,7 +4,6 @@ use crate::flow::BuiltFlow;
 use crate::report::RunReport;
 use crate::start::Start;
 use crate::state::completion::{PendingStart, RecoveryResult, Reply};
-use crate::state::flow_calls::FlowToolSearch;
 use redflow_contract::id::RunId;
 use redflow_contract::run::RunRequest;
 use redflow_ports::StoreError;
@@ -18,7 +17,6 @@ pub(super) enum Command {
     Resume { runs: Vec<RunId>, cancel: CancellationToken, reply: Reply<RecoveryResult> },
     Recover { cancel: CancellationToken, reply: Reply<RecoveryResult> },
     Request { run: RunId, request: RunRequest, reply: Reply<Result<(), StoreError>> },
-    FindFlowTool(FlowToolSearch),
     Deploy { flow: Box<BuiltFlow>, reply: Reply<()> },
     Shutdown { drain: Duration, reply: Reply<()> },
 }

@@ -10,6 +10,7 @@ use crate::run::control::engine_stopped;
 use crate::start::{Start, StartError, StartOrder, StartOutcome};
 use crate::state::EngineState;
 use crate::state::completion::{PendingStart, Reply};
+use crate::state::flow_calls::FlowCalls;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, RunId};
 use redflow_contract::run::RunRequest;
@@ -32,6 +33,7 @@ pub struct Engine {
     commands: mpsc::Sender<Command>,
     task: JoinHandle<()>,
     computations: Arc<Computations>,
+    pub(super) flow_calls: Arc<FlowCalls>,
 }
 
 impl Engine {
@@ -42,9 +44,9 @@ impl Engine {
         let (commands, received_commands) = mpsc::channel(MAX_WAITING_COMMANDS);
         let (outgoing, received_outgoing) = mpsc::channel(MAX_WAITING_OUTGOING);
         let state = EngineState::new(flow, ports, limits, outgoing);
-        let computations = Arc::clone(&state.computations);
+        let (computations, flow_calls) = (Arc::clone(&state.computations), Arc::clone(&state.flow_calls));
         let task = tokio::spawn(state.run_loop(received_commands, received_outgoing));
-        Self { commands, task, computations }
+        Self { commands, task, computations, flow_calls }
     }
 
     /// The computations of runs that go on now. A watchdog can call this while the engine's thread is busy.

@@ -115,7 +115,7 @@ impl EngineState {
         for (run, agent, intent) in runs {
             let (reports, answer) = oneshot::channel();
             answers.push(answer);
-            let cascade = self.new_cascade(cancel.clone(), Some(reports));
+            let cascade = self.flow_calls.new_cascade(cancel.clone(), Some(reports));
             self.spawn_resume(run, agent, intent, &cascade, None);
         }
         let Some(reply) = reply else { return };

@@ -47,7 +47,7 @@ impl EngineState {
                 (ResumeIntent::Resolve(call_id, result), self.hold_later_answers(run.clone(), reply))
             }
         };
-        let cascade = self.new_cascade(CancellationToken::new(), None);
+        let cascade = self.flow_calls.new_cascade(CancellationToken::new(), None);
         self.spawn_resume(run, NodeId::from(""), intent, &cascade, Some(reply));
     }
 
@@ -97,6 +97,7 @@ impl EngineState {
         for live in self.live_runs.values_mut().filter(|live| !live.resumed && is_removed(&live.agent)) {
             live.cancel_orphan();
         }
+        self.flow_calls.set_tools(&flow.flow_tools);
         let before = self.flow.replace(Arc::new(flow));
         // To free a large flow takes long.
         tokio::task::spawn_blocking(move || drop(before));

@@ -71,7 +71,7 @@ impl EngineState {
     fn handle_command(&mut self, command: Command) {
         match command {
             Command::Start { start, cancel, reply } => {
-                let cascade = self.new_cascade(cancel, Some(reply));
+                let cascade = self.flow_calls.new_cascade(cancel, Some(reply));
                 cascade.set_principal(self.ports.principal.clone());
                 self.start(start, &Origin::external(cascade));
             }
@@ -87,13 +87,13 @@ impl EngineState {
                 self.load_unfinished_runs(RecoveryPurpose::Recover(cancel, reply));
             }
             Command::Request { run, request, reply } => self.handle_request(run, request, reply),
-            Command::FindFlowTool(search) => self.find_flow_tool(search),
             Command::Deploy { flow, reply } => {
                 self.deploy(*flow);
                 let _ = reply.send(());
             }
             Command::Shutdown { drain, reply } => {
                 self.shutdown_reply = Some(reply);
+                self.flow_calls.stop();
                 self.timers = Timers::default();
                 self.settling.clear();
                 self.waiting.stop.cancel();

@@ -49,7 +49,7 @@ impl EngineState {
         }
         let found = self.flow.as_ref().and_then(|flow| flow.flow.find(node.as_str()));
         if let Some(node) = found {
-            let cascade = self.new_cascade(CancellationToken::new(), None);
+            let cascade = self.flow_calls.new_cascade(CancellationToken::new(), None);
             self.start(Start::Inject { node, payload: None }, &Origin::external(cascade));
         }
     }

@@ -49,7 +49,7 @@ impl EngineState {
         let chosen = self.flow.as_ref().ok_or(StartError::NoFlow).and_then(|flow| flow.choose_start(&order));
         match chosen {
             Ok(start) => {
-                let cascade = self.new_cascade(cancel, Some(reports));
+                let cascade = self.flow_calls.new_cascade(cancel, Some(reports));
                 cascade.set_principal(order.by.clone().or_else(|| self.ports.principal.clone()));
                 self.start(start, &Origin::acknowledged(cascade, &order, reply));
             }

@@ -1,8 +1,8 @@
 //! Calls of flow tools outside a run.
 
 use crate::kit::{
-    EngineTest, Setup, adapters, agent_with_tool, calculator, check_flow, debug, ends, inject, model, node,
-    process_env, with,
+    EngineTest, Setup, adapters, agent_with_tool, build, calculator, check_flow, debug, ends, inject, model,
+    node, process_env, with,
 };
 use crate::registry::{define, tool};
 use pretty_assertions::assert_eq;
@@ -173,6 +173,17 @@ async fn a_cancel_and_a_stop_end_the_call() {
     assert_eq!(refused, Err(InvokeError::Cancelled));
     assert_eq!(InvokeError::Cancelled.code().as_str(), "CANCELLED");
     test.engine.shutdown(Duration::from_secs(1)).await;
+    let refused = call(&test, request("t", json!({"x": 1}))).await;
+    assert!(matches!(refused, Err(InvokeError::Unavailable(_))), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deploy_changes_what_can_be_called() {
+    let test = EngineTest::new(&flow(json!({"payload": 1})));
+    assert_eq!(call(&test, request("t", json!({"x": 1}))).await.unwrap().output, Some(json!(1)));
+    test.engine.deploy(build(&flow(json!({"payload": 2})))).await;
+    assert_eq!(call(&test, request("t", json!({"x": 1}))).await.unwrap().output, Some(json!(2)));
+    test.engine.deploy(build(&json!([inject(&[])]))).await;
     let refused = call(&test, request("t", json!({"x": 1}))).await;
     assert!(matches!(refused, Err(InvokeError::Unavailable(_))), "{refused:?}");
 }

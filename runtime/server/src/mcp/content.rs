@@ -89,13 +89,13 @@ fn error_of(message: &Map<String, Value>) -> Option<RunError> {
 }
 
 /// The result of a call of a tool.
-pub(super) fn invocation_result(call: ToolInvocation) -> CallToolResult {
+pub(super) fn invocation_result(call: &ToolInvocation) -> CallToolResult {
     if !call.success {
         let code = call.code.map_or("TOOL_ERROR", |code| code.as_str());
         return failure(code, call.error.as_deref().unwrap_or("the tool failed"));
     }
-    let output = call.output.unwrap_or_default();
-    content_blocks(&output).unwrap_or_else(|| value_result(&output))
+    let output = call.output.as_ref().unwrap_or(&Value::Null);
+    content_blocks(output).unwrap_or_else(|| value_result(output))
 }
 
 /// A value as text, and an object as structured content too.

@@ -35,7 +35,7 @@ use redflow_access::Caller;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use rmcp::model::ProtocolVersion;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::transport::streamable_http_server::StreamableHttpService;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,13 +148,7 @@ pub(crate) async fn end_session(
 /// Lets `rmcp` answer a request. Streams end when `stop` is cancelled.
 async fn answer(app: Arc<App>, request: Request, stop: CancellationToken) -> Response {
     let sessions = Arc::clone(&app.mcp.protocol_sessions);
-    let config = StreamableHttpServerConfig::default()
-        // The guard has checked both.
-        .disable_allowed_hosts()
-        .disable_allowed_origins()
-        .with_json_response(true)
-        .with_max_request_body_bytes(app.settings.max_body_bytes)
-        .with_cancellation_token(stop);
+    let config = app.mcp.protocol_config.clone().with_cancellation_token(stop);
     let service = StreamableHttpService::new(move || Ok(McpHandler::new(Arc::clone(&app))), sessions, config);
     coded(service.handle(request).await.map(Body::new))
 }

@@ -3,6 +3,7 @@
 use super::quota::CallerQuota;
 use super::sessions::McpSessions;
 use super::tool_list::KeptList;
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub(crate) const MAX_AGENT_CALLS: usize = 256;
 /// What the requests of MCP clients share.
 pub(crate) struct McpServer {
     pub(super) protocol_sessions: Arc<LocalSessionManager>,
+    /// Without the token that ends a stream.
+    pub(super) protocol_config: StreamableHttpServerConfig,
     pub(super) sessions: Arc<McpSessions>,
     pub(super) tools: KeptList,
     pub(super) changes: ListChanges,
@@ -21,22 +24,27 @@ pub(crate) struct McpServer {
     pub(super) agent_calls: Arc<CallerQuota>,
 }
 
-impl Default for McpServer {
-    fn default() -> Self {
+impl McpServer {
+    pub(crate) fn new(max_body_bytes: usize) -> Self {
+        let protocol_config = StreamableHttpServerConfig::default()
+            // The guard has checked both.
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_json_response(true)
+            .with_max_request_body_bytes(max_body_bytes);
         let mut protocol_sessions = LocalSessionManager::default();
         // A run can take longer than any silence. `McpSessions` ends idle sessions.
         protocol_sessions.session_config.keep_alive = None;
         Self {
             protocol_sessions: Arc::new(protocol_sessions),
+            protocol_config,
             sessions: Arc::default(),
             tools: KeptList::default(),
             changes: ListChanges::default(),
             agent_calls: CallerQuota::new(MAX_AGENT_CALLS),
         }
     }
-}
 
-impl McpServer {
     /// Ends all sessions.
     pub(crate) async fn stop(&self) {
         for session in self.sessions.remove_all() {

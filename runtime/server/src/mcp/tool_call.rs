@@ -34,7 +34,7 @@ pub(super) async fn call_registry_tool(
     let called =
         call_tool(&call.app, &entry.id, &ToolChoice::default(), input, principal(&call.caller)).await;
     match called {
-        Ok(invocation) => Ok(invocation_result(invocation)),
+        Ok(invocation) => Ok(invocation_result(&invocation)),
         // The model can mend its input.
         Err(problem) if matches!(problem.0.code, ProblemCode::Run(_)) => {
             Ok(failure(problem.0.code.as_str(), &problem.0.message))
@@ -112,8 +112,9 @@ impl FlowCall {
         };
         match called {
             Ok(invocation) => {
-                self.append(invocation.clone());
-                Ok(invocation_result(invocation))
+                let result = invocation_result(&invocation);
+                self.append(invocation);
+                Ok(result)
             }
             Err(error) => {
                 // Every other error comes before the call.
