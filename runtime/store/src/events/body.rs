@@ -7,10 +7,8 @@ use crate::removed_runs::{RemovedRuns, erased_event};
 use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::{NodeSummary, RunId};
-use redflow_contract::json;
 use redflow_contract::source::Source;
 use redflow_contract::stream::StreamEvent;
-use redflow_contract::tool::ToolInvocation;
 use redflow_ports::EventJson;
 use serde::Serialize;
 use serde_json::Value;
@@ -113,19 +111,6 @@ pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Opti
         _ => None,
     };
     flow_event_json(at, event, max_bytes).map(|json| EventBody::new(None, tool, json))
-}
-
-/// The same, but the JSON of a call of a tool is written when it is read, unless the call is too large for an event.
-pub(crate) fn unwritten_flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<EventBody> {
-    let FlowEvent::ToolInvoked { call } = &event else { return flow_event(at, event, max_bytes) };
-    let values = call.input.values().chain(&call.output).map(json::size_of).sum::<usize>();
-    let bytes = size_of::<ToolInvocation>() + call.error.as_ref().map_or(0, String::len) + values;
-    if bytes > max_bytes {
-        return flow_event(at, event, max_bytes);
-    }
-    let tool = Some(Arc::from(call.id.as_str()));
-    let write = move || flow_event_json(at, event, max_bytes).unwrap_or_default();
-    Some(EventBody { run: None, tool, json: EventJson::unwritten(write), bytes })
 }
 
 fn flow_event_json(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<String> {

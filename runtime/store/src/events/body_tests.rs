@@ -1,7 +1,4 @@
-use super::{
-    ELLIPSIS, approximate_bytes, flow_event_json as flow_event, run_event as run_event_json,
-    unwritten_flow_event,
-};
+use super::{ELLIPSIS, approximate_bytes, flow_event_json as flow_event, run_event as run_event_json};
 use crate::kit::{debug_event, debug_node, deployed_event, run_event};
 use redflow_contract::action::ActionKind;
 use redflow_contract::archive::{SourceKind, Trust};
@@ -174,24 +171,4 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
         });
         assert!(run_event_json(&reason, limit).unwrap().len() <= limit);
     }
-}
-
-#[test]
-fn a_call_that_is_written_later_has_the_same_text_and_a_large_one_is_written_at_once() {
-    let call = |output: &str| {
-        let call = json!({
-            "at": 7, "id": "flow.echo", "tool": "echo", "callId": "c", "input": {"text": "ü"}, "success": true,
-            "output": [output], "durationMs": 1, "tries": 1,
-        });
-        FlowEvent::ToolInvoked { call: serde_json::from_value(call).unwrap() }
-    };
-    for length in [0, 1_000, 100_000] {
-        let event = call(&"x".repeat(length));
-        let body = unwritten_flow_event(7, event.clone(), 4096).unwrap();
-        let text = flow_event(7, event, 4096).unwrap();
-        assert!((text.len() / 2..=4096).contains(&body.bytes), "{} of {}", body.bytes, text.len());
-        assert_eq!((&*body.json, body.tool.as_deref()), (text.as_str(), Some("flow.echo")));
-    }
-    let other = unwritten_flow_event(7, deployed_event("r1"), 4096).unwrap();
-    assert_eq!((other.tool, other.bytes), (None, other.json.len()));
 }

@@ -449,7 +449,8 @@ impl EventLog for MemoryStore {
 
     fn append(&self, at: Millis, event: FlowEvent) {
         let Some(log) = &self.log else { return };
-        log.ring.append(body::unwritten_flow_event(at, event, log.settings.max_event_bytes));
+        let json = body::flow_event(at, event, log.settings.max_event_bytes);
+        log.ring.append(json);
     }
 
     fn read_after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
