@@ -138,6 +138,10 @@ pub struct IterationDetail {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<FailedModel>>"))]
     pub fell_over: Vec<FailedModel>,
+    /// The fields of the request that the provider refused, so that the call was made once more without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>"))]
+    pub refused: Vec<String>,
     /// The tool calls, oldest first. A call that was not made is not in the journal.
     pub calls: Vec<CallDetail>,
     /// The payload that left the agent, if the run ended in this iteration.

@@ -266,6 +266,10 @@ pub struct ModelAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<FailedModel>>", optional))]
     pub fell_over: Vec<FailedModel>,
+    /// The fields of the request that the provider refused, so that the call was made once more without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>", optional))]
+    pub refused: Vec<String>,
     /// The start of the provider's response as it was sent, at most [`MAX_RAW_BYTES`]; only with `debug: true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
@@ -333,6 +337,24 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// The usage of two requests together. The cost is known only if both are.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let sum = |one: Option<u64>, two: Option<u64>| match (one, two) {
+            (None, None) => None,
+            (one, two) => Some(one.unwrap_or(0).saturating_add(two.unwrap_or(0))),
+        };
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: sum(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens: sum(self.cache_write_tokens, other.cache_write_tokens),
+            reasoning_tokens: sum(self.reasoning_tokens, other.reasoning_tokens),
+            cost: self.cost.zip(other.cost).map(|(one, two)| one + two),
+            estimated: self.estimated || other.estimated,
+        }
+    }
+
     /// Estimates the tokens of an answer to a request of this many bytes.
     #[must_use]
     pub fn estimate(request_bytes: usize, answer: &ModelAnswer) -> Self {

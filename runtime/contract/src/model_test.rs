@@ -98,6 +98,16 @@ pub struct SentRequest {
     pub address: String,
     /// The model that the request names.
     pub model: String,
+    /// The interface of OpenAI that it goes to; absent for other interfaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// The interface that requests with tools go to; absent if it is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_for_tools: Option<String>,
+    /// The fields that the provider has refused, so that requests leave them out until the next deploy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>", optional))]
+    pub refused: Vec<String>,
     /// The format that it asks the answer to have.
     pub response_format: SentFormat,
     /// The most tokens of the answer; absent if the request does not limit them.

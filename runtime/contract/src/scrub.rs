@@ -324,12 +324,8 @@ mod tests {
             let [id, name, arguments] = [id, name, arguments].map(str::to_owned);
             vec![RequestedCall { id, name, arguments }]
         };
-        let thought = |text: &str| {
-            Some(OpaqueParts {
-                wire: "w".to_owned(),
-                parts: vec![json!({"thinking": text, "signature": "s"})],
-            })
-        };
+        let thought =
+            |text: &str| Some(OpaqueParts::new("w", vec![json!({"thinking": text, "signature": "s"})]));
         for (tool_calls, reasoning, is_kept) in [
             (call("id", "name", "{}"), thought("Hm."), true),
             (call("sk-verysecret", "name", "{}"), None, false),
@@ -482,7 +478,7 @@ mod tests {
         };
         let reasoning = |text: &str| {
             let parts = vec![json!({"text": [text]})];
-            Some(OpaqueParts { wire: "w".to_owned(), parts })
+            Some(OpaqueParts::new("w", parts))
         };
         let mut answer = ModelAnswer {
             tool_calls: vec![call("x sk-verysecret")],

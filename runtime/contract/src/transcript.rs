@@ -134,6 +134,18 @@ pub struct OpaqueParts {
     pub wire: String,
     /// The parts, as the provider sent them.
     pub parts: Vec<serde_json::Value>,
+    /// The digest of the request that they answer, if they are valid only after the same conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub bound: Option<Digest>,
+}
+
+impl OpaqueParts {
+    /// Parts that are bound to no request.
+    #[must_use]
+    pub fn new(wire: impl Into<String>, parts: Vec<serde_json::Value>) -> Self {
+        Self { wire: wire.into(), parts, bound: None }
+    }
 }
 
 impl ChatMessage {

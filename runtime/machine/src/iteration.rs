@@ -86,6 +86,7 @@ impl IterationRecord {
             request_id: answer.request_id,
             usage: answer.usage,
             fell_over: answer.fell_over,
+            refused: answer.refused,
             calls: calls
                 .into_iter()
                 .filter(|call| call.iteration == iteration)

@@ -272,7 +272,7 @@ impl Assembler {
                 Block::Other => {}
             }
         }
-        answer.reasoning = (!parts.is_empty()).then(|| OpaqueParts { wire: NAME.to_owned(), parts });
+        answer.reasoning = (!parts.is_empty()).then(|| OpaqueParts::new(NAME, parts));
         answer.finish = match self.stop_reason.as_deref() {
             Some("tool_use") => ModelFinish::ToolCalls,
             Some("refusal") => ModelFinish::Refused,

@@ -67,6 +67,7 @@ fn decodes_a_whole_answer() {
         model: Some("claude-sonnet-5-20260901".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
+        refused: Vec::new(),
         raw: None,
     };
     assert_eq!(decode(&body).unwrap(), expected);
@@ -288,6 +289,7 @@ fn streamed_answer(thinking: &str, text: &str, arguments: &str) -> ModelAnswer {
         model: Some("claude-sonnet-5".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
+        refused: Vec::new(),
         raw: None,
     }
 }

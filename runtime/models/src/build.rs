@@ -6,15 +6,18 @@
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::entra::EntraSignIn;
-use crate::live_model::{LiveModel, RequestOptions};
+use crate::live_model::{LiveModel, OtherInterface, RequestOptions};
 use crate::model_list::ListSource;
 use crate::price::{Price, Prices, find_price};
-use crate::refused_thoughts::RefusedThoughts;
+use crate::refusals::thoughts::RefusedThoughts;
+use crate::refusals::{Interface, LearntChanges};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
 use redflow_contract::deployed_model::ModelPrice;
 use redflow_contract::json::size_of;
-use redflow_contract::node::{MAX_CONCURRENT_CALLS, PromptCache, StopSequences, StructuredOutput};
+use redflow_contract::node::{
+    MAX_CONCURRENT_CALLS, PromptCache, ReasoningEffort, StopSequences, StructuredOutput,
+};
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_parameter;
 use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NoMeter, NodeConfig};
@@ -27,9 +30,11 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 /// The default limit of output tokens.
-pub(crate) const MAX_TOKENS: u32 = 1_000;
-/// The same for a model whose reasoning counts as output.
-pub(crate) const MAX_TOKENS_REASONING: u32 = 8_192;
+pub(crate) const MAX_TOKENS: u32 = 4_096;
+/// The same for a model that may think, because thoughts count as output.
+pub(crate) const MAX_TOKENS_THINKING: u32 = 16_384;
+/// The same for the highest efforts.
+pub(crate) const MAX_TOKENS_HIGH_EFFORT: u32 = 65_536;
 /// The default time limit of one call, retries included.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 /// The default number of retries.
@@ -127,6 +132,23 @@ pub(crate) struct ModelBuilder {
     pub(crate) list_source: ListSource,
     /// Whether the node names a model. If not, the server's own one is used.
     pub(crate) is_named: bool,
+    /// Whether the node sets the limit of output tokens.
+    pub(crate) has_own_limit: bool,
+    /// Which of OpenAI's two interfaces the wire is. None for other wires.
+    pub(crate) interface: Option<Interface>,
+    /// The other interface, if calls may go there.
+    pub(crate) other: Option<OtherWire>,
+    /// Whether the node allows one interface only, although there is another one.
+    pub(crate) only_interface: bool,
+}
+
+/// One of OpenAI's two interfaces at an address.
+pub(crate) struct OtherWire {
+    pub(crate) interface: Interface,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) wire: Box<dyn Wire>,
+    /// Whether calls with tools begin at the other interface.
+    pub(crate) for_tools: bool,
 }
 
 impl ModelBuilder {
@@ -172,6 +194,10 @@ impl ModelBuilder {
             stream: self.stream,
             max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
             prompt_cache: self.prompt_cache,
+            forced_tools: capabilities.forced_tools,
+            binds_thoughts: capabilities.binds_thoughts,
+            only_interface: self.only_interface,
+            has_own_limit: self.has_own_limit,
         };
         let slots = match self.max_concurrent {
             None => None,
@@ -187,6 +213,7 @@ impl ModelBuilder {
             provider_text: provider_text(self.name, &endpoint),
             secrets: sensitive_headers(&endpoint),
             wire,
+            interface: self.interface,
             endpoint,
             provider: self.provider,
             model: self.model.clone(),
@@ -194,14 +221,31 @@ impl ModelBuilder {
             idle_timeout: self.idle_timeout.map(Duration::from_millis),
             sign_in: self.sign_in,
         };
+        let other = self.other.filter(|_| self.is_named).map(|other| OtherInterface {
+            for_tools: other.for_tools,
+            target: Arc::new(Target {
+                provider_text: target.provider_text.clone(),
+                secrets: target.secrets.clone(),
+                wire: other.wire,
+                interface: Some(other.interface),
+                endpoint: other.endpoint,
+                provider: target.provider,
+                model: target.model.clone(),
+                timeout: target.timeout,
+                idle_timeout: target.idle_timeout,
+                sign_in: target.sign_in.clone(),
+            }),
+        });
         let driver = context.driver().map_err(|why| config.error(why))?;
         Ok(Arc::new(LiveModel {
             info,
             driver,
             target: Arc::new(target),
+            other,
             options,
             price,
             refused_formats: Default::default(),
+            learnt: LearntChanges::default(),
             refused_thoughts: RefusedThoughts::default(),
             slots,
             list_source: self.list_source,
@@ -403,12 +447,12 @@ pub(crate) fn prompt_cache(configured: Option<PromptCache>, at_provider: bool) -
 
 /// A sampling setting, unless the model accepts none.
 pub(crate) fn sampling_setting<T>(
-    capabilities: &Capabilities,
+    is_accepted: bool,
     config: &NodeConfig<'_>,
     name: &str,
     value: Option<T>,
 ) -> Option<T> {
-    if value.is_some() && !capabilities.sampling {
+    if value.is_some() && !is_accepted {
         tracing::warn!(
             node = config.node.id.as_str(),
             property = name,
@@ -419,8 +463,20 @@ pub(crate) fn sampling_setting<T>(
     value
 }
 
-pub(crate) fn max_tokens(capabilities: &Capabilities, configured: Option<u32>) -> u32 {
-    configured.unwrap_or(if capabilities.reasoning { MAX_TOKENS_REASONING } else { MAX_TOKENS })
+/// The limit of output tokens: that of the node, else one that leaves room for thoughts.
+pub(crate) fn max_tokens(
+    capabilities: &Capabilities,
+    configured: Option<u32>,
+    effort: Option<ReasoningEffort>,
+) -> u32 {
+    configured.unwrap_or_else(|| {
+        let usual = match effort {
+            _ if !capabilities.may_think() => MAX_TOKENS,
+            Some(ReasoningEffort::Xhigh | ReasoningEffort::Max) => MAX_TOKENS_HIGH_EFFORT,
+            _ => MAX_TOKENS_THINKING,
+        };
+        usual.min(capabilities.max_output.unwrap_or(u32::MAX))
+    })
 }
 
 #[cfg(test)]

@@ -61,20 +61,6 @@ const TOO_LONG_CODES: [&str; 4] = [
 const TOO_LONG_TEXTS: [&str; 2] =
     ["context size has been exceeded", "exceeds the maximum number of tokens allowed"];
 
-/// What errors about the format of an answer name. llama.cpp makes a grammar of a schema, for its samplers.
-const FORMAT_WORDS: [&str; 9] = [
-    "response_format",
-    "json_schema",
-    "json_object",
-    "text.format",
-    "output_config",
-    "schema",
-    "grammar",
-    "initialize samplers",
-    // Gemini: models that take tools or JSON, not both
-    "response mime type",
-];
-
 impl From<WireError> for CallError {
     fn from(error: WireError) -> Self {
         match error {
@@ -142,38 +128,20 @@ impl CallError {
         }
     }
 
-    /// Whether the provider refuses to stream, so that a request without a stream may succeed.
+    /// Whether no change of the request can help.
     #[must_use]
-    pub(crate) fn refuses_stream(&self) -> bool {
-        let Self::Provider(error, _) = self else { return false };
-        let names_stream = |text: &str| {
-            let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
-            words.any(|word| word.to_ascii_lowercase().starts_with("stream"))
-        };
-        matches!(error.status, 400 | 403 | 422)
-            && [&*error.message, &error.param, &error.code].into_iter().any(names_stream)
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(
+            self.code(),
+            RunErrorCode::QuotaExceeded | RunErrorCode::ModelRefused | RunErrorCode::InvalidCredentials
+        ) && !matches!(self, Self::Provider(error, _) if error.status == 403)
     }
 
-    /// Whether the provider refuses the format of the answer, so that a request for a weaker one may succeed.
+    /// Whether the server may have refused the interface, and not what was asked of it.
     #[must_use]
-    pub(crate) fn refuses_format(&self) -> bool {
-        let Self::Provider(error, _) = self else { return false };
-        let names_format = |text: &str| {
-            let text = text.to_ascii_lowercase();
-            FORMAT_WORDS.iter().any(|word| text.contains(word))
-        };
-        matches!(error.status, 400 | 422 | 500 | 501)
-            && [&*error.message, &error.param, &error.code].into_iter().any(names_format)
-    }
-
-    /// Whether the provider refuses the signature of a thought, so that a request without thoughts may succeed.
-    #[must_use]
-    pub(crate) fn refuses_signature(&self) -> bool {
-        let Self::Provider(error, _) = self else { return false };
-        let text = error.message.to_ascii_lowercase();
-        error.status == 400
-            && text.contains("signature")
-            && (text.contains("thought") || text.contains("thinking"))
+    pub(crate) fn may_mean_interface(&self) -> bool {
+        matches!(self, Self::Provider(error, _) if matches!(error.status, 400 | 404 | 405 | 422))
+            && matches!(self.code(), RunErrorCode::ModelError | RunErrorCode::ModelNotFound)
     }
 
     /// Whether the provider refuses the request for a reason that has no code of its own.

@@ -16,33 +16,6 @@ fn provider_text(status: u16, message: &str) -> CallError {
 }
 
 #[test]
-fn signatures_and_formats_that_a_provider_refuses() {
-    for (error, signature, format) in [
-        (
-            provider_text(400, "Function call is missing a thought_signature in functionCall parts."),
-            true,
-            false,
-        ),
-        (provider_text(400, "Corrupted thought signature."), true, false),
-        (provider_text(400, "messages.1.content.0: Invalid `signature` in `thinking` block"), true, false),
-        (provider_text(400, "The signature of the request is invalid."), false, false),
-        (provider_text(500, "Corrupted thought signature."), false, false),
-        (
-            provider_text(
-                400,
-                "Function calling with a response mime type: 'application/json' is unsupported",
-            ),
-            false,
-            true,
-        ),
-        (provider_text(400, "Unsupported MIME type: image/gif"), false, false),
-        (WireError::InvalidCall("x").into(), false, false),
-    ] {
-        assert_eq!((error.refuses_signature(), error.refuses_format()), (signature, format), "{error:?}");
-    }
-}
-
-#[test]
 fn each_error_has_its_code() {
     use RunErrorCode as Code;
     for (error, code) in [

@@ -137,7 +137,13 @@ fn the_failure_names_every_model_and_its_code() {
 
 #[test]
 fn a_conversation_that_is_too_long_goes_to_a_larger_window_only() {
-    let model = |name: &str| Node::new("openai-model", json!({ "model": name }));
+    let at = |name: &str, base: &str| {
+        Node::new("openai-model", json!({"model": name, "baseURL": base, "apiKey": "k"}))
+    };
+    let model = |name: &str| match name {
+        "unknown" => at(name, "https://gateway.example"),
+        name => at(name, ""),
+    };
     // 128 000, unknown, 8 192, 1 047 576 tokens.
     let nodes = [model("gpt-4o"), model("unknown"), model("gpt-4"), model("gpt-4.1")];
     let (answer, called) = ask(&nodes, [too_long()]);
@@ -238,7 +244,7 @@ fn stream_of(text: &str) -> Reply {
 
 #[test]
 fn a_streamed_text_begins_again_with_a_higher_attempt() {
-    let model = |name: &str| Node::new("openai-model", json!({ "model": name }));
+    let model = |name: &str| Node::new("openai-model", json!({ "model": name, "api": "chat" }));
     let nodes = ["a", "b", "c", "d"].map(model);
     // The streams of the first and of the third break off; the second sends no text; the last one is retried.
     let script = [stream_of("So"), status(503), stream_of("Well"), stream_of("Hm")];

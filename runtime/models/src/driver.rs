@@ -3,12 +3,15 @@
 //! Owns the order of these steps, the deadline and the bounds. Knows no provider: the wire encodes and
 //! decodes, [`crate::call_error`] classifies failures, and [`crate::retry`] decides on retries.
 
+mod requests;
+
 use crate::call_error::CallError;
 use crate::entra::{AccessToken, EntraSignIn};
 use crate::event_stream::{EventStream, EventTooLong};
 use crate::raw_start::RawStart;
-use crate::refused_formats::RefusedFormats;
-use crate::refused_thoughts::{RefusedThoughts, without_thoughts};
+use crate::refusals::formats::RefusedFormats;
+use crate::refusals::thoughts::RefusedThoughts;
+use crate::refusals::{Interface, LearntChanges};
 use crate::retry::retry_delay;
 use crate::retry_advice::RetryAdvice;
 use crate::transport::{Endpoint, ResponseBody, Transport, TransportResponse, read_body};
@@ -19,9 +22,10 @@ use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_ports::{DeltaObserver, Measurement, Meter, ModelWait, WaitObserver};
+use requests::Requests;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 use url::Url;
@@ -57,6 +61,8 @@ pub struct Driver {
 pub struct Target {
     /// The format of its requests and answers.
     pub wire: Box<dyn Wire>,
+    /// Which of OpenAI's two interfaces it is. None for other wires.
+    pub interface: Option<Interface>,
     /// Its address, and the headers of every request.
     pub endpoint: Endpoint,
     /// The provider, for metrics.
@@ -80,6 +86,7 @@ impl Target {
     pub(crate) fn with_model(&self, model: &str) -> Self {
         Self {
             wire: self.wire.with_model(model),
+            interface: self.interface,
             endpoint: self.endpoint.clone(),
             provider: self.provider,
             provider_text: self.provider_text.clone(),
@@ -101,6 +108,16 @@ pub struct CallOptions<'a> {
     pub max_retries: u32,
     /// Whether a provider that refuses to stream fails the call. If not, it is called without a stream.
     pub requires_stream: bool,
+    /// The same model behind OpenAI's other interface, if it may be called there.
+    pub other_interface: Option<&'a Target>,
+    /// Whether the node allows only this interface, although there is another one.
+    pub only_interface: bool,
+    /// Whether the node sets the limit of output tokens.
+    pub has_own_limit: bool,
+    /// The most output tokens of the model. None if unknown.
+    pub max_output: Option<u32>,
+    /// Where changes of requests are remembered, if the provider accepts the changed one.
+    pub learnt: Option<&'a LearntChanges>,
     /// The formats to ask for if the provider refuses that of the request, the strictest first.
     pub weaker_formats: &'a [AnswerFormat<'a>],
     /// Where a refused format is remembered, if the provider accepts a weaker one.
@@ -130,32 +147,30 @@ impl Driver {
     ) -> Result<ModelAnswer, Failure> {
         let deadline = options.deadline.unwrap_or_else(|| Instant::now() + target.timeout);
         let mut loading = LoadingWait { observer: options.wait_observer, since: None, is_reported: false };
-        let (wire, all_messages) = (target.wire.name(), chat.messages);
-        let known = options.refused_thoughts.filter(|_| chat.reasoning.is_kept());
-        let known = known.and_then(|memory| memory.remove_from(all_messages));
-        let (shorter, mut refused_signature) = (OnceLock::new(), None);
-        let (mut chat, mut max_retries, mut attempts) = (*chat, options.max_retries, 1);
-        chat.messages = known.as_deref().unwrap_or(all_messages);
-        let (mut weaker, mut refused) = (options.weaker_formats.iter(), Vec::new());
+        let mut requests = Requests::new(target, chat, options);
+        let (mut max_retries, mut attempts) = (options.max_retries, 1);
         loop {
             let raw = options.keeps_raw.then(Box::default);
             let mut progress =
                 DeltaProgress { deltas, attempt: attempts, reported_bytes: 0, is_answered: false, raw };
             // Awaited without a variable, which would take the room of the attempt once more.
-            let mut error = match tokio::time::timeout_at(
+            let error = match tokio::time::timeout_at(
                 deadline,
-                self.attempt(target, &chat, &mut progress, &mut loading),
+                self.attempt(&requests, &mut progress, &mut loading),
             )
             .await
             {
                 Ok(Ok(answer)) => {
-                    if let Some(memory) = options.refused_formats {
-                        refused.into_iter().for_each(|format| memory.add(format));
+                    if requests.raise_limit(&answer) {
+                        tracing::info!(
+                            provider = target.provider,
+                            "the answer was cut off before its first word, so it is asked for with twice the limit"
+                        );
+                        attempts += 1;
+                        max_retries = max_retries.saturating_add(1);
+                        continue;
                     }
-                    if let Some(memory) = options.refused_thoughts.filter(|_| refused_signature.is_some()) {
-                        memory.add_all(all_messages, wire);
-                    }
-                    return Ok(answer);
+                    return Ok(requests.finish(answer));
                 }
                 Ok(Err(error)) => error,
                 Err(_) => CallError::TimedOut(target.timeout),
@@ -172,43 +187,8 @@ impl Driver {
                 continue;
             }
             loading.end();
-            // Some providers stream only for some customers. If the node does not require the stream, the run must not fail.
-            if chat.stream && !options.requires_stream && !progress.is_answered && error.refuses_stream() {
-                chat.stream = false;
-                attempts += 1;
-                max_retries = max_retries.saturating_add(1);
-                continue;
-            }
-            // The signature of a thought can be that of another model, or older than the provider's keys.
-            if refused_signature.is_none()
-                && chat.reasoning.is_kept()
-                && !progress.is_answered
-                && error.refuses_signature()
-                && let Some(messages) = without_thoughts(chat.messages, |thought| thought.wire == wire)
-            {
-                tracing::warn!(
-                    provider = target.provider,
-                    "the provider refuses the signature of a thought, so thoughts are not sent back"
-                );
-                refused_signature = Some(error);
-                chat.messages = shorter.get_or_init(|| messages);
-                attempts += 1;
-                max_retries = max_retries.saturating_add(1);
-                continue;
-            }
-            // Servers with the same API do not agree on schemas.
-            if !progress.is_answered
-                && error.refuses_format()
-                && let Some(format) = weaker.next()
-            {
-                tracing::warn!(
-                    provider = target.provider,
-                    "the model's server refuses this format of answers, so it is asked for a weaker one"
-                );
-                let stricter = std::mem::replace(&mut chat.format, *format);
-                if !error.is_internal() {
-                    refused.push(stricter);
-                }
+            // Once an answer has begun, its text may have been read.
+            if !progress.is_answered && requests.change_after(&error) {
                 attempts += 1;
                 max_retries = max_retries.saturating_add(1);
                 continue;
@@ -216,15 +196,18 @@ impl Driver {
             // There is no retry after the deadline.
             let wait = retry_delay(&error, attempts, max_retries, fastrand::f64()).filter(is_in_time);
             let Some(wait) = wait else {
-                // A request without thoughts can be refused because it has none. The first error says more.
-                if let Some(first) = refused_signature.take().filter(|_| error.is_bad_request()) {
-                    error = first;
-                }
+                let target = requests.target();
+                let mut error = requests.final_error(error);
                 error.scrub(&target.secrets);
                 let mut message = error.message(&target.provider_text, &target.model, attempts);
                 if error.is_not_found() {
                     let address = target.wire.address(&target.endpoint.url, chat.stream);
                     let _ = write!(message, "; the request went to {}", shown_address(&address));
+                }
+                if options.only_interface && error.may_mean_interface() {
+                    message.push_str(
+                        "; `api` of the node is \"responses\": with \"auto\" another interface is tried",
+                    );
                 }
                 if error.is_refused_token() && target.sign_in.is_some() {
                     message.push_str(TOKEN_REMEDY);
@@ -245,12 +228,12 @@ impl Driver {
 
     async fn attempt(
         &self,
-        target: &Target,
-        chat: &ChatRequest<'_>,
+        requests: &Requests<'_>,
         progress: &mut DeltaProgress<'_>,
         loading: &mut LoadingWait<'_>,
     ) -> Result<ModelAnswer, CallError> {
-        let (response, token) = self.send(target, chat).await?;
+        let (target, chat) = (requests.target(), requests.chat());
+        let (response, token) = self.send(requests).await?;
         let TransportResponse { status, headers, body } = response;
         if !(200..300).contains(&status) {
             let text = without_secrets(&read_error_body(body).await, target, token.as_deref());
@@ -284,10 +267,10 @@ impl Driver {
     /// Sends a request, and the token that it was sent with. A token that is refused is renewed once.
     async fn send(
         &self,
-        target: &Target,
-        chat: &ChatRequest<'_>,
+        requests: &Requests<'_>,
     ) -> Result<(TransportResponse, Option<Arc<AccessToken>>), CallError> {
-        let (endpoint, mut refused) = (endpoint_of(target, chat.stream), None);
+        let target = requests.target();
+        let (endpoint, mut refused) = (endpoint_of(target, requests.chat().stream), None);
         loop {
             let (endpoint, token) = match &target.sign_in {
                 None => (Cow::Borrowed(&*endpoint), None),
@@ -299,9 +282,8 @@ impl Driver {
             };
             // Each attempt encodes the body again, and only when it can be sent, so that a waiting run does not hold it
             // in memory.
-            let mut body = Vec::with_capacity(estimated_bytes(chat));
-            let encoded = target.wire.encode(chat, &mut body);
-            encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
+            let encoded = requests.encode();
+            let body = encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
             let response = self.transport.post(&endpoint, body).await?;
             match token {
                 Some(token) if response.status == 401 && refused.is_none() => refused = Some(token),

@@ -24,7 +24,7 @@ const TOKEN_URL: &str = "https://login.microsoftonline.com/tenant-1/oauth2/v2.0/
 
 fn props(more: &Value) -> Value {
     let mut props = json!({
-        "endpoint": "https://mine.openai.azure.com", "deployment": "prod", "apiVersion": "v1",
+        "endpoint": "https://mine.openai.azure.com", "deployment": "gpt-4o", "apiVersion": "v1",
         "authentication": "entra", "tenantId": "tenant-1", "clientId": "client-1",
         "credentials": {"clientSecret": SECRET}, "maxRetries": 0,
     });
@@ -200,6 +200,7 @@ fn a_request_is_encoded_when_its_token_is_there() {
         Recording::new([token("a", &json!(3600)), Reply::new(401, &[], "{}"), token("b", &json!(3600))]);
     let form = endpoint(TOKEN_URL, "application/x-www-form-urlencoded");
     let target = Target {
+        interface: None,
         wire: Box::new(Logged { inner: OpenaiChat::default(), log: Arc::clone(&log) }),
         endpoint: endpoint("https://mine.openai.azure.com/openai/v1/chat/completions", "application/json"),
         provider: "azure",

@@ -96,7 +96,7 @@ pub const FEATURES: &[ModelFeatures] = &[
     ModelFeatures {
         node: "anthropic-model",
         interface: "Anthropic, Messages",
-        properties: r#"{"model": "claude-sonnet-5-5"}"#,
+        properties: r#"{"model": "claude-haiku-5-5"}"#,
         json_mode: false,
         thinking: true,
         prompt_cache: PromptCaching::Lifetime,
@@ -105,7 +105,7 @@ pub const FEATURES: &[ModelFeatures] = &[
     ModelFeatures {
         node: "google-model",
         interface: "Google, Gemini",
-        properties: r#"{"model": "gemini-3.5-flash"}"#,
+        properties: r#"{"model": "gemini-3.8-flash"}"#,
         whole_schema: true,
         thinking: true,
         prompt_cache: PromptCaching::Provider,
@@ -123,7 +123,7 @@ pub const FEATURES: &[ModelFeatures] = &[
     ModelFeatures {
         node: "ollama-model",
         interface: "Ollama",
-        properties: r#"{"model": "llama3.2"}"#,
+        properties: r#"{"model": "gpt-oss:20b"}"#,
         required_calls: false,
         whole_schema: true,
         pictures: Pictures::IfDeclared,

@@ -278,10 +278,8 @@ impl Assembler {
         let text = self.texts().collect();
         let is_reasoned =
             self.parts.iter().any(|part| part.contains_key("thoughtSignature") || is_thought(part));
-        let reasoning = (self.reasoning.is_kept() && is_reasoned).then(|| OpaqueParts {
-            wire: NAME.to_owned(),
-            parts: self.parts.into_iter().map(Value::Object).collect(),
-        });
+        let reasoning = (self.reasoning.is_kept() && is_reasoned)
+            .then(|| OpaqueParts::new(NAME, self.parts.into_iter().map(Value::Object).collect()));
         Ok(ModelAnswer {
             text,
             finish,

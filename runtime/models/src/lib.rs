@@ -8,6 +8,7 @@ mod address;
 #[cfg(test)]
 mod answer_format_tests;
 pub mod anthropic;
+mod bound_thoughts;
 mod build;
 pub mod call_error;
 pub mod capability;
@@ -41,8 +42,7 @@ mod recent_digests;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;
-pub mod refused_formats;
-pub mod refused_thoughts;
+pub mod refusals;
 #[cfg(test)]
 mod reply_tests;
 pub mod retry;

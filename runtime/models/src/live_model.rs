@@ -1,10 +1,12 @@
 //! A model of a provider, behind the trait that the engine uses.
 
+use crate::bound_thoughts::Binding;
 use crate::driver::{CallOptions, Driver, Target};
 use crate::model_list::{ListSource, list_models};
 use crate::price::Price;
-use crate::refused_formats::RefusedFormats;
-use crate::refused_thoughts::RefusedThoughts;
+use crate::refusals::formats::RefusedFormats;
+use crate::refusals::thoughts::RefusedThoughts;
+use crate::refusals::{Change, Interface, LearntChanges, apply};
 use crate::wire::{AnswerFormat, CacheLifetime, CacheRequest, ChatRequest, Reasoning, SchemaKind};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, Usage};
@@ -27,10 +29,14 @@ pub(crate) struct LiveModel {
     pub(crate) info: ModelInfo,
     pub(crate) driver: Arc<Driver>,
     pub(crate) target: Arc<Target>,
+    /// The same model behind OpenAI's other interface.
+    pub(crate) other: Option<OtherInterface>,
     pub(crate) options: RequestOptions,
     pub(crate) price: Option<Price>,
     /// What the server refuses without native tools, and with them. Some servers refuse both together.
     pub(crate) refused_formats: [RefusedFormats; 2],
+    /// What requests leave out because the provider refuses it.
+    pub(crate) learnt: LearntChanges,
     /// The thoughts that the provider refuses to read again.
     pub(crate) refused_thoughts: RefusedThoughts,
     /// The calls that the node may make at once. None for any number.
@@ -38,6 +44,13 @@ pub(crate) struct LiveModel {
     pub(crate) list_source: ListSource,
     /// The model that the server has, for a node that names none. Set by the first call.
     pub(crate) found_target: Option<Mutex<Option<Arc<Target>>>>,
+}
+
+/// The same model behind OpenAI's other interface.
+pub(crate) struct OtherInterface {
+    pub(crate) target: Arc<Target>,
+    /// Whether calls with tools begin there.
+    pub(crate) for_tools: bool,
 }
 
 /// How requests are made, as the node and the capabilities of the model decide.
@@ -61,6 +74,14 @@ pub(crate) struct RequestOptions {
     pub(crate) max_retries: u32,
     /// Whether requests ask the provider to cache them.
     pub(crate) prompt_cache: PromptCache,
+    /// Whether the model can be forced to call a tool.
+    pub(crate) forced_tools: bool,
+    /// Whether thoughts are valid only after an unchanged system prompt, list of tools and conversation.
+    pub(crate) binds_thoughts: bool,
+    /// Whether the node allows one interface only, although there is another one.
+    pub(crate) only_interface: bool,
+    /// Whether the node sets the limit of output tokens.
+    pub(crate) has_own_limit: bool,
 }
 
 impl RequestOptions {
@@ -142,10 +163,17 @@ impl ChatModel for LiveModel {
             let (format, weaker_formats) = formats.split_first().unwrap_or((&AnswerFormat::Text, &[]));
             let cache = self.options.cache_lifetime(!tools.is_empty());
             let is_read = request.delta_observer.is_some() && self.info.streaming;
+            let binds = self.options.binds_thoughts && reasoning == Reasoning::Keep;
+            let binding = binds.then(|| Binding::of(tools, request.transcript.segments()));
+            let valid = binding.as_ref().and_then(|binding| binding.messages.as_deref());
             let chat = ChatRequest {
-                messages: request.transcript.segments(),
+                messages: valid.unwrap_or(request.transcript.segments()),
                 tools,
-                tool_choice,
+                tool_choice: match tool_choice {
+                    // What the model answers instead is corrected by the agent.
+                    ToolChoice::Required if !self.options.forced_tools => ToolChoice::Auto,
+                    choice => choice,
+                },
                 format: *format,
                 stream: self.options.stream.unwrap_or(is_read),
                 reasoning,
@@ -158,6 +186,11 @@ impl ChatModel for LiveModel {
                 deadline: Some(deadline),
                 max_retries,
                 requires_stream: self.options.stream.is_some(),
+                other_interface: None,
+                only_interface: self.options.only_interface,
+                has_own_limit: self.options.has_own_limit,
+                max_output: self.info.max_output,
+                learnt: Some(&self.learnt),
                 weaker_formats,
                 refused_formats: Some(refused),
                 refused_thoughts: Some(&self.refused_thoughts),
@@ -165,9 +198,11 @@ impl ChatModel for LiveModel {
                 wait_observer: request.wait_observer,
                 keeps_raw: request.keeps_raw,
             };
-            let target = self.target(deadline).await;
+            let found = self.target(deadline).await;
+            let (target, other_interface) = self.interfaces(&found, !tools.is_empty());
+            let options = CallOptions { other_interface, ..options };
             // Awaited without a variable, which would take the room of the call once more.
-            let mut answer = match self.driver.call(&target, &chat, options, request.delta_observer).await {
+            let mut answer = match self.driver.call(target, &chat, options, request.delta_observer).await {
                 Ok(answer) => answer,
                 Err(failure) => {
                     self.forget_target(&failure);
@@ -175,6 +210,9 @@ impl ChatModel for LiveModel {
                 }
             };
             give_unique_ids(&mut answer.tool_calls, chat.messages);
+            if let Some((binding, thoughts)) = binding.as_ref().zip(answer.reasoning.as_mut()) {
+                binding.bind(thoughts);
+            }
             if let Some(price) = &self.price {
                 // Without an estimate, a limit of the cost would have no effect.
                 let mut usage =
@@ -188,7 +226,9 @@ impl ChatModel for LiveModel {
     }
 
     fn describe_request(&self, answer_kind: &AnswerKind) -> Option<SentRequest> {
-        let target = self.known_target().unwrap_or_else(|| Arc::clone(&self.target));
+        let found = self.known_target().unwrap_or_else(|| Arc::clone(&self.target));
+        let learnt = self.learnt.get();
+        let target = self.first_target(&found, false, &learnt);
         // None of the formats that the server has refused.
         let mut formats = self.options.formats(answer_kind).into_iter();
         let format = formats.find(|format| !self.refused_formats[0].contains(*format))?;
@@ -203,7 +243,7 @@ impl ChatModel for LiveModel {
         };
         let mut body = Vec::new();
         target.wire.encode(&chat, &mut body).ok()?;
-        let body: Value = serde_json::from_slice(&body).ok()?;
+        let body: Value = serde_json::from_slice(&apply(&learnt, body)).ok()?;
         let response_format = match format {
             AnswerFormat::JsonSchema { .. } => SentFormat::JsonSchema,
             AnswerFormat::JsonObject => SentFormat::JsonObject,
@@ -212,6 +252,12 @@ impl ChatModel for LiveModel {
         Some(SentRequest {
             address: target.wire.address(&target.endpoint.url, false).to_string(),
             model: target.model.clone(),
+            interface: target.interface.map(Interface::name).map(str::to_owned),
+            interface_for_tools: match self.first_target(&found, true, &learnt).interface {
+                with_tools if with_tools == target.interface => None,
+                with_tools => with_tools.map(Interface::name).map(str::to_owned),
+            },
+            refused: learnt.iter().map(|change| change.field().into_owned()).collect(),
             response_format,
             max_tokens: TOKEN_LIMITS
                 .iter()
@@ -245,6 +291,22 @@ impl LiveModel {
         let target = Arc::new(target);
         self.set_found(Some(Arc::clone(&target)));
         target
+    }
+
+    /// Where a call goes, after what was learnt.
+    fn first_target<'a>(&'a self, own: &'a Target, has_tools: bool, learnt: &[Change]) -> &'a Target {
+        let (first, other) = self.interfaces(own, has_tools);
+        let chosen = learnt.iter().find_map(|change| match change {
+            Change::Interface(interface) => Some(*interface),
+            _ => None,
+        });
+        other.filter(|other| chosen.is_some() && other.interface == chosen).unwrap_or(first)
+    }
+
+    /// Where a call begins, and where it may go if that interface is refused.
+    fn interfaces<'a>(&'a self, own: &'a Target, has_tools: bool) -> (&'a Target, Option<&'a Target>) {
+        let Some(other) = &self.other else { return (own, None) };
+        if other.for_tools && has_tools { (&other.target, Some(own)) } else { (own, Some(&other.target)) }
     }
 
     /// None if the server has not yet been asked.

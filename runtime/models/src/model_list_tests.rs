@@ -1,4 +1,5 @@
 use super::{MAX_GOOGLE_PAGES, MAX_LIST_BYTES, MAX_NAME_CHARS};
+use crate::providers::OPENAI_MODEL;
 use crate::recording::{Node, Recording, Reply, block_on};
 use crate::{ModelSettings, transport::TransportError};
 use pretty_assertions::assert_eq;
@@ -214,12 +215,12 @@ fn a_node_without_a_model_uses_the_one_of_the_server_and_asks_once() {
     assert_eq!(call(json!({"baseURL": LOCAL}), vec![models()]), (vec![json!("tiny"); 2], 1));
     // The node names one, or the server has the default model.
     assert_eq!(call(json!({"baseURL": LOCAL, "model": "m"}), vec![]), (vec![json!("m"); 2], 0));
-    let both = json_reply(&json!({"data": [{"id": "tiny", "owned_by": "vllm"}, {"id": "gpt-5.4-mini"}]}));
-    assert_eq!(call(json!({"baseURL": LOCAL}), vec![both]), (vec![json!("gpt-5.4-mini"); 2], 1));
+    let both = json_reply(&json!({"data": [{"id": "tiny", "owned_by": "vllm"}, {"id": OPENAI_MODEL}]}));
+    assert_eq!(call(json!({"baseURL": LOCAL}), vec![both]), (vec![json!(OPENAI_MODEL); 2], 1));
     // A server without a list gets the default name, as before. One that is away is asked again.
     let none = Reply::new(404, &[], "");
-    assert_eq!(call(json!({"baseURL": LOCAL}), vec![none]), (vec![json!("gpt-5.4-mini"); 2], 1));
+    assert_eq!(call(json!({"baseURL": LOCAL}), vec![none]), (vec![json!(OPENAI_MODEL); 2], 1));
     let away = Reply::Error(TransportError::Refused);
     let (names, asked) = call(json!({"baseURL": LOCAL}), vec![away, models()]);
-    assert_eq!((names, asked), (vec![json!("gpt-5.4-mini"), json!("tiny")], 2));
+    assert_eq!((names, asked), (vec![json!(OPENAI_MODEL), json!("tiny")], 2));
 }

@@ -351,7 +351,7 @@ impl Assembler {
         }
         if !self.thinking.is_empty() {
             let parts = vec![json!({ "thinking": self.thinking })];
-            answer.reasoning = Some(OpaqueParts { wire: NAME.to_owned(), parts });
+            answer.reasoning = Some(OpaqueParts::new(NAME, parts));
         }
         answer
     }

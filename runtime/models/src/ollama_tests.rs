@@ -167,6 +167,7 @@ fn decodes_a_whole_answer() {
         model: Some("qwen3".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
+        refused: Vec::new(),
         raw: None,
     };
     assert_eq!(decode(&body), Ok(expected.clone()));
@@ -301,6 +302,7 @@ fn streamed_answer(thinking: &str, text: &str) -> ModelAnswer {
         model: Some("qwen3".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
+        refused: Vec::new(),
         raw: None,
     }
 }

@@ -430,12 +430,9 @@ impl Assembler {
             finish,
             usage: self.usage,
             tool_calls,
-            reasoning: (!self.reasoning_text.is_empty())
-                .then(|| OpaqueParts { wire: NAME.to_owned(), parts: parts() }),
+            reasoning: (!self.reasoning_text.is_empty()).then(|| OpaqueParts::new(NAME, parts())),
             model: self.model,
-            request_id: None,
-            fell_over: Vec::new(),
-            raw: None,
+            ..ModelAnswer::default()
         })
     }
 }

@@ -271,11 +271,9 @@ impl Response<'_> {
             finish: if refused { ModelFinish::Refused } else { early_finish.unwrap_or(normal_finish) },
             usage: self.usage.and_then(UsageFields::into_usage),
             tool_calls,
-            reasoning: (!parts.is_empty()).then(|| OpaqueParts { wire: NAME.to_owned(), parts }),
+            reasoning: (!parts.is_empty()).then(|| OpaqueParts::new(NAME, parts)),
             model: model_name(self.model),
-            request_id: None,
-            fell_over: Vec::new(),
-            raw: None,
+            ..ModelAnswer::default()
         })
     }
 }

@@ -179,6 +179,7 @@ fn decodes_a_whole_answer() {
         model: Some("gpt-5-2025".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
+        refused: Vec::new(),
         raw: None,
     };
     assert_eq!(decode(&body).as_ref(), Ok(&expected));

@@ -50,13 +50,16 @@ fn timeout_and_attempts(type_name: &'static str, props: &Value) -> (u128, usize)
 
 #[test]
 fn defaults_of_openai() {
-    let request = Node::new("openai-model", json!({})).request();
-    assert_eq!(request.url, "https://api.openai.com/v1/chat/completions");
+    let request = Node::as_written("openai-model", json!({})).request();
+    assert_eq!(request.url, "https://api.openai.com/v1/responses");
     let headers: Vec<&str> = request.headers.keys().map(String::as_str).collect();
     assert_eq!(headers, ["authorization", "content-type"]);
     assert_eq!(request.header("content-type"), Some("application/json"));
-    assert_eq!(request.settings(), json!({"model": OPENAI_MODEL, "max_completion_tokens": 8_192}));
-    assert_eq!(timeout_and_attempts("openai-model", &json!({})), (600_000, 3));
+    assert_eq!(
+        request.settings(),
+        json!({"model": OPENAI_MODEL, "max_output_tokens": 16_384, "include": ["reasoning.encrypted_content"], "store": false})
+    );
+    assert_eq!(timeout_and_attempts("openai-model", &json!({"model": OPENAI_MODEL})), (600_000, 3));
     // The defaults of the first AI Agent nodes still work.
     let old = json!({"model": "gpt-4o-mini", "temperature": 0.7, "maxTokens": 1_000, "jsonMode": false,
         "options": {"topP": 1, "frequencyPenalty": 0, "presencePenalty": 0, "stop": ""}});
@@ -178,14 +181,27 @@ fn reasoning_models_get_no_sampling_settings() {
 #[test]
 fn the_name_of_the_token_limit_depends_on_the_host() {
     for (props, name, tokens) in [
-        (json!({"model": "gpt-4o"}), "max_completion_tokens", 1_000),
-        (json!({"model": "o3"}), "max_completion_tokens", 8_192),
-        (json!({"model": "gpt-4o", "baseURL": "http://localhost:1"}), "max_tokens", 1_000),
-        (json!({"model": "o3", "baseURL": "https://gateway.example"}), "max_tokens", 1_000),
+        (json!({"model": "gpt-4o"}), "max_completion_tokens", 4_096),
+        (json!({"model": "o3"}), "max_completion_tokens", 16_384),
+        (json!({"model": "gpt-4o", "baseURL": "http://localhost:1"}), "max_tokens", 4_096),
+        (json!({"model": "o3", "baseURL": "https://gateway.example"}), "max_completion_tokens", 16_384),
+        (json!({"model": "o3", "reasoningEffort": "max"}), "max_completion_tokens", 65_536),
         (
-            json!({"model": "o3", "baseURL": "https://gateway.example", "capabilities": {"reasoning": true}}),
-            "max_completion_tokens",
-            8_192,
+            json!({"model": "openai/o3", "baseURL": "https://openrouter.ai/api/v1", "apiKey": "k"}),
+            "max_tokens",
+            16_384,
+        ),
+        (json!({"model": "qwen", "baseURL": "https://gateway.example"}), "max_tokens", 4_096),
+        (
+            json!({"model": "qwen", "baseURL": "https://gateway.example", "capabilities": {"reasoning": true}}),
+            "max_tokens",
+            16_384,
+        ),
+        // Groq counts the limit as if it were used.
+        (
+            json!({"model": "openai/gpt-oss-120b", "baseURL": "https://api.groq.com/openai/v1", "apiKey": "k"}),
+            "max_tokens",
+            4_096,
         ),
         (json!({"model": "o3", "maxTokens": 5}), "max_completion_tokens", 5),
     ] {
@@ -218,7 +234,7 @@ fn defaults_of_anthropic() {
     assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
     assert_eq!(request.header("authorization"), Some("Bearer ak-of-the-environment"));
     assert_eq!(request.headers.len(), 3);
-    assert_eq!(request.settings(), json!({"model": ANTHROPIC_MODEL, "max_tokens": 1_000}));
+    assert_eq!(request.settings(), json!({"model": ANTHROPIC_MODEL, "max_tokens": 16_384}));
     assert_eq!(timeout_and_attempts("anthropic-model", &json!({})), (600_000, 3));
     // The defaults of the first AI Agent nodes: sampling settings are dropped, the rest stays.
     let old = json!({"temperature": 0.7, "maxTokens": 1_000, "options": {"topP": 1, "topK": 0, "stop": ""}});
@@ -377,7 +393,7 @@ fn requirements_of_thinking() {
     }
     // Without `maxTokens`, the limit leaves room for an answer after the thinking.
     let request = Node::new("anthropic-model", json!({"thinkingBudget": 2_000})).request();
-    assert_eq!(request.body["max_tokens"], json!(3_000));
+    assert_eq!(request.body["max_tokens"], json!(6_096));
     // A temperature that is not sent is not refused.
     let props = json!({"thinkingBudget": 2_000, "maxTokens": 4_000, "temperature": 0.5});
     assert_eq!(Node::new("anthropic-model", props).request().body["thinking"]["budget_tokens"], json!(2_000));
@@ -403,8 +419,8 @@ fn defaults_of_azure() {
     assert_eq!(request.url, format!("https://mine.openai.azure.com{path}"));
     assert_eq!(request.header("api-key"), Some("az-of-the-environment"));
     assert_eq!(request.header("authorization"), None);
-    assert_eq!(request.settings(), json!({"max_tokens": 800}));
-    assert_eq!(timeout_and_attempts("model.azure.openai", &props), (15_000, 3));
+    assert_eq!(request.settings(), json!({"max_completion_tokens": 16_384}));
+    assert_eq!(timeout_and_attempts("model.azure.openai", &props), (600_000, 3));
     for (props, missing) in [
         (json!({"deployment": "d"}), "endpoint"),
         (json!({"endpoint": " ", "deployment": "d"}), "endpoint"),
@@ -419,6 +435,7 @@ fn defaults_of_azure() {
 #[test]
 fn every_property_of_azure() {
     let config = AzureModelConfig {
+        api: Some(OpenaiApi::Chat),
         authentication: None,
         authority: None,
         client_id: None,
@@ -466,8 +483,9 @@ fn every_property_of_azure() {
 fn addresses_of_azure() {
     let mine = "https://mine.openai.azure.com";
     for (endpoint, deployment, version, path) in [
-        (mine, "d", "v1", "/openai/v1/chat/completions"),
-        (mine, "d", "V1", "/openai/v1/chat/completions"),
+        (mine, "gpt-4o", "v1", "/openai/v1/chat/completions"),
+        (mine, "d", "V1", "/openai/v1/responses"),
+        (mine, "gpt-6-luna", "2025-03-01", "/openai/v1/responses"),
         (mine, "a b/c?d#e%", "1", "/openai/deployments/a%20b%2Fc%3Fd%23e%25/chat/completions?api-version=1"),
         (mine, "Größe", "1", "/openai/deployments/Gr%C3%B6%C3%9Fe/chat/completions?api-version=1"),
         (mine, "d", "a&b=c", "/openai/deployments/d/chat/completions?api-version=a%26b%3Dc"),
@@ -481,12 +499,12 @@ fn addresses_of_azure() {
         format!("{mine}/proxy/openai/deployments/d/chat/completions?a=b&api-version=1")
     );
     // The path without a date needs the model, and always uses the new name of the token limit.
-    let props = json!({"endpoint": mine, "deployment": "prod", "apiVersion": "v1"});
+    let props = json!({"endpoint": mine, "deployment": "gpt-4o", "apiVersion": "v1"});
     let request = Node::new("model.azure.openai", props).request();
-    assert_eq!(request.settings(), json!({"model": "prod", "max_completion_tokens": 800}));
+    assert_eq!(request.settings(), json!({"model": "gpt-4o", "max_completion_tokens": 4_096}));
     let props = json!({"endpoint": mine, "deployment": "gpt-5", "temperature": 0.5});
     let request = Node::new("model.azure.openai", props).request();
-    assert_eq!(request.settings(), json!({"max_completion_tokens": 8_192}));
+    assert_eq!(request.settings(), json!({"max_completion_tokens": 16_384}));
 }
 
 #[test]
@@ -496,7 +514,7 @@ fn defaults_of_ollama() {
     assert_eq!(request.headers.len(), 1);
     assert_eq!(
         request.settings(),
-        json!({"model": OLLAMA_MODEL, "stream": false, "options": {"num_predict": 1_000}})
+        json!({"model": OLLAMA_MODEL, "stream": false, "options": {"num_predict": 4_096}})
     );
     assert_eq!(timeout_and_attempts("ollama-model", &json!({})), (600_000, 3));
 }
@@ -542,7 +560,7 @@ fn every_property_of_ollama() {
     }
     let props = json!({"topK": 0, "keepAlive": "", "temperature": 1, "capabilities": {"sampling": false}});
     let settings = Node::new("ollama-model", props).request().settings();
-    assert_eq!(settings["options"], json!({"num_predict": 1_000}));
+    assert_eq!(settings["options"], json!({"num_predict": 4_096}));
     assert_eq!(settings.get("keep_alive"), None);
 }
 
@@ -582,14 +600,14 @@ fn old_versions_of_azure_get_only_supported_settings() {
 #[test]
 fn an_address_of_azure_may_include_the_path_of_the_api() {
     for (endpoint, version, path) in [
-        ("https://mine.openai.azure.com/openai/v1/", "v1", "/openai/v1/chat/completions"),
-        ("https://mine.openai.azure.com/openai", "v1", "/openai/v1/chat/completions"),
+        ("https://mine.openai.azure.com/openai/v1/", "v1", "/openai/v1/responses"),
+        ("https://mine.openai.azure.com/openai", "v1", "/openai/v1/responses"),
         (
             "https://mine.openai.azure.com/openai/",
             "2024-10-21",
             "/openai/deployments/d/chat/completions?api-version=2024-10-21",
         ),
-        ("https://gate.example/team", "v1", "/team/openai/v1/chat/completions"),
+        ("https://gate.example/team", "v1", "/team/openai/v1/responses"),
     ] {
         let props = json!({"endpoint": endpoint, "deployment": "d", "apiVersion": version, "credentials": {"apiKey": "k-123456789"}});
         let request = Node::new("model.azure.openai", props).request();

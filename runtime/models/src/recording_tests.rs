@@ -221,8 +221,17 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node whose keys are in the environment.
-    pub(crate) fn new(type_name: &'static str, props: Value) -> Self {
+    /// A node whose keys are in the environment. A model of OpenAI is one of Chat Completions, if the node names none.
+    pub(crate) fn new(type_name: &'static str, mut props: Value) -> Self {
+        let names = ["model", "baseURL", "options"];
+        if type_name == "openai-model" && names.iter().all(|name| props.get(name).is_none()) {
+            props["model"] = json!("gpt-4o");
+        }
+        Self::as_written(type_name, props)
+    }
+
+    /// The same, with nothing but what is written.
+    pub(crate) fn as_written(type_name: &'static str, props: Value) -> Self {
         let env = vec![
             ("OPENAI_API_KEY", "sk-of-the-environment"),
             ("ANTHROPIC_API_KEY", "ak-of-the-environment"),

@@ -105,7 +105,7 @@ pub(crate) fn tool_result(id: &str, text: &str) -> ChatMessage {
 }
 
 pub(crate) fn opaque(wire: &str, parts: &[Value]) -> Option<OpaqueParts> {
-    Some(OpaqueParts { wire: wire.to_owned(), parts: parts.to_vec() })
+    Some(OpaqueParts::new(wire, parts.to_vec()))
 }
 
 pub(crate) fn with_reasoning(wire: &str, parts: &[Value], message: ChatMessage) -> ChatMessage {

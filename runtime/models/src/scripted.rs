@@ -124,7 +124,7 @@ impl NativeReply {
         };
         let tool_calls: Vec<_> = self.tool_calls.iter().enumerate().map(call).collect();
         let usual = if tool_calls.is_empty() { ModelFinish::Stop } else { ModelFinish::ToolCalls };
-        let reasoning = |part: &Value| OpaqueParts { wire: "scripted".to_owned(), parts: vec![part.clone()] };
+        let reasoning = |part: &Value| OpaqueParts::new("scripted", vec![part.clone()]);
         ModelAnswer {
             text: self.text.clone(),
             finish: self.finish.unwrap_or(usual),

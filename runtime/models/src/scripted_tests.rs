@@ -73,7 +73,7 @@ async fn tool_calls_are_native_calls_of_a_reply() {
             call("own", "clock", "no JSON"),
             call("call_1_4", "clock", "[1]"),
         ],
-        reasoning: Some(OpaqueParts { wire: "scripted".to_owned(), parts: vec![json!({"thought": "Hm."})] }),
+        reasoning: Some(OpaqueParts::new("scripted", vec![json!({"thought": "Hm."})])),
         ..ModelAnswer::default()
     };
     assert_eq!(reply(&*model, 1, None).await, expected);

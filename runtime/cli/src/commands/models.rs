@@ -73,9 +73,13 @@ fn format_result(report: &ModelTest) -> String {
             SentFormat::Text => "any text",
         };
         let tokens = sent.max_tokens.map(|tokens| format!("at most {tokens} tokens"));
-        let mut parts = vec![name(&sent.address), format.to_owned()];
+        let mut parts = vec![name(&sent.address)];
+        parts.extend(sent.interface.clone());
+        parts.extend(sent.interface_for_tools.as_ref().map(|other| format!("with tools {other}")));
+        parts.push(format.to_owned());
         parts.extend(tokens);
         row("asked", parts);
+        row("refused", sent.refused.iter().map(|field| name(field)).collect());
     }
     let mut parts: Vec<String> = report.server.iter().map(ToString::to_string).collect();
     parts.extend(report.context_window.map(|window| format!("context window of {window} tokens")));

@@ -94,6 +94,21 @@ pub(super) const REASONING_EFFORT: Property = Property::new(
 )
 .more();
 
+pub(super) const API: Property = Property::new(
+    "api",
+    Kind::Choice {
+        choices: &[
+            choice("auto", "The one that the model needs"),
+            choice("chat", "Chat Completions"),
+            choice("responses", "Responses"),
+        ],
+    },
+    "Interface",
+    "The interface of OpenAI to use. With `chat`, calls go to Responses if Chat Completions cannot do what they ask.",
+)
+.default(Initial::Text("auto"))
+.more();
+
 pub(super) const PROMPT_CACHE: Property = Property::new(
     "promptCache",
     Kind::Choice {
@@ -163,7 +178,7 @@ pub(super) const CAPABILITIES: Property = Property::new(
     Kind::Json { shape: JsonShape::Capabilities, height: None },
     "Capabilities (JSON)",
     "What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, \
-     `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.",
+     `jsonObject`, `sampling`, `reasoning`, `forcedTools`, `contextWindow`, `maxOutput`.",
 )
 .more();
 

@@ -32,10 +32,12 @@ impl StopSequences {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OpenaiApi {
-    /// Chat Completions.
+    /// The one that the model needs.
     #[default]
+    Auto,
+    /// Chat Completions where it can do what is asked, else Responses.
     Chat,
-    /// Responses.
+    /// Only Responses.
     Responses,
 }
 
@@ -197,6 +199,8 @@ config! {
         sampling: bool,
         /// Whether it is a reasoning model.
         reasoning: bool,
+        /// Whether it can be forced to call a tool.
+        forced_tools: bool,
         /// The most tokens it reads.
         context_window: u32,
         /// The most tokens it writes.

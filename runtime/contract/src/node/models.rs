@@ -8,7 +8,7 @@ use super::declaration::{
 };
 use super::key_nodes::key_node;
 use super::model_properties::{
-    API_KEY, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, MAX_CONCURRENT, MAX_RETRIES, MAX_TOKENS, MODEL,
+    API, API_KEY, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, MAX_CONCURRENT, MAX_RETRIES, MAX_TOKENS, MODEL,
     PROMPT_CACHE, REASONING_EFFORT, RESPONSE_FORMAT, SEED, STOP_4, STOP_5, STOP_64, STREAM,
     STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, secret, stream,
     temperature,
@@ -39,7 +39,7 @@ const fn model(name: &'static str) -> NodeDeclaration {
 config! {
     /// The properties of `openai-model`.
     OpenaiModelConfig = "node.openai-model" {
-        model: String = MODEL.default(Initial::Text("gpt-5.4-mini")),
+        model: String = MODEL.default(Initial::Text("gpt-6-luna")),
         api_key: String = api_key!("OPENAI_API_KEY", unless Some("baseURL")).example("sk-…"),
         key_node: String = key_node("openai-key"),
         #[serde(rename = "baseURL", alias = "baseUrl")]
@@ -50,14 +50,8 @@ config! {
         ),
         temperature: f64 = TEMPERATURE,
         max_tokens: u32 = MAX_TOKENS,
-        api: OpenaiApi = Property::new(
-            "api",
-            Kind::Choice { choices: &[choice("chat", "Chat Completions"), choice("responses", "Responses")] },
-            "Interface",
-            "The API of OpenAI to use.",
-        )
-        .default(Initial::Text("chat"))
-        .more(),
+        #[cfg_attr(feature = "codegen", schemars(with = "OpenaiApi"))]
+        api: OpenaiApi = API,
         organization: String = Property::new(
             "organization",
             LINE,
@@ -182,7 +176,7 @@ config! {
         .icon("globe")
         .presence(Presence::Required),
         deployment: String = Property::new("deployment", line(200), "Deployment", "The deployment's name.")
-            .example("gpt-4o")
+            .example("gpt-6-luna")
             .icon("cube")
             .presence(Presence::Required),
         api_key: String = api_key!("AZURE_OPENAI_API_KEY", unless None).hint("resourceKey", "the resource's key"),
@@ -242,20 +236,18 @@ config! {
         .default(Initial::Text("v1"))
         .icon("calendar"),
         temperature: f64 = TEMPERATURE,
-        max_tokens: u32 = MAX_TOKENS.example("800"),
+        max_tokens: u32 = MAX_TOKENS,
         top_p: f64 = TOP_P,
         stop: StopSequences = STOP_4,
         seed: i64 = SEED,
         reasoning_effort: ReasoningEffort = REASONING_EFFORT,
+        #[cfg_attr(feature = "codegen", schemars(with = "OpenaiApi"))]
+        api: OpenaiApi = API,
         structured_output: StructuredOutput = STRUCTURED_OUTPUT,
         stream: bool = STREAM,
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig = CAPABILITIES,
-        timeout_ms: u64 = Property {
-            name: "timeoutMs",
-            default: Initial::Number(60_000),
-            ..TIMEOUT.example("15000")
-        },
+        timeout_ms: u64 = Property { name: "timeoutMs", default: Initial::Number(600_000), ..TIMEOUT },
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
@@ -284,7 +276,7 @@ pub(super) const AZURE: NodeDeclaration =
 config! {
     /// The properties of `google-model`.
     GoogleModelConfig = "node.google-model" {
-        model: String = MODEL.default(Initial::Text("gemini-3.5-flash")),
+        model: String = MODEL.default(Initial::Text("gemini-3.8-flash")),
         api_key: String = api_key!("GEMINI_API_KEY", unless Some("baseURL")).example("AIza…"),
         key_node: String = key_node("google-key"),
         temperature: f64 = TEMPERATURE,
@@ -342,7 +334,7 @@ pub(super) const GOOGLE: NodeDeclaration =
 config! {
     /// The properties of `ollama-model`.
     OllamaModelConfig = "node.ollama-model" {
-        model: String = MODEL.default(Initial::Text("llama3.2")),
+        model: String = MODEL.default(Initial::Text("gpt-oss:20b")),
         #[serde(rename = "baseURL", alias = "baseUrl")]
         base_url: String = address(
             "http://127.0.0.1:11434",

@@ -114,7 +114,7 @@ fn the_iterations_are_bounded() {
 
 #[test]
 fn reasoning_goes_back_with_its_calls() {
-    let reasoning = Some(OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "s"})] });
+    let reasoning = Some(OpaqueParts::new("w", vec![json!({"signature": "s"})]));
     let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
     run.answer(ModelAnswer { reasoning: reasoning.clone(), ..calls(&[("light", "{}")]) })
         .ok("light", json!(1));

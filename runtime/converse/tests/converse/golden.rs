@@ -29,7 +29,7 @@ fn runs() -> Vec<(&'static str, TestRun)> {
     let effect = parallel.open[0].id();
     let turns = vec![ChatMessage::new(ChatRole::User, "a"), ChatMessage::new(ChatRole::Assistant, "b")];
     parallel.feed(|at| Fact::MemoryRecalled { at, effect, turns, sources: Vec::new() }).unwrap();
-    let reasoning = Some(OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "é"})] });
+    let reasoning = Some(OpaqueParts::new("w", vec![json!({"signature": "é"})]));
     let fell_over =
         vec![FailedModel { model: "m".to_owned(), code: RunErrorCode::RateLimit, skipped: false }];
     let three = calls(&[("weather", r#"{"place": "Oslo"}"#), ("light", ""), ("mail", "{}")]);

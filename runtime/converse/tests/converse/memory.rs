@@ -29,7 +29,7 @@ fn appended(run: &TestRun) -> Vec<ChatMessage> {
 fn the_whole_turn_is_stored_without_reasoning_and_corrections() {
     let mut run = start();
     recall(&mut run, Vec::new());
-    let reasoning = Some(OpaqueParts { wire: "w".to_owned(), parts: vec![json!(1)] });
+    let reasoning = Some(OpaqueParts::new("w", vec![json!(1)]));
     run.answer(ModelAnswer { reasoning, ..calls(&[("light", "{}"), ("mail", "{}")]) });
     run.ok("mail", json!("sent")).ok("light", json!("on"));
     run.answer(text("")).answer(text("Done."));

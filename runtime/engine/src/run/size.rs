@@ -165,7 +165,7 @@ mod tests {
     fn reasoning_must_fit_into_a_journal() {
         let nested = |levels: u32| (0..levels).fold(json!(1), |value, _| json!([value]));
         let failure = |part: Value, limits: &RunLimits| {
-            let reasoning = Some(OpaqueParts { wire: "w".to_owned(), parts: vec![part] });
+            let reasoning = Some(OpaqueParts::new("w", vec![part]));
             let failure = reply_failure(&ModelAnswer { reasoning, ..ModelAnswer::default() }, limits);
             failure.map(|failure| failure.message)
         };

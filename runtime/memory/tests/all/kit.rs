@@ -111,7 +111,7 @@ pub(crate) async fn check_parallel_calls(memory: &Arc<dyn Memory>) {
     };
     append_turn(memory, "f:calls", "old").await.unwrap();
     let parts = vec![serde_json::json!({"thinking": "Hm.", "signature": "sig"})];
-    let opaque = OpaqueParts { wire: "anthropic-messages".to_owned(), parts };
+    let opaque = OpaqueParts::new("anthropic-messages", parts);
     let with_reasoning =
         turn("1").into_iter().map(|message| ChatMessage { reasoning: Some(opaque.clone()), ..message });
     append(memory, "f:calls", "1", &with_reasoning.collect::<Vec<_>>()).await.unwrap();

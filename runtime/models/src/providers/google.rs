@@ -11,7 +11,7 @@ use redflow_contract::node::{GoogleModelConfig, PromptCache, ThinkingLevel};
 use redflow_ports::NodeConfig;
 
 /// The default model, which exists on the day of this release. Any other name is sent unchanged.
-pub(crate) const GOOGLE_MODEL: &str = "gemini-3.5-flash";
+pub(crate) const GOOGLE_MODEL: &str = "gemini-3.8-flash";
 
 const GOOGLE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 const GOOGLE_HOST: &str = "generativelanguage.googleapis.com";
@@ -46,12 +46,13 @@ pub(crate) fn google(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
     }
     // `topK` 0 means off.
     let top_k = settings.top_k.filter(|top_k| *top_k > 0);
+    let takes_sampling = capabilities.takes_sampling(None);
     let wire = Box::new(Gemini {
         model: model.clone(),
-        max_output_tokens: Some(build::max_tokens(&capabilities, settings.max_tokens)),
-        temperature: build::sampling_setting(&capabilities, &config, "temperature", settings.temperature),
-        top_p: build::sampling_setting(&capabilities, &config, "topP", settings.top_p),
-        top_k: build::sampling_setting(&capabilities, &config, "topK", top_k),
+        max_output_tokens: Some(build::max_tokens(&capabilities, settings.max_tokens, None)),
+        temperature: build::sampling_setting(takes_sampling, &config, "temperature", settings.temperature),
+        top_p: build::sampling_setting(takes_sampling, &config, "topP", settings.top_p),
+        top_k: build::sampling_setting(takes_sampling, &config, "topK", top_k),
         seed,
         stop: build::stop_sequences(&config, settings.stop, MAX_STOP)?,
         thinking_level: settings.thinking_level.map(ThinkingLevel::as_str),
@@ -73,6 +74,10 @@ pub(crate) fn google(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         sign_in: None,
         list_source: ListSource::Google(base),
         is_named: true,
+        has_own_limit: settings.max_tokens.is_some(),
+        other: None,
+        only_interface: false,
+        interface: None,
     }
     .build(&config, context, endpoint, wire)
 }

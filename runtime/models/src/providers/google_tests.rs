@@ -21,12 +21,12 @@ fn request(props: Value) -> RecordedRequest {
 #[test]
 fn defaults() {
     let request = request(json!({}));
-    let address = "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.5-flash:generateContent";
-    assert_eq!((request.url.as_str(), GOOGLE_MODEL), (address, "gemini-3.5-flash"));
+    let address = "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.8-flash:generateContent";
+    assert_eq!((request.url.as_str(), GOOGLE_MODEL), (address, "gemini-3.8-flash"));
     let headers: Vec<&str> = request.headers.keys().map(String::as_str).collect();
     assert_eq!(headers, ["content-type", "x-goog-api-key"]);
     assert_eq!(request.header("x-goog-api-key"), Some("gk-of-the-environment"));
-    assert_eq!(request.settings(), json!({"generationConfig": {"maxOutputTokens": 8_192}}));
+    assert_eq!(request.settings(), json!({"generationConfig": {"maxOutputTokens": 16_384}}));
     // The default of the node's form.
     let declared =
         GoogleModelConfig::SET.properties.iter().find(|property| property.name == "model").unwrap();
@@ -87,12 +87,12 @@ fn newer_models_get_no_sampling() {
         let props = json!({"model": model, "temperature": 0.5, "topP": 0.9, "topK": 4});
         request(props).body["generationConfig"].clone()
     };
-    assert_eq!(sampling("gemini-3.8-flash"), json!({"maxOutputTokens": 8_192}));
-    let all = json!({"temperature": 0.5, "topP": 0.9, "topK": 4, "maxOutputTokens": 1_000});
+    assert_eq!(sampling("gemini-3.8-flash"), json!({"maxOutputTokens": 16_384}));
+    let all = json!({"temperature": 0.5, "topP": 0.9, "topK": 4, "maxOutputTokens": 4_096});
     assert_eq!(sampling("gemini-2.0-flash"), all);
     // `topK` 0 means off.
     let off = request(json!({"model": "gemini-2.0-flash", "topK": 0}));
-    assert_eq!(off.body["generationConfig"], json!({"maxOutputTokens": 1_000}));
+    assert_eq!(off.body["generationConfig"], json!({"maxOutputTokens": 4_096}));
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_call_that_the_provider_cannot_read_is_made_again() {
     assert_eq!(failure.code, RunErrorCode::ModelError);
     assert_eq!(
         failure.message,
-        "Google (generativelanguage.googleapis.com) could not read the call that `gemini-3.5-flash` wrote: it is \
+        "Google (generativelanguage.googleapis.com) could not read the call that `gemini-3.8-flash` wrote: it is \
          not valid (MALFORMED_FUNCTION_CALL); describe the inputs of the tools more simply, or use another model \
          (after 2 attempts)"
     );

@@ -27,6 +27,8 @@ async fn the_http_request_of_each_wire() {
         assert_eq!(request.header("content-type"), Some("application/json"));
         let (header, key) = match wire.type_name {
             "google-model" => ("x-goog-api-key", KEY.to_owned()),
+            // The server is a gateway of Anthropic.
+            "anthropic-model" => ("x-api-key", KEY.to_owned()),
             _ => ("authorization", format!("Bearer {KEY}")),
         };
         assert_eq!(request.header(header), Some(key.as_str()));

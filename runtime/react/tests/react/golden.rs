@@ -97,7 +97,7 @@ fn with_classes(version: u32) -> Vec<(&'static str, ScriptedRun)> {
 fn live(version: u32) -> ScriptedRun {
     let call =
         |id: &str| RequestedCall { id: id.to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
-    let reasoning = OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "é"})] };
+    let reasoning = OpaqueParts::new("w", vec![json!({"signature": "é"})]);
     let turns = vec![
         turn(ChatRole::User, "look"),
         ChatMessage {

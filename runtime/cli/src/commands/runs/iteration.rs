@@ -36,6 +36,8 @@ fn format_iteration(detail: &IterationDetail) -> String {
     rows.extend(
         failed.map(|failed| ("failed", format!("{}: {}", printable_line(&failed.model, 200), failed.code))),
     );
+    let refused = detail.refused.iter();
+    rows.extend(refused.map(|field| ("refused", printable_line(field, 200))));
     let mut out = String::new();
     for (name, text) in rows {
         let _ = writeln!(out, "{name:<9} {text}");
