@@ -32,6 +32,7 @@ pub mod openai_responses;
 #[cfg(test)]
 #[path = "openai_samples_tests.rs"]
 mod openai_samples;
+mod own_parts;
 pub mod price;
 #[cfg(test)]
 mod prompt_cache_tests;

@@ -374,6 +374,11 @@ impl AnswerAssembler for Assembler {
         visit(&self.answer.text);
     }
 
+    fn held_bytes(&self) -> usize {
+        let calls = self.answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.answer.text.len() + self.thinking.len() + calls.sum::<usize>()
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
         if self.done { Ok(self.into_answer()) } else { Err(WireError::Interrupted) }
     }

@@ -467,6 +467,11 @@ impl AnswerAssembler for Assembler {
         visit(&self.text);
     }
 
+    fn held_bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|(_, call)| call.name.len() + call.arguments.len());
+        self.text.len() + self.reasoning_text.len() + calls.sum::<usize>()
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
         // Some servers end every stream with `[DONE]`, also one that broke off within a call.
         let is_whole = |(_, call): &(_, RequestedCall)| {

@@ -7,7 +7,7 @@ pub(crate) use google::GOOGLE_MODEL;
 pub(crate) use google::google;
 
 use crate::address::{join, strip_path_suffix};
-use crate::anthropic::AnthropicMessages;
+use crate::anthropic::{AnthropicMessages, Thinking};
 use crate::build::{self, ModelBuilder, ModelContext};
 use crate::capability::{self, Capabilities};
 use crate::entra_application::{EntraApplication, sign_in};
@@ -136,6 +136,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
                 top_p,
                 reasoning_effort,
                 extra_body,
+                ..OpenaiResponses::default()
             })
         }
     };
@@ -223,7 +224,8 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
             .reasoning_effort
             .map(ReasoningEffort::as_str)
             .filter(|effort| !matches!(*effort, "none" | "minimal")),
-        thinking_budget: settings.thinking_budget,
+        thinking: settings.thinking_budget.map_or(Thinking::Unset, |budget| Thinking::Enabled { budget }),
+        takes_any_root: false,
     });
     ModelBuilder {
         provider: "anthropic",

@@ -148,6 +148,9 @@ pub trait AnswerAssembler: Send {
     /// Visits the parts of the answer's text so far, without reasoning and without arguments of tool calls.
     fn visit_text(&self, visit: &mut dyn FnMut(&str));
 
+    /// About how many bytes it holds of the answer: its text, the arguments of its calls and its reasoning.
+    fn held_bytes(&self) -> usize;
+
     /// The whole answer, after the last event.
     ///
     /// # Errors
