@@ -38,7 +38,8 @@ impl AnswerText {
                     Some(at) => self.begin = Begin::Unknown(from + at + CLOSE.len()),
                     None => {
                         // The tag may have begun.
-                        let end = self.all.floor_char_boundary(self.all.len().saturating_sub(CLOSE.len() - 1));
+                        let end =
+                            self.all.floor_char_boundary(self.all.len().saturating_sub(CLOSE.len() - 1));
                         self.begin = Begin::AfterThought(from.max(end));
                         return;
                     }
@@ -67,9 +68,9 @@ impl AnswerText {
         self.all.get(at..).unwrap_or_default()
     }
 
-    /// The bytes with thoughts.
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
+    /// All of the text, with thoughts.
+    pub(crate) fn all(&self) -> &str {
+        &self.all
     }
 
     /// The answer, and the whole text if that has thoughts too. There is none if the thoughts have no end.

@@ -76,7 +76,7 @@ pub enum ThinkingDisplay {
 }
 
 impl Wire for AnthropicMessages {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

@@ -64,7 +64,7 @@ pub struct Gemini {
 }
 
 impl Wire for Gemini {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

@@ -7,6 +7,7 @@
 mod address;
 #[cfg(test)]
 mod answer_format_tests;
+mod answer_text;
 pub mod anthropic;
 mod build;
 pub mod call_error;

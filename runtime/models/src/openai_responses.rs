@@ -50,7 +50,7 @@ pub struct OpenaiResponses {
 }
 
 impl Wire for OpenaiResponses {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

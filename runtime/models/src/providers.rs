@@ -15,7 +15,7 @@ use crate::model_list::ListSource;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, is_within};
 use crate::wire::Wire;
 use redflow_contract::azure::is_azure_host;
 use redflow_contract::node::{
@@ -114,6 +114,10 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
             reasoning_effort,
             stream_usage: true,
             refuses_reasoning: at_openai,
+            fills_reasoning: is_within(base.host_str().unwrap_or_default(), &["deepseek.com"]),
+            may_think_in_text: !at_openai && !is_azure_host(base.host_str().unwrap_or_default()),
+            takes_any_root: false,
+            mark: OpenaiChat::mark(&base),
             extra_body,
         }),
         OpenaiApi::Responses => {
@@ -302,6 +306,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         stop: build::stop_sequences(&config, settings.stop, 4)?,
         reasoning_effort: settings.reasoning_effort.map(ReasoningEffort::as_str),
         stream_usage: supports("2024-09-01"),
+        mark: OpenaiChat::mark(&base),
         ..OpenaiChat::default()
     });
     ModelBuilder {

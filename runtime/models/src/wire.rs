@@ -100,7 +100,7 @@ impl Reasoning {
 /// The wire format of one provider's API.
 pub trait Wire: Send + Sync {
     /// Marks reasoning parts, which go back only to the wire that made them.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The same wire with the name of another model.
     fn with_model(&self, model: &str) -> Box<dyn Wire>;

@@ -203,7 +203,9 @@ fn are_pieces(one: &Value, next: &Value) -> bool {
 
 fn join(whole: &mut Map<String, Value>, key: String, value: Value) {
     match (whole.get_mut(&key), value) {
-        (Some(Value::String(text)), Value::String(more)) if TEXTS.contains(&key.as_str()) => text.push_str(&more),
+        (Some(Value::String(text)), Value::String(more)) if TEXTS.contains(&key.as_str()) => {
+            text.push_str(&more)
+        }
         (Some(Value::Array(items)), Value::Array(more)) => add_items(items, more),
         (Some(_), Value::Null) => {}
         (_, value) => drop(whole.insert(key, value)),
