@@ -110,6 +110,7 @@ pub fn typescript() -> String {
         node::ReasoningEffort,
         node::CapabilityConfig,
         node::PromptCache,
+        node::ThinkingDisplay,
         node::ThinkingLevel,
         node::AzureAuthentication,
         node::Category,

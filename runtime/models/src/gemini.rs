@@ -10,9 +10,10 @@ mod request;
 use crate::address::join;
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, parse_part, parse_provider_error, token_count};
+use crate::own_parts::kept_parts;
 use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::{OpaqueParts, RequestedCall};
+use redflow_contract::transcript::RequestedCall;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -63,7 +64,7 @@ pub struct Gemini {
 }
 
 impl Wire for Gemini {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -175,6 +176,8 @@ struct Assembler {
     /// The parts as the provider sent them, with adjacent pieces of a text joined.
     parts: Vec<Map<String, Value>>,
     calls: Vec<RequestedCall>,
+    /// About the bytes of all parts.
+    held_bytes: usize,
     model: Option<String>,
     finish_reason: Option<String>,
     usage: UsageCounts,
@@ -224,6 +227,7 @@ impl Assembler {
             if text.is_empty() {
                 return Ok(());
             }
+            self.held_bytes += text.len();
             if let Some(last) = self.parts.last_mut()
                 && plain_text(last).is_some()
                 && is_thought(last) == is_thought(&part)
@@ -233,6 +237,7 @@ impl Assembler {
                 return Ok(());
             }
         }
+        self.held_bytes += plain_text(&part).map_or(json.len(), |_| 0);
         if self.parts.len() == MAX_PARTS {
             return Err(WireError::Malformed("the answer has too many parts"));
         }
@@ -278,14 +283,14 @@ impl Assembler {
         let text = self.texts().collect();
         let is_reasoned =
             self.parts.iter().any(|part| part.contains_key("thoughtSignature") || is_thought(part));
-        let reasoning = (self.reasoning.is_kept() && is_reasoned)
-            .then(|| OpaqueParts::new(NAME, self.parts.into_iter().map(Value::Object).collect()));
+        let is_kept = self.reasoning.is_kept() && is_reasoned;
+        let parts = self.parts.into_iter().filter(|_| is_kept).map(Value::Object).collect();
         Ok(ModelAnswer {
             text,
             finish,
             usage: self.usage.into_usage(),
             tool_calls: self.calls,
-            reasoning,
+            reasoning: kept_parts(NAME, parts),
             model: self.model,
             ..ModelAnswer::default()
         })
@@ -332,6 +337,10 @@ impl AnswerAssembler for Assembler {
 
     fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
         self.texts().for_each(visit);
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {

@@ -7,6 +7,7 @@
 mod address;
 #[cfg(test)]
 mod answer_format_tests;
+mod answer_text;
 pub mod anthropic;
 mod bound_thoughts;
 mod build;
@@ -33,6 +34,7 @@ pub mod openai_responses;
 #[cfg(test)]
 #[path = "openai_samples_tests.rs"]
 mod openai_samples;
+mod own_parts;
 pub mod price;
 #[cfg(test)]
 mod prompt_cache_tests;

@@ -43,6 +43,13 @@ pub(crate) fn token_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(count.filter(|count| *count <= MAX_TOKENS))
 }
 
+/// The cost of a call: a number or its text. None for anything else.
+fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?.get();
+    let cost: Option<f64> = raw.trim_matches('"').parse().ok();
+    Ok(cost.filter(|cost| cost.is_finite() && *cost >= 0.0))
+}
+
 /// The usage, with the field names of both wires, because some servers mix them.
 #[derive(Deserialize)]
 pub(crate) struct UsageFields {
@@ -62,6 +69,9 @@ pub(crate) struct UsageFields {
     completion_tokens_details: Option<TokenDetails>,
     #[serde(default, deserialize_with = "valid_or_none")]
     output_tokens_details: Option<TokenDetails>,
+    /// What OpenRouter charges.
+    #[serde(default, deserialize_with = "cost")]
+    cost: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -91,6 +101,7 @@ impl UsageFields {
             cached_tokens: input_details.cached_tokens,
             cache_write_tokens: input_details.cache_write_tokens,
             reasoning_tokens: output_details.reasoning_tokens,
+            cost: self.cost,
             ..Usage::default()
         })
     }

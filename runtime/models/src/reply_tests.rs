@@ -1,7 +1,7 @@
 //! Replies with native tool calls, on every wire.
 
 use crate::ModelSettings;
-use crate::anthropic::AnthropicMessages;
+use crate::anthropic::{AnthropicMessages, Thinking};
 use crate::gemini::Gemini;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
@@ -28,7 +28,7 @@ fn wires() -> [(Box<dyn Wire>, &'static str, Vec<Value>); 5] {
     let anthropic = AnthropicMessages {
         model: "claude-sonnet-5-5".to_owned(),
         max_tokens: 4_096,
-        thinking_budget: Some(1_024),
+        thinking: Thinking::Enabled { budget: 1_024 },
         ..AnthropicMessages::default()
     };
     let ollama = OllamaChat { model: "qwen3".to_owned(), think: Some(true), ..OllamaChat::default() };

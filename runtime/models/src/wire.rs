@@ -100,7 +100,7 @@ impl Reasoning {
 /// The wire format of one provider's API.
 pub trait Wire: Send + Sync {
     /// Marks reasoning parts, which go back only to the wire that made them.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The same wire with the name of another model.
     fn with_model(&self, model: &str) -> Box<dyn Wire>;
@@ -147,6 +147,9 @@ pub trait AnswerAssembler: Send {
 
     /// Visits the parts of the answer's text so far, without reasoning and without arguments of tool calls.
     fn visit_text(&self, visit: &mut dyn FnMut(&str));
+
+    /// About how many bytes it holds of the answer: its text, the arguments of its calls and its reasoning.
+    fn held_bytes(&self) -> usize;
 
     /// The whole answer, after the last event.
     ///

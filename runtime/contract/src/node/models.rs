@@ -15,7 +15,7 @@ use super::model_properties::{
 };
 use super::model_values::{
     AzureAuthentication, CapabilityConfig, OpenaiApi, PromptCache, ReasoningEffort, ResponseFormat,
-    StopSequences, StructuredOutput, ThinkingLevel,
+    StopSequences, StructuredOutput, ThinkingDisplay, ThinkingLevel,
 };
 use super::services::{CREDENTIALS, FROM_AGENT, NO_WIRE, OPTIONS};
 use crate::edge::Role;
@@ -132,9 +132,23 @@ config! {
                 ..WHOLE
             }),
             "Thinking tokens",
-            "The most tokens for thinking, from 1024; less than *Max tokens*. Empty for no thinking.",
+            "The most tokens for thinking, from 1024; less than *Max tokens*. Newer models take none: set *Reasoning*.",
         )
         .hint("off", "off")
+        .more(),
+        thinking_display: ThinkingDisplay = Property::new(
+            "thinkingDisplay",
+            Kind::Choice {
+                choices: &[
+                    choice("", "As usual for the model"),
+                    choice("summarized", "A summary"),
+                    choice("omitted", "Nothing"),
+                ],
+            },
+            "Shown thoughts",
+            "What the provider sends of the model's thoughts. They are in the response of an agent with `debug`, and \
+             never part of the answer.",
+        )
         .more(),
         #[cfg_attr(feature = "codegen", schemars(with = "PromptCache"))]
         prompt_cache: PromptCache = PROMPT_CACHE,
