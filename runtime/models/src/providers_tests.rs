@@ -247,7 +247,7 @@ fn defaults_of_anthropic() {
 fn every_property_of_anthropic() {
     let config = AnthropicModelConfig {
         prompt_cache: None,
-        model: some("claude-opus-4-6"),
+        model: some("claude-3-7-sonnet-latest"),
         base_url: some("https://gateway.example/anthropic/"),
         anthropic_version: some("2023-06-01"),
         api_key: some("second-choice"),
@@ -278,10 +278,10 @@ fn every_property_of_anthropic() {
         assert_eq!(
             request.settings(),
             json!({
-                "model": "claude-opus-4-6", "max_tokens": 5_000, "temperature": 1.0, "top_p": 0.9,
+                "model": "claude-3-7-sonnet-latest", "max_tokens": 5_000, "temperature": 1.0, "top_p": 0.9,
                 "top_k": 40, "stop_sequences": ["END"],
                 "thinking": {"type": "enabled", "budget_tokens": 2_000},
-                "output_config": {"effort": "high"}, "stream": true,
+                "stream": true,
             })
         );
         assert_eq!(timeout_and_attempts("anthropic-model", &props), (1_234, 1));
