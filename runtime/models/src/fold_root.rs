@@ -11,7 +11,8 @@ use std::borrow::Cow;
 /// The keywords that providers refuse at the root.
 const REFUSED: [&str; 7] = ["anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not"];
 /// The keywords of the root that the folded schema has in another form, or not at all.
-const REPLACED: [&str; 5] = ["type", "properties", "required", "additionalProperties", "unevaluatedProperties"];
+const REPLACED: [&str; 5] =
+    ["type", "properties", "required", "additionalProperties", "unevaluatedProperties"];
 /// The deepest nesting of combinations and references that is followed. Anything below accepts every object.
 const MAX_DEPTH: usize = 16;
 /// The most schemas that are combined into a root.
@@ -48,7 +49,8 @@ fn fold_root(schema: &Value) -> Value {
     let is_kept = |key: &str| !REFUSED.contains(&key) && !REPLACED.contains(&key);
     folded.extend(description.map(|text| ("description".to_owned(), text)));
     let any_object = folded.clone();
-    folded.extend(root.iter().filter(|(key, _)| is_kept(key)).map(|(key, value)| (key.clone(), value.clone())));
+    folded
+        .extend(root.iter().filter(|(key, _)| is_kept(key)).map(|(key, value)| (key.clone(), value.clone())));
     folded.insert("properties".to_owned(), Value::Object(shape.properties));
     if !shape.required.is_empty() {
         folded.insert("required".to_owned(), shape.required.into());
@@ -56,7 +58,8 @@ fn fold_root(schema: &Value) -> Value {
     let more = root.get("additionalProperties").cloned().or(shape.is_closed.then_some(Value::Bool(false)));
     folded.extend(more.map(|more| ("additionalProperties".to_owned(), more)));
     let folded = Value::Object(folded);
-    let is_whole = folder.bytes > 0 && size_of(&folded) <= MAX_FOLDED_BYTES && has_all_targets(&folded, &folded);
+    let is_whole =
+        folder.bytes > 0 && size_of(&folded) <= MAX_FOLDED_BYTES && has_all_targets(&folded, &folded);
     if is_whole { folded } else { Value::Object(any_object) }
 }
 

@@ -11,6 +11,7 @@
 //!   to call them.
 
 use super::{AnthropicMessages, NAME, Thinking, ThinkingDisplay};
+use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::{Arguments, InputSchema, tool_name};
 use crate::own_parts::{Unsaid, WithField, parts_of, text_at};
 use crate::wire::{AnswerFormat, CacheLifetime, ChatRequest, Reasoning};
@@ -130,7 +131,7 @@ impl<'a> RequestBody<'a> {
             ToolChoice::Required => "any",
             ToolChoice::None => "none",
         };
-        let tools = Tools::new(chat);
+        let tools = Tools::new(chat, wire.takes_any_root);
         let choice = if chat.tools.is_empty() { "none" } else { choice };
         let format = match chat.format {
             AnswerFormat::JsonSchema { schema, .. } => Some(OutputFormat { r#type: "json_schema", schema }),
@@ -166,13 +167,14 @@ struct Tools<'a> {
     declared: &'a [ToolSpec],
     /// The tools that were called, if none is declared.
     called: BTreeSet<Cow<'a, str>>,
+    takes_any_root: bool,
 }
 
 impl<'a> Tools<'a> {
-    fn new(chat: &ChatRequest<'a>) -> Option<Self> {
+    fn new(chat: &ChatRequest<'a>, takes_any_root: bool) -> Option<Self> {
         let calls = chat.messages.iter().flat_map(|message| &message.tool_calls);
         let called = calls.filter(|_| chat.tools.is_empty()).map(|call| tool_name(&call.name)).collect();
-        let tools = Self { declared: chat.tools, called };
+        let tools = Self { declared: chat.tools, called, takes_any_root };
         (!tools.declared.is_empty() || !tools.called.is_empty()).then_some(tools)
     }
 }
@@ -188,19 +190,21 @@ impl Serialize for Tools<'_> {
             #[serde(skip_serializing_if = "Option::is_none")]
             strict: Option<bool>,
         }
-        let declared = self.declared.iter().map(|tool| Tool {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: InputSchema(tool.input_schema.as_ref()),
-            strict: tool.strict,
-        });
-        let called = self.called.iter().map(|name| Tool {
-            name: name.as_ref(),
-            description: "",
-            input_schema: InputSchema(None),
-            strict: None,
-        });
-        serializer.collect_seq(declared.chain(called))
+        let mut tools = serializer.serialize_seq(None)?;
+        for tool in self.declared {
+            let schema = tool_schema(tool, self.takes_any_root);
+            tools.serialize_element(&Tool {
+                name: &tool.name,
+                description: &tool.description,
+                strict: strictness(tool, schema.as_ref()),
+                input_schema: InputSchema(schema.as_deref()),
+            })?;
+        }
+        for name in &self.called {
+            let input_schema = InputSchema(None);
+            tools.serialize_element(&Tool { name, description: "", input_schema, strict: None })?;
+        }
+        tools.end()
     }
 }
 

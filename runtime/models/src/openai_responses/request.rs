@@ -2,6 +2,7 @@
 
 use super::content::MessageContent;
 use super::{MAX_ID, NAME, OpenaiResponses, is_commentary};
+use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::tool_name;
 use crate::openai::{
     IterList, Text, sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id,
@@ -40,11 +41,14 @@ impl Serialize for Request<'_> {
         let input = input.flat_map(|message| input_items(message, chat.reasoning));
         let has_tools = !chat.tools.is_empty();
 
+        let tools = chat.tools.iter().map(|tool| ToolParam { tool, takes_any_root: wire.takes_any_root });
+        let tools = has_tools.then_some(IterList(tools));
+
         let mut map = serializer.serialize_map(None)?;
         serialize_some(&mut map, "model", wire.model.as_deref())?;
         serialize_some(&mut map, "instructions", system.map(|system| &system.content))?;
         serialize_some(&mut map, "input", Some(IterList(input)))?;
-        serialize_some(&mut map, "tools", has_tools.then(|| IterList(chat.tools.iter().map(ToolParam))))?;
+        serialize_some(&mut map, "tools", tools)?;
         serialize_some(&mut map, "tool_choice", has_tools.then(|| tool_choice_name(chat.tool_choice)))?;
         serialize_some(&mut map, "text", format.map(|format| TextParam { format }))?;
         serialize_some(&mut map, "max_output_tokens", wire.max_output_tokens)?;
@@ -80,15 +84,19 @@ struct ReasoningParam {
     effort: &'static str,
 }
 
-struct ToolParam<'a>(&'a ToolSpec);
+struct ToolParam<'a> {
+    tool: &'a ToolSpec,
+    takes_any_root: bool,
+}
 
 impl Serialize for ToolParam<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", "function")?;
-        serialize_tool(&mut map, self.0)?;
+        let schema = tool_schema(self.tool, self.takes_any_root);
+        serialize_tool(&mut map, self.tool, schema.as_deref())?;
         // The default is true, which few schemas of tools satisfy.
-        map.serialize_entry("strict", &self.0.strict.unwrap_or(false))?;
+        map.serialize_entry("strict", &strictness(self.tool, schema.as_ref()).unwrap_or(false))?;
         map.end()
     }
 }
