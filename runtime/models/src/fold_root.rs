@@ -124,8 +124,9 @@ impl<'a> Folder<'a> {
         }
         for key in ["anyOf", "oneOf"] {
             if map.get(key).is_some_and(Value::is_array) {
-                let shapes = branches(key).filter_map(|branch| self.shape(branch, depth + 1)).collect();
-                shape = both(shape, one_of(shapes)?);
+                let shapes: Vec<Shape> =
+                    branches(key).filter_map(|branch| self.shape(branch, depth + 1)).collect();
+                shape = both(shape, one_of(&shapes)?);
             }
         }
         Some(shape)
@@ -164,7 +165,7 @@ fn both(mut one: Shape, other: Shape) -> Shape {
 }
 
 /// The shape of objects that have at least one of the shapes. None without a shape.
-fn one_of(shapes: Vec<Shape>) -> Option<Shape> {
+fn one_of(shapes: &[Shape]) -> Option<Shape> {
     let mut required = shapes.first()?.required.clone();
     required.retain(|name| shapes.iter().all(|shape| shape.required.contains(name)));
     let mut properties: Map<String, Value> = Map::new();
@@ -173,7 +174,7 @@ fn one_of(shapes: Vec<Shape>) -> Option<Shape> {
             continue;
         }
         let mut schemas: Vec<Value> = Vec::new();
-        for shape in &shapes {
+        for shape in shapes {
             // Where a property is not mentioned, it may be anything.
             let schema = match shape.properties.get(name) {
                 Some(schema) => schema.clone(),

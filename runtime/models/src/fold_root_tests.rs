@@ -59,7 +59,7 @@ fn folds_every_combination_into_one_object() {
             }),
         ),
         // Null is no object.
-        (json!({"anyOf": [{"type": "null"}, by_id]}), by_id.clone()),
+        (json!({"anyOf": [{"type": "null"}, by_id]}), by_id),
         (
             json!({"type": ["object", "null"], "properties": {"a": text}}),
             json!({"type": "object", "properties": {"a": text}}),
@@ -85,19 +85,15 @@ fn folds_every_combination_into_one_object() {
         ),
     ] {
         let folded = fold_root(&schema);
-        let expected_text = expected.to_string();
-        assert_eq!(sorted(&folded), sorted(&expected), "{schema}: {folded} {expected_text}");
+        assert_eq!(without_empty_list(folded.clone()), without_empty_list(expected), "{schema}");
         assert!(!is_refused(&folded));
     }
 }
 
-/// A value without empty lists of required properties, which say nothing.
-fn sorted(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    if let Some(map) = schema.as_object_mut()
-        && map.get("required") == Some(&json!([]))
-    {
-        map.remove("required");
+/// A schema without an empty list of required properties, which says nothing.
+fn without_empty_list(mut schema: Value) -> Value {
+    if let Some(map) = schema.as_object_mut() {
+        map.retain(|key, value| key != "required" || *value != json!([]));
     }
     schema
 }
