@@ -13,7 +13,7 @@
 use super::{AnthropicMessages, NAME, Thinking, ThinkingDisplay};
 use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::{Arguments, InputSchema, tool_name};
-use crate::own_parts::{Unsaid, WithField, parts_of, text_at};
+use crate::own_parts::{MessageRest, WithField, parts_of, text_at};
 use crate::wire::{AnswerFormat, CacheLifetime, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Image, ImageType};
@@ -328,20 +328,20 @@ fn is_thought(part: &Value) -> bool {
 
 /// The blocks of an answer of this API, if the message still says the same.
 fn own_blocks<'a>(all: &'a [Arc<ChatMessage>], index: usize, parts: &'a [Value]) -> Option<Vec<Block<'a>>> {
-    let mut unsaid = Unsaid::of(&all[index]);
+    let mut rest = MessageRest::of(&all[index]);
     let (mut blocks, mut calls) = (Vec::with_capacity(parts.len()), 0);
     for part in parts {
         match text_at(part, "type") {
             Some("text") => {
                 let text = text_at(part, "text").unwrap_or_default();
-                unsaid.say(text)?;
+                rest.take_text(text)?;
                 // The API sends blank texts, but refuses them.
                 if text.trim().is_empty() {
                     continue;
                 }
             }
             Some("tool_use") => {
-                let call = unsaid.call(text_at(part, "name").unwrap_or_default(), part.get("input"))?;
+                let call = rest.take_call(text_at(part, "name").unwrap_or_default(), part.get("input"))?;
                 text_at(part, "id").filter(|id| *id == call_id(all, index, calls))?;
                 calls += 1;
                 let value = Arguments(&call.arguments);
@@ -352,7 +352,7 @@ fn own_blocks<'a>(all: &'a [Arc<ChatMessage>], index: usize, parts: &'a [Value])
         }
         blocks.push(Block::Opaque(part));
     }
-    unsaid.is_empty().then_some(blocks)
+    rest.is_empty().then_some(blocks)
 }
 
 /// The blocks of these messages of the user. The results for the calls of the previous turn come first.

@@ -8,7 +8,7 @@ use crate::openai::{
     IterList, Text, sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id,
     tool_choice_name,
 };
-use crate::own_parts::{Unsaid, WithField, parts_of, text_at};
+use crate::own_parts::{MessageRest, WithField, parts_of, text_at};
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -168,14 +168,14 @@ fn own_items<'a>(message: &'a ChatMessage, parts: &'a [Value]) -> Option<Vec<Inp
     };
     // As in an answer, commentary counts only if there is no other text.
     let has_final = parts.iter().zip(&texts).any(is_final);
-    let mut unsaid = Unsaid::of(message);
+    let mut rest = MessageRest::of(message);
     let mut items = Vec::with_capacity(parts.len());
     for (item, text) in parts.iter().zip(&texts) {
         if let Some(text) = text.as_ref().filter(|_| !has_final || is_final((item, text))) {
-            unsaid.say(text)?;
+            rest.take_text(text)?;
         }
         if text_at(item, "type") == Some("function_call") {
-            let call = unsaid.call(text_at(item, "name").unwrap_or_default(), item.get("arguments"))?;
+            let call = rest.take_call(text_at(item, "name").unwrap_or_default(), item.get("arguments"))?;
             let is_accepted = call.id.len() <= MAX_ID && tool_name(&call.name) == call.name;
             text_at(item, "call_id").filter(|id| *id == call.id && is_accepted)?;
             let value = sent_arguments(&call.arguments);
@@ -184,7 +184,7 @@ fn own_items<'a>(message: &'a ChatMessage, parts: &'a [Value]) -> Option<Vec<Inp
             items.push(InputItem::Opaque(item));
         }
     }
-    unsaid.is_empty().then_some(items)
+    rest.is_empty().then_some(items)
 }
 
 /// The text of a message item. None for an item of another type.
