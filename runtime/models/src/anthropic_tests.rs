@@ -365,7 +365,7 @@ fn blocks_are_kept_only_if_text_and_calls_do_not_give_them_again() {
         (vec![text("a"), call.clone()], false),
         (vec![text("a"), text(" \n"), call.clone(), call.clone()], false),
         (vec![text("a"), text("b")], true),
-        (vec![call.clone(), text("a")], true),
+        (vec![call, text("a")], true),
         (vec![thought], true),
     ] {
         let parts = answer(&json!(content), &Value::Null).reasoning.map(|opaque| opaque.parts);

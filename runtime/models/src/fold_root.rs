@@ -11,7 +11,8 @@ use std::borrow::Cow;
 /// The keywords that providers refuse at the root.
 const REFUSED: [&str; 7] = ["anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not"];
 /// The keywords of the root that the folded schema has in another form, or not at all.
-const REPLACED: [&str; 5] = ["type", "properties", "required", "additionalProperties", "unevaluatedProperties"];
+const REPLACED: [&str; 5] =
+    ["type", "properties", "required", "additionalProperties", "unevaluatedProperties"];
 /// The deepest nesting of combinations and references that is followed. Anything below accepts every object.
 const MAX_DEPTH: usize = 16;
 /// The most schemas that are combined into a root.
@@ -48,7 +49,8 @@ fn fold_root(schema: &Value) -> Value {
     let is_kept = |key: &str| !REFUSED.contains(&key) && !REPLACED.contains(&key);
     folded.extend(description.map(|text| ("description".to_owned(), text)));
     let any_object = folded.clone();
-    folded.extend(root.iter().filter(|(key, _)| is_kept(key)).map(|(key, value)| (key.clone(), value.clone())));
+    folded
+        .extend(root.iter().filter(|(key, _)| is_kept(key)).map(|(key, value)| (key.clone(), value.clone())));
     folded.insert("properties".to_owned(), Value::Object(shape.properties));
     if !shape.required.is_empty() {
         folded.insert("required".to_owned(), shape.required.into());
@@ -56,7 +58,8 @@ fn fold_root(schema: &Value) -> Value {
     let more = root.get("additionalProperties").cloned().or(shape.is_closed.then_some(Value::Bool(false)));
     folded.extend(more.map(|more| ("additionalProperties".to_owned(), more)));
     let folded = Value::Object(folded);
-    let is_whole = folder.bytes > 0 && size_of(&folded) <= MAX_FOLDED_BYTES && has_all_targets(&folded, &folded);
+    let is_whole =
+        folder.bytes > 0 && size_of(&folded) <= MAX_FOLDED_BYTES && has_all_targets(&folded, &folded);
     if is_whole { folded } else { Value::Object(any_object) }
 }
 
@@ -121,8 +124,9 @@ impl<'a> Folder<'a> {
         }
         for key in ["anyOf", "oneOf"] {
             if map.get(key).is_some_and(Value::is_array) {
-                let shapes = branches(key).filter_map(|branch| self.shape(branch, depth + 1)).collect();
-                shape = both(shape, one_of(shapes)?);
+                let shapes: Vec<Shape> =
+                    branches(key).filter_map(|branch| self.shape(branch, depth + 1)).collect();
+                shape = both(shape, one_of(&shapes)?);
             }
         }
         Some(shape)
@@ -161,7 +165,7 @@ fn both(mut one: Shape, other: Shape) -> Shape {
 }
 
 /// The shape of objects that have at least one of the shapes. None without a shape.
-fn one_of(shapes: Vec<Shape>) -> Option<Shape> {
+fn one_of(shapes: &[Shape]) -> Option<Shape> {
     let mut required = shapes.first()?.required.clone();
     required.retain(|name| shapes.iter().all(|shape| shape.required.contains(name)));
     let mut properties: Map<String, Value> = Map::new();
@@ -170,7 +174,7 @@ fn one_of(shapes: Vec<Shape>) -> Option<Shape> {
             continue;
         }
         let mut schemas: Vec<Value> = Vec::new();
-        for shape in &shapes {
+        for shape in shapes {
             // Where a property is not mentioned, it may be anything.
             let schema = match shape.properties.get(name) {
                 Some(schema) => schema.clone(),

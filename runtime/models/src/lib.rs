@@ -21,6 +21,7 @@ mod entra;
 mod entra_application;
 pub mod event_stream;
 pub mod features;
+mod fold_root;
 pub mod gemini;
 #[cfg(test)]
 mod image_tests;

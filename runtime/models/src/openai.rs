@@ -295,10 +295,14 @@ impl<I: Iterator<Item: Serialize> + Clone> Serialize for IterList<I> {
 }
 
 /// Writes the name, description and schema of a tool, which both wires have in common.
-pub(crate) fn serialize_tool<M: SerializeMap>(map: &mut M, tool: &ToolSpec) -> Result<(), M::Error> {
+pub(crate) fn serialize_tool<M: SerializeMap>(
+    map: &mut M,
+    tool: &ToolSpec,
+    schema: Option<&Value>,
+) -> Result<(), M::Error> {
     map.serialize_entry("name", &tool.name)?;
     serialize_some(map, "description", Some(&tool.description).filter(|text| !text.is_empty()))?;
-    map.serialize_entry("parameters", &Parameters(tool.input_schema.as_ref()))
+    map.serialize_entry("parameters", &Parameters(schema))
 }
 
 /// The schema of a tool. The provider refuses one without `type` and `properties`, so both are always

@@ -1,6 +1,8 @@
 //! The Chat Completions API of OpenAI, Azure and every compatible server.
 //!
-//! Owns the format of its requests, answers and streams. Decides nothing: it sends what is set.
+//! Owns the format of its requests, answers and streams. Decides nothing: it sends what is set. Servers add fields to
+//! the message of an answer, and some require them back. So the fields that this wire does not know are kept, and go
+//! back to the same server.
 
 mod kept_fields;
 mod request;
@@ -21,6 +23,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use url::Url;
 
 const NAME: &str = "openai-chat";
@@ -172,7 +175,7 @@ struct ToolCallDelta<'a> {
     name: Option<String>,
     arguments: String,
     /// The fields that this wire does not know, and whether they are those of the function.
-    others: Vec<(bool, std::borrow::Cow<'a, str>, &'a RawValue)>,
+    others: Vec<(bool, Cow<'a, str>, &'a RawValue)>,
 }
 
 impl<'a> ToolCallDelta<'a> {

@@ -122,9 +122,10 @@ fn lists_of_content_are_merged_and_their_thoughts_are_no_text() {
     ];
     let answer = streamed(&events);
     let whole = json!([thought("Hm."), {"type": "text", "text": "Yes."}]);
-    assert_eq!((answer.text.as_str(), kept_part(&answer)), ("Yes.", json!({"content": whole.clone()})));
-    let decoded = decode(&completion(&json!({"content": whole.clone()}), &json!("stop"))).unwrap();
-    assert_eq!((decoded.text.as_str(), kept_part(&decoded)), ("Yes.", json!({"content": whole})));
+    let message = json!({ "content": whole });
+    assert_eq!((answer.text.as_str(), kept_part(&answer)), ("Yes.", message.clone()));
+    let decoded = decode(&completion(&message, &json!("stop"))).unwrap();
+    assert_eq!((decoded.text.as_str(), kept_part(&decoded)), ("Yes.", message));
     // A list without thoughts is only text.
     let plain = streamed(&[content(json!([{"type": "text", "text": "a"}])), content(json!("b"))]);
     assert_eq!((plain.text.as_str(), plain.reasoning), ("ab", None));

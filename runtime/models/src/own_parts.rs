@@ -34,29 +34,29 @@ pub(crate) fn parts_of<'a>(
     Some(&opaque.parts)
 }
 
-/// What a message says and the parts before did not say yet. Its text may have been changed, and its calls dropped.
-pub(crate) struct Unsaid<'a> {
+/// The rest of a message that its parts have not given yet. Its text may have been changed, and its calls dropped.
+pub(crate) struct MessageRest<'a> {
     text: &'a str,
     calls: Iter<'a, RequestedCall>,
 }
 
-impl<'a> Unsaid<'a> {
+impl<'a> MessageRest<'a> {
     pub(crate) fn of(message: &'a ChatMessage) -> Self {
         Self { text: &message.content, calls: message.tool_calls.iter() }
     }
 
-    /// A part with this text. None if the message says something else.
-    pub(crate) fn say(&mut self, text: &str) -> Option<()> {
+    /// Takes the text of a part. None if the message says something else.
+    pub(crate) fn take_text(&mut self, text: &str) -> Option<()> {
         self.text = self.text.strip_prefix(text)?;
         Some(())
     }
 
-    /// The call that a part stands for. None if the message has no further call, or another one.
-    pub(crate) fn call(&mut self, name: &str, arguments: Option<&Value>) -> Option<&'a RequestedCall> {
+    /// Takes the call of a part. None if the message has no further call, or another one.
+    pub(crate) fn take_call(&mut self, name: &str, arguments: Option<&Value>) -> Option<&'a RequestedCall> {
         self.calls.next().filter(|call| call.name == name && are_arguments(&call.arguments, arguments))
     }
 
-    /// Whether the parts say all of the message.
+    /// Whether the parts give the whole message.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.calls.len() == 0
     }

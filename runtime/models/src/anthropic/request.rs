@@ -11,8 +11,9 @@
 //!   to call them.
 
 use super::{AnthropicMessages, NAME, Thinking, ThinkingDisplay};
+use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::{Arguments, InputSchema, tool_name};
-use crate::own_parts::{Unsaid, WithField, parts_of, text_at};
+use crate::own_parts::{MessageRest, WithField, parts_of, text_at};
 use crate::wire::{AnswerFormat, CacheLifetime, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Image, ImageType};
@@ -130,7 +131,7 @@ impl<'a> RequestBody<'a> {
             ToolChoice::Required => "any",
             ToolChoice::None => "none",
         };
-        let tools = Tools::new(chat);
+        let tools = Tools::new(chat, wire.takes_any_root);
         let choice = if chat.tools.is_empty() { "none" } else { choice };
         let format = match chat.format {
             AnswerFormat::JsonSchema { schema, .. } => Some(OutputFormat { r#type: "json_schema", schema }),
@@ -166,13 +167,14 @@ struct Tools<'a> {
     declared: &'a [ToolSpec],
     /// The tools that were called, if none is declared.
     called: BTreeSet<Cow<'a, str>>,
+    takes_any_root: bool,
 }
 
 impl<'a> Tools<'a> {
-    fn new(chat: &ChatRequest<'a>) -> Option<Self> {
+    fn new(chat: &ChatRequest<'a>, takes_any_root: bool) -> Option<Self> {
         let calls = chat.messages.iter().flat_map(|message| &message.tool_calls);
         let called = calls.filter(|_| chat.tools.is_empty()).map(|call| tool_name(&call.name)).collect();
-        let tools = Self { declared: chat.tools, called };
+        let tools = Self { declared: chat.tools, called, takes_any_root };
         (!tools.declared.is_empty() || !tools.called.is_empty()).then_some(tools)
     }
 }
@@ -188,19 +190,21 @@ impl Serialize for Tools<'_> {
             #[serde(skip_serializing_if = "Option::is_none")]
             strict: Option<bool>,
         }
-        let declared = self.declared.iter().map(|tool| Tool {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: InputSchema(tool.input_schema.as_ref()),
-            strict: tool.strict,
-        });
-        let called = self.called.iter().map(|name| Tool {
-            name: name.as_ref(),
-            description: "",
-            input_schema: InputSchema(None),
-            strict: None,
-        });
-        serializer.collect_seq(declared.chain(called))
+        let mut tools = serializer.serialize_seq(None)?;
+        for tool in self.declared {
+            let schema = tool_schema(tool, self.takes_any_root);
+            tools.serialize_element(&Tool {
+                name: &tool.name,
+                description: &tool.description,
+                strict: strictness(tool, schema.as_ref()),
+                input_schema: InputSchema(schema.as_deref()),
+            })?;
+        }
+        for name in &self.called {
+            let input_schema = InputSchema(None);
+            tools.serialize_element(&Tool { name, description: "", input_schema, strict: None })?;
+        }
+        tools.end()
     }
 }
 
@@ -324,20 +328,20 @@ fn is_thought(part: &Value) -> bool {
 
 /// The blocks of an answer of this API, if the message still says the same.
 fn own_blocks<'a>(all: &'a [Arc<ChatMessage>], index: usize, parts: &'a [Value]) -> Option<Vec<Block<'a>>> {
-    let mut unsaid = Unsaid::of(&all[index]);
+    let mut rest = MessageRest::of(&all[index]);
     let (mut blocks, mut calls) = (Vec::with_capacity(parts.len()), 0);
     for part in parts {
         match text_at(part, "type") {
             Some("text") => {
                 let text = text_at(part, "text").unwrap_or_default();
-                unsaid.say(text)?;
+                rest.take_text(text)?;
                 // The API sends blank texts, but refuses them.
                 if text.trim().is_empty() {
                     continue;
                 }
             }
             Some("tool_use") => {
-                let call = unsaid.call(text_at(part, "name").unwrap_or_default(), part.get("input"))?;
+                let call = rest.take_call(text_at(part, "name").unwrap_or_default(), part.get("input"))?;
                 text_at(part, "id").filter(|id| *id == call_id(all, index, calls))?;
                 calls += 1;
                 let value = Arguments(&call.arguments);
@@ -348,7 +352,7 @@ fn own_blocks<'a>(all: &'a [Arc<ChatMessage>], index: usize, parts: &'a [Value])
         }
         blocks.push(Block::Opaque(part));
     }
-    unsaid.is_empty().then_some(blocks)
+    rest.is_empty().then_some(blocks)
 }
 
 /// The blocks of these messages of the user. The results for the calls of the previous turn come first.

@@ -10,7 +10,7 @@
 
 use super::{Gemini, NAME, is_thought};
 use crate::lenient::{Arguments, InputSchema, tool_name};
-use crate::own_parts::{Unsaid, parts_of, text_at};
+use crate::own_parts::{MessageRest, parts_of, text_at};
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Image, RequestedCall};
@@ -356,17 +356,17 @@ fn given_id(call: &RequestedCall) -> Option<&str> {
 /// The parts of an answer of this API, if the message still says the same.
 fn own_parts(message: &ChatMessage, reasoning: Reasoning) -> Option<&[Value]> {
     let parts = parts_of(message, NAME, reasoning)?;
-    let mut unsaid = Unsaid::of(message);
+    let mut rest = MessageRest::of(message);
     for part in parts {
         if part.as_object().is_none_or(is_thought) {
             continue;
         }
-        unsaid.say(text_at(part, "text").unwrap_or_default())?;
+        rest.take_text(text_at(part, "text").unwrap_or_default())?;
         if let Some(sent) = part.get("functionCall") {
-            unsaid.call(text_at(sent, "name").unwrap_or_default(), sent.get("args"))?;
+            rest.take_call(text_at(sent, "name").unwrap_or_default(), sent.get("args"))?;
         }
     }
-    (unsaid.is_empty() && !parts.is_empty()).then_some(parts)
+    (rest.is_empty() && !parts.is_empty()).then_some(parts)
 }
 
 #[cfg(test)]

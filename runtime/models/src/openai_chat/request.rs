@@ -3,6 +3,7 @@
 use super::{MAX_ID, NAME, OpenaiChat};
 use crate::answer_text::without_thoughts;
 use crate::data_url::DataUrl;
+use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::tool_name;
 use crate::openai::{
     IterList, Text, sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id,
@@ -47,10 +48,13 @@ impl Serialize for Request<'_> {
         });
         let usage = (chat.stream && wire.stream_usage).then_some(StreamOptions { include_usage: true });
 
+        let tools = chat.tools.iter().map(|tool| ToolParam { tool, takes_any_root: wire.takes_any_root });
+        let tools = has_tools.then_some(IterList(tools));
+
         let mut map = serializer.serialize_map(None)?;
         serialize_some(&mut map, "model", wire.model.as_deref())?;
         serialize_some(&mut map, "messages", Some(IterList(messages)))?;
-        serialize_some(&mut map, "tools", has_tools.then(|| IterList(chat.tools.iter().map(ToolParam))))?;
+        serialize_some(&mut map, "tools", tools)?;
         serialize_some(&mut map, "tool_choice", has_tools.then(|| tool_choice_name(chat.tool_choice)))?;
         serialize_some(&mut map, "response_format", format)?;
         serialize_some(&mut map, "max_tokens", legacy_limit)?;
@@ -88,22 +92,27 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-struct ToolParam<'a>(&'a ToolSpec);
+struct ToolParam<'a> {
+    tool: &'a ToolSpec,
+    takes_any_root: bool,
+}
 
 impl Serialize for ToolParam<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct FunctionParam<'a>(&'a ToolSpec);
+        struct FunctionParam<'a>(&'a ToolParam<'a>);
         impl Serialize for FunctionParam<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let ToolParam { tool, takes_any_root } = self.0;
+                let schema = tool_schema(tool, *takes_any_root);
                 let mut map = serializer.serialize_map(None)?;
-                serialize_tool(&mut map, self.0)?;
-                serialize_some(&mut map, "strict", self.0.strict)?;
+                serialize_tool(&mut map, tool, schema.as_deref())?;
+                serialize_some(&mut map, "strict", strictness(tool, schema.as_ref()))?;
                 map.end()
             }
         }
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", "function")?;
-        map.serialize_entry("function", &FunctionParam(self.0))?;
+        map.serialize_entry("function", &FunctionParam(self))?;
         map.end()
     }
 }

@@ -2,12 +2,13 @@
 
 use super::content::MessageContent;
 use super::{MAX_ID, NAME, OpenaiResponses, is_commentary};
+use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::tool_name;
 use crate::openai::{
     IterList, Text, sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id,
     tool_choice_name,
 };
-use crate::own_parts::{Unsaid, WithField, parts_of, text_at};
+use crate::own_parts::{MessageRest, WithField, parts_of, text_at};
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -40,11 +41,14 @@ impl Serialize for Request<'_> {
         let input = input.flat_map(|message| input_items(message, chat.reasoning));
         let has_tools = !chat.tools.is_empty();
 
+        let tools = chat.tools.iter().map(|tool| ToolParam { tool, takes_any_root: wire.takes_any_root });
+        let tools = has_tools.then_some(IterList(tools));
+
         let mut map = serializer.serialize_map(None)?;
         serialize_some(&mut map, "model", wire.model.as_deref())?;
         serialize_some(&mut map, "instructions", system.map(|system| &system.content))?;
         serialize_some(&mut map, "input", Some(IterList(input)))?;
-        serialize_some(&mut map, "tools", has_tools.then(|| IterList(chat.tools.iter().map(ToolParam))))?;
+        serialize_some(&mut map, "tools", tools)?;
         serialize_some(&mut map, "tool_choice", has_tools.then(|| tool_choice_name(chat.tool_choice)))?;
         serialize_some(&mut map, "text", format.map(|format| TextParam { format }))?;
         serialize_some(&mut map, "max_output_tokens", wire.max_output_tokens)?;
@@ -80,15 +84,19 @@ struct ReasoningParam {
     effort: &'static str,
 }
 
-struct ToolParam<'a>(&'a ToolSpec);
+struct ToolParam<'a> {
+    tool: &'a ToolSpec,
+    takes_any_root: bool,
+}
 
 impl Serialize for ToolParam<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", "function")?;
-        serialize_tool(&mut map, self.0)?;
+        let schema = tool_schema(self.tool, self.takes_any_root);
+        serialize_tool(&mut map, self.tool, schema.as_deref())?;
         // The default is true, which few schemas of tools satisfy.
-        map.serialize_entry("strict", &self.0.strict.unwrap_or(false))?;
+        map.serialize_entry("strict", &strictness(self.tool, schema.as_ref()).unwrap_or(false))?;
         map.end()
     }
 }
@@ -160,14 +168,14 @@ fn own_items<'a>(message: &'a ChatMessage, parts: &'a [Value]) -> Option<Vec<Inp
     };
     // As in an answer, commentary counts only if there is no other text.
     let has_final = parts.iter().zip(&texts).any(is_final);
-    let mut unsaid = Unsaid::of(message);
+    let mut rest = MessageRest::of(message);
     let mut items = Vec::with_capacity(parts.len());
     for (item, text) in parts.iter().zip(&texts) {
         if let Some(text) = text.as_ref().filter(|_| !has_final || is_final((item, text))) {
-            unsaid.say(text)?;
+            rest.take_text(text)?;
         }
         if text_at(item, "type") == Some("function_call") {
-            let call = unsaid.call(text_at(item, "name").unwrap_or_default(), item.get("arguments"))?;
+            let call = rest.take_call(text_at(item, "name").unwrap_or_default(), item.get("arguments"))?;
             let is_accepted = call.id.len() <= MAX_ID && tool_name(&call.name) == call.name;
             text_at(item, "call_id").filter(|id| *id == call.id && is_accepted)?;
             let value = sent_arguments(&call.arguments);
@@ -176,7 +184,7 @@ fn own_items<'a>(message: &'a ChatMessage, parts: &'a [Value]) -> Option<Vec<Inp
             items.push(InputItem::Opaque(item));
         }
     }
-    unsaid.is_empty().then_some(items)
+    rest.is_empty().then_some(items)
 }
 
 /// The text of a message item. None for an item of another type.
