@@ -17,9 +17,11 @@ pub mod driver;
 pub mod embed;
 mod entra;
 mod entra_application;
+mod error_kind;
 pub mod event_stream;
 pub mod features;
 pub mod gemini;
+mod google_error;
 #[cfg(test)]
 mod image_tests;
 mod lenient;
@@ -38,6 +40,9 @@ mod prompt_cache_tests;
 mod providers;
 mod raw_start;
 mod recent_digests;
+#[cfg(test)]
+#[path = "recorded_errors_tests.rs"]
+mod recorded_errors;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;
