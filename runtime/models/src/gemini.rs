@@ -12,7 +12,7 @@ use crate::google_error::error_of;
 use crate::lenient::{parse_object, parse_part, parse_provider_error, provider_error, token_count};
 use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::{OpaqueParts, RequestedCall};
+use redflow_contract::transcript::{ImageType, OpaqueParts, RequestedCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -78,6 +78,10 @@ impl Wire for Gemini {
             url.query_pairs_mut().append_pair("alt", "sse");
         }
         Cow::Owned(url)
+    }
+
+    fn image_types(&self) -> &'static [ImageType] {
+        &[ImageType::Png, ImageType::Jpeg, ImageType::Webp]
     }
 
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {

@@ -6,7 +6,7 @@ use crate::event_stream::StreamFormat;
 use crate::google_error;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::plan::ToolSpec;
-use redflow_contract::transcript::ChatMessage;
+use redflow_contract::transcript::{ChatMessage, ImageType};
 use redflow_ports::{CacheKey, ToolChoice};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -109,6 +109,11 @@ pub trait Wire: Send + Sync {
     /// The address of a request, made of the address of the target. Most wires have one for all requests.
     fn address<'a>(&self, base: &'a Url, _stream: bool) -> Cow<'a, Url> {
         Cow::Borrowed(base)
+    }
+
+    /// The formats of pictures that the API takes.
+    fn image_types(&self) -> &'static [ImageType] {
+        &[ImageType::Png, ImageType::Jpeg, ImageType::Gif, ImageType::Webp]
     }
 
     /// Writes the body of a request.
