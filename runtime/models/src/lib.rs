@@ -27,6 +27,7 @@ mod image_tests;
 mod lenient;
 mod live_model;
 mod model_list;
+pub mod no_proxy;
 pub mod ollama;
 mod openai;
 pub mod openai_chat;
