@@ -6,6 +6,7 @@
 
 mod request;
 
+use crate::error_kind::WINDOW_IS_FULL;
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, parse_part, parse_provider_error, provider_error, token_count};
 use crate::own_parts::{arguments_value, kept_parts};
@@ -114,7 +115,7 @@ impl Wire for AnthropicMessages {
         for (index, block) in (0..).zip(content) {
             assembler.start_block(index, block)?;
         }
-        Ok(assembler.into_answer())
+        assembler.into_answer()
     }
 
     fn stream_format(&self) -> StreamFormat {
@@ -324,7 +325,12 @@ impl Assembler {
         })
     }
 
-    fn into_answer(self) -> ModelAnswer {
+    fn into_answer(self) -> Result<ModelAnswer, WireError> {
+        // Only a larger window makes such an answer longer. A higher limit of tokens does not.
+        if self.stop_reason.as_deref() == Some(WINDOW_IS_FULL) {
+            let kind = WINDOW_IS_FULL.to_owned();
+            return Err(WireError::Provider(ProviderError { status: 400, kind, ..ProviderError::default() }));
+        }
         let needs_parts = self.needs_parts();
         let mut answer =
             ModelAnswer { model: self.model, usage: self.usage.into_usage(), ..ModelAnswer::default() };
@@ -355,11 +361,11 @@ impl Assembler {
             Some("tool_use") => ModelFinish::ToolCalls,
             Some("refusal") => ModelFinish::Refused,
             // Only tools of the provider pause a turn, and requests have none.
-            Some("max_tokens" | "model_context_window_exceeded" | "pause_turn") => ModelFinish::Truncated,
+            Some("max_tokens" | "pause_turn") => ModelFinish::Truncated,
             _ if !answer.tool_calls.is_empty() => ModelFinish::ToolCalls,
             _ => ModelFinish::Stop,
         };
-        answer
+        Ok(answer)
     }
 }
 
@@ -438,7 +444,7 @@ impl AnswerAssembler for Assembler {
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
-        if self.stopped { Ok(self.into_answer()) } else { Err(WireError::Interrupted) }
+        if self.stopped { self.into_answer() } else { Err(WireError::Interrupted) }
     }
 }
 

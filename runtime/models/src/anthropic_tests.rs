@@ -87,7 +87,6 @@ fn stop_reasons() {
         (json!("stop_sequence"), Stop, ToolCalls),
         (json!("tool_use"), ToolCalls, ToolCalls),
         (json!("max_tokens"), Truncated, Truncated),
-        (json!("model_context_window_exceeded"), Truncated, Truncated),
         (json!("pause_turn"), Truncated, Truncated),
         (json!("refusal"), Refused, Refused),
         (json!("of_tomorrow"), Stop, ToolCalls),
@@ -98,6 +97,22 @@ fn stop_reasons() {
         let call = json!([{"type": "tool_use", "id": "a", "name": "x", "input": {}}]);
         assert_eq!(answer(&call, &reason).finish, with, "{reason} with a call");
     }
+}
+
+/// A higher limit of tokens would not help, but a model with a larger window would.
+#[test]
+fn an_answer_that_fills_the_window_is_too_long() {
+    let reason = json!("model_context_window_exceeded");
+    let expected = WireError::Provider(error(400, "model_context_window_exceeded", "", ""));
+    let body = json!({"content": [{"type": "text", "text": "So"}], "stop_reason": reason});
+    assert_eq!(decode(&body), Err(expected.clone()));
+    let mut assembler = wire().assembler(Discard);
+    for event in
+        [json!({"type": "message_delta", "delta": {"stop_reason": reason}}), json!({"type": "message_stop"})]
+    {
+        assembler.add_event(None, event.to_string().as_bytes()).unwrap();
+    }
+    assert_eq!(assembler.finish(), Err(expected));
 }
 
 #[test]
@@ -198,7 +213,7 @@ fn errors_with_a_success_status_get_their_usual_status() {
 
 #[test]
 fn errors_of_every_form() {
-    let long = "é".repeat(600);
+    let long = "é".repeat(5_000);
     let cases = [
         (
             json!({"type": "error", "error": {
@@ -214,7 +229,7 @@ fn errors_of_every_form() {
         (json!({"error": "No."}), error(429, "", "", "No.")),
         (
             json!({"error": {"message": long, "type": long}}),
-            error(429, &"é".repeat(100), "", &"é".repeat(500)),
+            error(429, &"é".repeat(100), "", &"é".repeat(4_000)),
         ),
         (json!({"error": null}), error(429, "", "", "")),
         (json!([]), error(429, "", "", "")),

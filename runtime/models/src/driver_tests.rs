@@ -165,10 +165,10 @@ fn a_stream_without_content_ends() {
 
 #[test]
 fn the_size_of_an_error_is_limited() {
-    let body = json!({"error": {"message": "m".repeat(400), "code": "c"}}).to_string();
+    let body = json!({"error": {"message": "m".repeat(2_100), "code": "c"}}).to_string();
     let reply = Reply::new(400, &[], &body);
     let failure = call(json!({}), &Recording::new([reply])).unwrap_err();
-    let cut = format!("refused the request (HTTP 400, c): {}…", "m".repeat(300));
+    let cut = format!("refused the request (HTTP 400, c): {}…", "m".repeat(2_000));
     assert!(failure.message.ends_with(&cut), "{}", failure.message);
     // The rest is not read, but the status is enough for the code.
     let body = format!("{}{body}", " ".repeat(MAX_ERROR_BYTES));

@@ -4,21 +4,20 @@
 //! An answer is a list of parts, and some of them have a signature that the API wants back at its place. So the
 //! reasoning of an answer is all of its parts, and a later request has them instead of the text and the calls.
 
-mod error;
 mod request;
 
 use crate::address::join;
 use crate::event_stream::StreamFormat;
-use crate::lenient::{parse_object, parse_part, parse_provider_error, token_count};
+use crate::google_error::error_of;
+use crate::lenient::{parse_object, parse_part, parse_provider_error, provider_error, token_count};
 use crate::own_parts::kept_parts;
 use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::RequestedCall;
+use redflow_contract::transcript::{ImageType, RequestedCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::time::Duration;
 use url::Url;
 
 const NAME: &str = "gemini";
@@ -82,6 +81,10 @@ impl Wire for Gemini {
         Cow::Owned(url)
     }
 
+    fn image_types(&self) -> &'static [ImageType] {
+        &[ImageType::Png, ImageType::Jpeg, ImageType::Webp]
+    }
+
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &request::RequestBody::new(self, chat))
     }
@@ -105,14 +108,23 @@ impl Wire for Gemini {
 
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
         match serde_json::from_slice(body) {
-            Ok(body) => error::read(Some(status), &body),
+            Ok(body) => read_error(Some(status), &body),
             Err(_) => parse_provider_error(status, body),
         }
     }
+}
 
-    fn requested_wait(&self, body: &[u8]) -> Option<Duration> {
-        error::requested_wait(&serde_json::from_slice(body).ok()?)
+/// Reads the body of an error. Without a status, that of the error itself counts, as in a stream.
+fn read_error(status: Option<u16>, body: &Value) -> ProviderError {
+    let number = error_of(body).get("code").filter(|code| code.is_number());
+    let own = number.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    let own = own.filter(|code| (400..=599).contains(code));
+    let mut error = provider_error(status.or(own).unwrap_or(500), body);
+    // The number is the HTTP status once more.
+    if number.is_some_and(|number| error.code == number.to_string()) {
+        error.code.clear();
     }
+    error
 }
 
 /// A whole answer, or one event of a stream, which has the same form.
@@ -201,7 +213,7 @@ impl Assembler {
         let candidate = response.candidates.iter().flatten().next();
         if let Some(error) = response.error.filter(|_| candidate.is_none()) {
             let body = Value::Object(Map::from_iter([("error".to_owned(), error)]));
-            return Err(WireError::Provider(error::read(None, &body)));
+            return Err(WireError::Provider(read_error(None, &body)));
         }
         let feedback = response.prompt_feedback.as_ref().and_then(|feedback| feedback.get("blockReason"));
         self.is_blocked |= feedback.is_some_and(Value::is_string);

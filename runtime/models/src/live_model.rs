@@ -14,7 +14,7 @@ use redflow_contract::json::size_of;
 use redflow_contract::model_test::{ModelList, SentFormat, SentRequest};
 use redflow_contract::node::{PromptCache, StructuredOutput};
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{ChatMessage, RequestedCall};
+use redflow_contract::transcript::{ChatMessage, ImageType, RequestedCall};
 use redflow_ports::{
     AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, ReplyFormat, SchemaText,
     ToolChoice, WaitObserver,
@@ -152,11 +152,7 @@ impl ChatModel for LiveModel {
             if !tools.is_empty() && !self.info.tools {
                 return Err(self.no_tools());
             }
-            let has_images =
-                || request.transcript.segments().iter().any(|message| !message.images.is_empty());
-            if !self.info.vision && has_images() {
-                return Err(self.no_vision());
-            }
+            self.check_images(request.transcript.segments())?;
             let refused = &self.refused_formats[usize::from(!tools.is_empty())];
             let mut formats = self.options.formats(request.answer_kind);
             formats.retain(|format| !refused.contains(*format));
@@ -373,6 +369,31 @@ impl LiveModel {
             "the model `{}` takes no tools; choose another one, or set `capabilities` of its node to \
              {{\"tools\": true}} if it does",
             self.info.model
+        );
+        Failure { code: RunErrorCode::ConfigInvalid, message }
+    }
+
+    /// Refuses pictures that the model or its API does not take.
+    fn check_images(&self, messages: &[Arc<ChatMessage>]) -> Result<(), Failure> {
+        let taken = self.target.wire.image_types();
+        for image in messages.iter().flat_map(|message| &message.images) {
+            if !self.info.vision {
+                return Err(self.no_vision());
+            }
+            if !taken.contains(&image.mime) {
+                return Err(self.no_format(image.mime, taken));
+            }
+        }
+        Ok(())
+    }
+
+    fn no_format(&self, format: ImageType, taken: &[ImageType]) -> Failure {
+        let taken: Vec<&str> = taken.iter().map(|format| format.as_str()).collect();
+        let message = format!(
+            "the model `{}` takes no pictures of the type {}, only {}; convert them, or choose another model",
+            self.info.model,
+            format.as_str(),
+            taken.join(", ")
         );
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }

@@ -3,9 +3,10 @@
 //! Owns the types that the wires and the driver share. Pure: sees no socket, no clock and no key.
 
 use crate::event_stream::StreamFormat;
+use crate::google_error;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::plan::ToolSpec;
-use redflow_contract::transcript::ChatMessage;
+use redflow_contract::transcript::{ChatMessage, ImageType};
 use redflow_ports::{CacheKey, ToolChoice};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -110,6 +111,11 @@ pub trait Wire: Send + Sync {
         Cow::Borrowed(base)
     }
 
+    /// The formats of pictures that the API takes.
+    fn image_types(&self) -> &'static [ImageType] {
+        &[ImageType::Png, ImageType::Jpeg, ImageType::Gif, ImageType::Webp]
+    }
+
     /// Writes the body of a request.
     ///
     /// # Errors
@@ -131,9 +137,9 @@ pub trait Wire: Send + Sync {
     /// Reads the body of a response with an error status. Never fails: unreadable parts are empty.
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError;
 
-    /// How long the body of an error asks to wait. Most providers say it in a header.
-    fn requested_wait(&self, _body: &[u8]) -> Option<Duration> {
-        None
+    /// How long the body of an error asks to wait. Only Google does, in all of its interfaces. Others say it in a header.
+    fn requested_wait(&self, body: &[u8]) -> Option<Duration> {
+        google_error::requested_wait(&serde_json::from_slice(body).ok()?)
     }
 }
 

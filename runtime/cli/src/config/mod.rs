@@ -25,6 +25,7 @@ use redflow_contract::node::Budget;
 use redflow_egress::EgressPolicy;
 use redflow_engine::EngineLimits;
 use redflow_memory::MemorySettings;
+use redflow_models::no_proxy::NoProxy;
 use redflow_models::price::{Price, Prices};
 use redflow_models::transport::HttpSettings;
 use redflow_node_red::TOKEN_VARIABLE;
@@ -38,8 +39,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 use values::{
-    IS_SET, amount, boolean, hosts, integer_in, listen_address, log_format, node_red_url, origin, origins,
-    path, profile, proxy_url, redaction, sidecar_url, text,
+    IS_SET, amount, boolean, hosts, integer_in, listen_address, log_format, no_proxy, node_red_url, origin,
+    origins, path, profile, proxy_url, redaction, sidecar_url, text,
 };
 
 /// The variable with the key of an encrypted archive.
@@ -356,6 +357,7 @@ fn http(layers: &mut Layers<'_>) -> HttpSettings {
     let defaults = HttpSettings::default();
     let default_timeout = u64::try_from(defaults.connect_timeout.as_millis()).unwrap_or(HOUR_MS);
     let proxy = layers.key("http", "proxy").read_or(|| None, |raw| proxy_url(raw).map(Some));
+    let no_proxy = layers.key("http", "no_proxy").read_or(Vec::new, no_proxy);
     let ca_file = layers.key("http", "ca_file").read_or(|| None, |raw| path(raw).map(Some));
     let timeout =
         layers.key("http", "connect_timeout_ms").read_or(|| default_timeout, integer_in(1..=HOUR_MS));
@@ -367,7 +369,9 @@ fn http(layers: &mut Layers<'_>) -> HttpSettings {
         })
     });
     let connect_timeout = Duration::from_millis(timeout.value);
-    HttpSettings { proxy: proxy.value, extra_ca, connect_timeout, ..defaults }
+    // Wrong entries are reported already, and nothing starts with them.
+    let no_proxy = NoProxy::parse(&no_proxy.value).unwrap_or_default();
+    HttpSettings { proxy: proxy.value, no_proxy, extra_ca, connect_timeout, ..defaults }
 }
 
 fn prices(layers: &mut Layers<'_>) -> Prices {
