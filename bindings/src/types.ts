@@ -629,9 +629,9 @@ toolCalls: Array<ToolCallRecord>,
  */
 totalTokens: number, 
 /**
- * The cost, in the currency of the models' prices; 0 if no model has a price.
+ * The cost of the answers, in the currency of the models' prices; null if the price of one is unknown.
  */
-totalCost: number, 
+totalCost: number | null, 
 /**
  * The time from start to end, in milliseconds.
  */
@@ -1258,7 +1258,7 @@ images?: string,
 task?: TaskSpec, };
 
 /**
- * The task of an agent that does one thing. It gives its result with the tool `finish_step`.
+ * The task of an agent that does one thing. With tools its model gives the result by calling `finish_step`.
  */
 export type TaskSpec = { 
 /**

@@ -13,10 +13,11 @@ use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::json::size_of;
 use redflow_contract::model_test::{ModelList, SentFormat, SentRequest};
 use redflow_contract::node::{PromptCache, StructuredOutput};
+use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ImageType, RequestedCall};
 use redflow_ports::{
-    AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, ReplyFormat, SchemaText,
+    AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, Reply, ReplyFormat, SchemaText,
     ToolChoice, WaitObserver,
 };
 use serde_json::Value;
@@ -146,7 +147,7 @@ impl ChatModel for LiveModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
-                AnswerKind::Reply(reply) => (&*reply.tools, reply.choice, Reasoning::Keep),
+                AnswerKind::Reply(reply) => (offered_tools(reply), reply.choice, Reasoning::Keep),
                 AnswerKind::Action(_) => (&[][..], ToolChoice::None, Reasoning::Discard),
             };
             if !tools.is_empty() && !self.info.tools {
@@ -406,6 +407,12 @@ impl LiveModel {
         );
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }
+}
+
+/// The tools that a request lists: all of them, or the only one that may be called.
+fn offered_tools(reply: &Reply) -> &[ToolSpec] {
+    let only = reply.only.as_ref().and_then(|only| reply.tools.iter().find(|tool| tool.name == *only));
+    only.map_or(&*reply.tools, std::slice::from_ref)
 }
 
 /// The size of a request, with about as many bytes for a picture as a text of its tokens has.

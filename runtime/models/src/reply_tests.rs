@@ -8,7 +8,8 @@ use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::recording::{Node, Recording, Reply, action_by, reply};
 use crate::samples::{
-    assistant, assistant_calls, call, conversation, opaque, tool_result, two_turns, user, with_reasoning,
+    assistant, assistant_calls, call, conversation, opaque, tool_result, two_tools, two_turns, user,
+    with_reasoning,
 };
 use crate::wire::Wire;
 use bytes::Bytes;
@@ -407,5 +408,24 @@ fn the_schema_of_an_answer_is_not_called_an_action() {
         let reply = AnswerKind::Reply(redflow_ports::Reply { format, ..Default::default() });
         assert_eq!(name(&reply), Some(json!("answer")));
         assert_eq!(name(&action_by(&schema)), Some(json!("action")));
+    }
+}
+
+#[test]
+fn only_the_tool_that_may_be_called_is_sent() {
+    let mut node = Node::new("openai-model", json!({"model": "gpt-4o", "api": "chat"}));
+    node.tools = two_tools();
+    for (only, expected) in [
+        (None, &["calculator", "clock"][..]),
+        (Some("clock"), &["clock"]),
+        (Some("gone"), &["calculator", "clock"]),
+    ] {
+        let only = only.map(str::to_owned);
+        let choice = ToolChoice::Required;
+        let kind = AnswerKind::Reply(redflow_ports::Reply { only, choice, ..Default::default() });
+        let body = node.request_for(&kind).body;
+        let names: Vec<_> =
+            body["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
+        assert_eq!(names, expected);
     }
 }
