@@ -2,7 +2,7 @@
 
 use crate::driver::{CallOptions, Driver, Target};
 use crate::model_list::{ListSource, list_models};
-use crate::price::Price;
+use crate::price::Pricing;
 use crate::refused_formats::RefusedFormats;
 use crate::refused_thoughts::RefusedThoughts;
 use crate::wire::{AnswerFormat, CacheLifetime, CacheRequest, ChatRequest, Reasoning, SchemaKind};
@@ -28,7 +28,7 @@ pub(crate) struct LiveModel {
     pub(crate) driver: Arc<Driver>,
     pub(crate) target: Arc<Target>,
     pub(crate) options: RequestOptions,
-    pub(crate) price: Option<Price>,
+    pub(crate) pricing: Pricing,
     /// What the server refuses without native tools, and with them. Some servers refuse both together.
     pub(crate) refused_formats: [RefusedFormats; 2],
     /// The thoughts that the provider refuses to read again.
@@ -175,12 +175,11 @@ impl ChatModel for LiveModel {
                 }
             };
             give_unique_ids(&mut answer.tool_calls, chat.messages);
-            if let Some(price) = &self.price {
+            if self.info.priced {
                 // Without an estimate, a limit of the cost would have no effect.
                 let mut usage =
                     answer.usage.unwrap_or_else(|| Usage::estimate(request_bytes(&chat), &answer));
-                // JSON, and so the journal, cannot hold an infinite number.
-                usage.cost = Some(price.cost(&usage)).filter(|cost| cost.is_finite());
+                usage.cost = self.pricing.cost(&usage).or(usage.cost);
                 answer.usage = Some(usage);
             }
             Ok(answer)

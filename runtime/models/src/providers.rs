@@ -139,6 +139,8 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
             })
         }
     };
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "openai",
         name: "OpenAI's interface",
@@ -158,6 +160,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         sign_in: None,
         list_source: if at_openai { ListSource::Openai(base) } else { ListSource::Compatible(base) },
         is_named: is_named || at_openai,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -225,6 +228,8 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
             .filter(|effort| !matches!(*effort, "none" | "minimal")),
         thinking_budget: settings.thinking_budget,
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "anthropic",
         name: "Anthropic",
@@ -241,6 +246,7 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         sign_in: None,
         list_source: ListSource::Anthropic(base),
         is_named: true,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -302,6 +308,8 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         stream_usage: supports("2024-09-01"),
         ..OpenaiChat::default()
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: AZURE_PROVIDER,
         name: "Azure OpenAI",
@@ -318,6 +326,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         sign_in,
         list_source: ListSource::Azure,
         is_named: true,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -348,6 +357,8 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         keep_alive: settings.keep_alive.filter(|text| !text.is_empty()),
         think: settings.think,
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "ollama",
         name: "Ollama",
@@ -364,6 +375,7 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         sign_in: None,
         list_source: ListSource::Ollama(base),
         is_named,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }

@@ -402,7 +402,7 @@ fn prices(layers: &mut Layers<'_>) -> Prices {
             }
         }
         if let Some((input, output)) = input.zip(output) {
-            prices.insert(model, Price { input, output, cached, cache_write });
+            prices.insert(model, Price { above: 0, input, output, cached, cache_write });
         }
     }
     prices

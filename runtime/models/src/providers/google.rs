@@ -57,6 +57,8 @@ pub(crate) fn google(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         thinking_level: settings.thinking_level.map(ThinkingLevel::as_str),
         needs_signatures: !is_old,
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "gcp.gemini",
         name: "Google",
@@ -73,6 +75,7 @@ pub(crate) fn google(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         sign_in: None,
         list_source: ListSource::Google(base),
         is_named: true,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }
