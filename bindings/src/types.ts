@@ -834,9 +834,14 @@ outputTokens: number,
  */
 cachedTokens: number, 
 /**
- * The cost, in the currency of the models' prices; absent if no model has a price.
+ * The cost, in the currency of the models' prices; absent if no price is known. It has no part for the calls of
+ * `unpricedCalls`.
  */
 cost?: number, 
+/**
+ * The answered calls of models whose price is not known.
+ */
+unpricedCalls?: number, 
 /**
  * Whether tokens of a provider that reports none were estimated.
  */
@@ -3378,7 +3383,7 @@ cacheWriteTokens?: number,
  */
 reasoningTokens?: number, 
 /**
- * The cost, in the currency of the price table.
+ * The cost, in the currency of the model's price; absent if that is not known.
  */
 cost?: number, 
 /**
@@ -5881,9 +5886,13 @@ outputTokens: number,
  */
 cachedTokens: number, 
 /**
- * The cost; absent if no model has a price.
+ * The cost; absent if no price is known. It has no part for the calls of `unpricedCalls`.
  */
 cost?: number, 
+/**
+ * The answered calls of models whose price is not known; absent if there are none.
+ */
+unpricedCalls?: number, 
 /**
  * The time of the calls, in milliseconds; grouped by code, the time of the runs.
  */

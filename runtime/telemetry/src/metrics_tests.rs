@@ -304,6 +304,19 @@ fn an_invalid_cost_is_not_added() {
 }
 
 #[test]
+fn answers_whose_price_is_not_known_are_counted() {
+    let metrics = Metrics::default();
+    let usage = |cost| Some(Usage { cost, ..Usage::default() });
+    let timeout = Some(RunErrorCode::Timeout);
+    let calls = [(usage(Some(0.0)), None), (usage(None), None), (None, None), (None, timeout)];
+    for (usage, failed) in calls {
+        metrics.record(Measurement::ModelCall { provider: "p", model: "m", usage, failed, took: TOOK });
+    }
+    let expected = r#"redflow_unpriced_calls_total{provider="p",model="m"} 2"#;
+    assert!(metrics.render().contains(expected), "{}", metrics.render());
+}
+
+#[test]
 fn concurrent_counts_are_not_lost() {
     let metrics = Metrics::default();
     std::thread::scope(|scope| {
