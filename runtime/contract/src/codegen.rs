@@ -234,6 +234,8 @@ pub fn typescript() -> String {
         model_test::ModelServer,
         model_test::ModelList,
         deployed_model::ModelPrice,
+        deployed_model::PriceSource,
+        deployed_model::PriceTier,
         deployed_model::ModelDescription,
         deployed_model::DeployedModel,
         deployed_model::DeployedModelList,

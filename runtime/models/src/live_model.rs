@@ -3,7 +3,7 @@
 use crate::bound_thoughts::Binding;
 use crate::driver::{CallOptions, Driver, Target};
 use crate::model_list::{ListSource, list_models};
-use crate::price::Price;
+use crate::price::Pricing;
 use crate::refusals::formats::RefusedFormats;
 use crate::refusals::thoughts::RefusedThoughts;
 use crate::refusals::{Change, Interface, LearntChanges, apply};
@@ -33,7 +33,7 @@ pub(crate) struct LiveModel {
     /// The same model behind OpenAI's other interface.
     pub(crate) other: Option<OtherInterface>,
     pub(crate) options: RequestOptions,
-    pub(crate) price: Option<Price>,
+    pub(crate) pricing: Pricing,
     /// What the server refuses without native tools, and with them. Some servers refuse both together.
     pub(crate) refused_formats: [RefusedFormats; 2],
     /// What requests leave out because the provider refuses it.
@@ -210,12 +210,11 @@ impl ChatModel for LiveModel {
             if let Some((binding, thoughts)) = binding.as_ref().zip(answer.reasoning.as_mut()) {
                 binding.bind(thoughts);
             }
-            if let Some(price) = &self.price {
+            if self.info.priced {
                 // Without an estimate, a limit of the cost would have no effect.
                 let mut usage =
                     answer.usage.unwrap_or_else(|| Usage::estimate(request_bytes(&chat), &answer));
-                // JSON, and so the journal, cannot hold an infinite number.
-                usage.cost = Some(price.cost(&usage)).filter(|cost| cost.is_finite());
+                usage.cost = self.pricing.cost(&usage).or(usage.cost);
                 answer.usage = Some(usage);
             }
             Ok(answer)

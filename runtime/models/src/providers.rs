@@ -123,6 +123,8 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         thinking: thinking(&config, &model, &capabilities, &settings)?,
         ..AnthropicMessages::default()
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "anthropic",
         name: "Anthropic",
@@ -143,6 +145,7 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         other: None,
         only_interface: false,
         interface: None,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }
@@ -214,6 +217,8 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         keep_alive: settings.keep_alive.filter(|text| !text.is_empty()),
         think: settings.think,
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "ollama",
         name: "Ollama",
@@ -234,6 +239,7 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         other: None,
         only_interface: false,
         interface: None,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }

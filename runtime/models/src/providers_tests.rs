@@ -99,6 +99,9 @@ fn every_property_of_openai() {
         max_retries: Some(4),
         idle_timeout: Some(60_000),
         max_concurrent: Some(1),
+        input_price: Some(1.0),
+        output_price: Some(2.0),
+        cached_price: Some(0.5),
         credentials: credentials(),
         options: None,
     };
@@ -267,6 +270,9 @@ fn every_property_of_anthropic() {
         max_retries: Some(0),
         idle_timeout: Some(60_000),
         max_concurrent: Some(1),
+        input_price: Some(1.0),
+        output_price: Some(2.0),
+        cached_price: Some(0.5),
         credentials: credentials(),
         options: None,
     };
@@ -509,6 +515,9 @@ fn every_property_of_azure() {
         max_retries: Some(1),
         idle_timeout: Some(60_000),
         max_concurrent: Some(1),
+        input_price: Some(1.0),
+        output_price: Some(2.0),
+        cached_price: Some(0.5),
         credentials: credentials(),
         options: None,
     };
@@ -590,6 +599,9 @@ fn every_property_of_ollama() {
         max_retries: Some(3),
         idle_timeout: Some(60_000),
         max_concurrent: Some(1),
+        input_price: Some(1.0),
+        output_price: Some(2.0),
+        cached_price: Some(0.5),
         credentials: credentials(),
         options: None,
     };

@@ -482,3 +482,44 @@ fn the_password_of_the_proxy_for_tools_is_not_shown() {
     assert!(!value.to_string().contains(SECRET) && value.to_string().contains("proxy.example"), "{value}");
     assert!(!format!("{:?}", settings.egress).contains(SECRET));
 }
+
+#[test]
+fn the_file_in_the_data_directory_counts_if_no_other_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, burst: u32| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("[server]\nrate_burst = {burst}\n")).unwrap();
+        path
+    };
+    let in_data = file("data/redflow.toml", 1);
+    let named = file("named.toml", 3);
+    let at = |name: &str| Some(folder.path().join(name));
+    let load = |flags: Flags, env: &[(&str, Option<PathBuf>)]| {
+        let find = |name: &str| {
+            let (_, value) = env.iter().find(|(key, _)| *key == name)?;
+            value.clone().map(PathBuf::into_os_string)
+        };
+        let settings = Settings::load_with(&flags, &find).ok().unwrap();
+        (settings.server.rate_burst.value, settings.file)
+    };
+    let data = Flags { data: at("data"), ..Flags::default() };
+    let other = Flags { data: at("other"), ..Flags::default() };
+    let with_file = Flags { config: Some(named.clone()), ..data.clone() };
+    let by_variable = ("REDFLOW_CONFIG", Some(named.clone()));
+    let moved = ("REDFLOW_DATA", at("data"));
+    for (flags, env, expected) in [
+        (&data, vec![], (1, Some(&in_data))),
+        (&other, vec![], (200, None)),
+        (&Flags::default(), vec![moved], (1, Some(&in_data))),
+        (&with_file, vec![], (3, Some(&named))),
+        (&data, vec![by_variable], (3, Some(&named))),
+    ] {
+        let (burst, file) = load(flags.clone(), &env);
+        assert_eq!((burst, file.as_ref()), expected, "{flags:?} {env:?}");
+    }
+    // A file that is there must be readable.
+    std::fs::create_dir_all(folder.path().join("wrong/redflow.toml")).unwrap();
+    let wrong = Flags { data: at("wrong"), ..Flags::default() };
+    assert!(Settings::load_with(&wrong, &|_| None).is_err());
+}

@@ -34,8 +34,9 @@ use redflow_store::EventLogSettings;
 use redflow_telemetry::{LogFormat, RedactionLevel};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 use values::{
@@ -45,6 +46,8 @@ use values::{
 
 /// The variable with the key of an encrypted archive.
 pub(crate) const ARCHIVE_KEY_VARIABLE: &str = "REDFLOW_ARCHIVE_KEY";
+/// The configuration file in the data directory. It counts if neither a flag nor a variable names a file.
+const FILE_IN_DATA_DIR: &str = "redflow.toml";
 /// The most problems that are printed.
 const MAX_PROBLEMS: usize = 50;
 /// The longest timeout: an hour in milliseconds.
@@ -194,8 +197,11 @@ impl Settings {
     }
 
     fn load_with(flags: &Flags, env: Environment<'_>) -> Result<Self, ConfigErrors> {
-        let from_env = || env("REDFLOW_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let named = flags.config.clone().or_else(from_env);
+        let from_env = |name| env(name).filter(|path: &OsString| !path.is_empty()).map(PathBuf::from);
+        let named = flags.config.clone().or_else(|| from_env("REDFLOW_CONFIG"));
+        let data = || flags.data.clone().or_else(|| from_env("REDFLOW_DATA"));
+        let in_data = || file_in(&data().or_else(|| data_dir::default_data_dir(env))?);
+        let named = named.or_else(in_data);
         // A file that cannot be parsed sets nothing, but the other layers are still checked.
         let (file, unreadable) = match named.as_deref().map(ConfigFile::read).transpose() {
             Ok(file) => (file, Vec::new()),
@@ -205,7 +211,7 @@ impl Settings {
         layers.problems = unreadable;
         let config =
             layers.key("", "config").variable("REDFLOW_CONFIG").flag("--config", flags.config.clone());
-        config.read_or(|| None, |raw| path(raw).map(Some));
+        config.read_or(|| named.clone(), |raw| path(raw).map(Some));
         let server = server(&mut layers, flags, env);
         let limits = limits(&mut layers);
         let run_budget = run_budget(&mut layers);
@@ -252,6 +258,13 @@ impl Settings {
     pub(crate) fn flows_file(&self) -> Result<PathBuf, StoreError> {
         self.server.flows.value.clone().ok_or_else(data_dir::missing_data_dir)
     }
+}
+
+/// The configuration file in a data directory, if it has one.
+fn file_in(data: &Path) -> Option<PathBuf> {
+    let file = data.join(FILE_IN_DATA_DIR);
+    // A link that leads nowhere is an error, and not a missing file.
+    file.symlink_metadata().is_ok().then_some(file)
 }
 
 fn server(layers: &mut Layers<'_>, flags: &Flags, env: Environment<'_>) -> ServerSettings {
@@ -393,7 +406,7 @@ fn prices(layers: &mut Layers<'_>) -> Prices {
             }
         }
         if let Some((input, output)) = input.zip(output) {
-            prices.insert(model, Price { input, output, cached, cache_write });
+            prices.insert(model, Price { above: 0, input, output, cached, cache_write });
         }
     }
     prices

@@ -8,10 +8,10 @@ use super::declaration::{
 };
 use super::key_nodes::key_node;
 use super::model_properties::{
-    API, API_KEY, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, MAX_CONCURRENT, MAX_RETRIES, MAX_TOKENS, MODEL,
-    PROMPT_CACHE, REASONING_EFFORT, RESPONSE_FORMAT, SEED, STOP_4, STOP_5, STOP_64, STREAM,
-    STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, secret, stream,
-    temperature,
+    API, API_KEY, CACHED_PRICE, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, INPUT_PRICE, MAX_CONCURRENT,
+    MAX_RETRIES, MAX_TOKENS, MODEL, OUTPUT_PRICE, PROMPT_CACHE, REASONING_EFFORT, RESPONSE_FORMAT, SEED,
+    STOP_4, STOP_5, STOP_64, STREAM, STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key,
+    penalty, secret, stream, temperature,
 };
 use super::model_values::{
     AzureAuthentication, CapabilityConfig, OpenaiApi, PromptCache, ReasoningEffort, ResponseFormat,
@@ -84,6 +84,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "OpenaiModelConfig"))]
@@ -160,6 +163,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "AnthropicModelConfig"))]
@@ -265,6 +271,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         credential_id: String = Property::hidden(
             "credentialId",
             LINE,
@@ -328,6 +337,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "GoogleModelConfig"))]
@@ -393,6 +405,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "OllamaModelConfig"))]

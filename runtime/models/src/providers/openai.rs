@@ -175,6 +175,8 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         ..OpenaiResponses::default()
     };
     let (first, other) = wires(choice, chat, responses, &endpoint)?;
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "openai",
         name: "OpenAI's interface",
@@ -202,6 +204,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         other,
         only_interface: api == OpenaiApi::Responses,
         interface: Some(first.interface),
+        price,
     }
     .build(&config, context, first.endpoint, first.wire)
 }
@@ -293,6 +296,8 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         ..OpenaiResponses::default()
     };
     let (first, other) = wires(choice, chat, responses, &endpoint)?;
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: AZURE_PROVIDER,
         name: "Azure OpenAI",
@@ -313,6 +318,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         other,
         only_interface: api == OpenaiApi::Responses,
         interface: Some(first.interface),
+        price,
     }
     .build(&config, context, first.endpoint, first.wire)
 }
