@@ -3077,7 +3077,7 @@ mime: ImageType,
 data: string, };
 
 /**
- * A format of pictures that every provider with vision takes.
+ * A format of pictures. Most providers with vision take all of them.
  */
 export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
