@@ -434,10 +434,7 @@ fn bound_integers(schema: &mut Value) {
                 Some("uint32") => (0, i64::from(u32::MAX)),
                 Some("uint64") => (0, EXACT),
                 Some("int64") => (-EXACT, EXACT),
-                _ => {
-                    rule.values_mut().for_each(bound_integers);
-                    return;
-                }
+                _ => return rule.values_mut().for_each(bound_integers),
             };
             rule.entry("minimum").or_insert(least.into());
             rule.entry("maximum").or_insert(greatest.into());

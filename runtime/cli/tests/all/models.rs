@@ -169,6 +169,7 @@ fn the_price_of_the_node_wins_over_a_configuration_in_the_data_directory() {
         (&json!({}), false, "cost unknown"),
     ] {
         let folder = Folder::with_flow(&flow(&address, more.clone()));
+        std::fs::create_dir(folder.path("data")).unwrap();
         if file {
             folder.write("data/redflow.toml", "[prices.\"gpt-*\"]\ninput = 2.0\noutput = 10.0\n");
         }
