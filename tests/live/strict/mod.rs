@@ -1,0 +1,29 @@
+//! Strict mocks of the providers. Each refuses what its provider documents that it refuses, with the recorded body, and
+//! remembers what it sent, so that it notices what does not come back as it was.
+//!
+//! They follow the documentation of the providers and share no code with our wires. So a mistake in a wire cannot hide
+//! behind the same mistake here. Where the documentation is unclear, they accept.
+
+mod anthropic;
+mod anthropic_answer;
+mod anthropic_replay;
+mod chat;
+mod chat_answer;
+mod chat_fields;
+mod chat_messages;
+mod fields;
+mod gemini;
+mod gemini_answer;
+mod mock;
+mod models;
+mod ollama;
+mod refusals;
+mod replay;
+mod response;
+mod responses;
+mod responses_answer;
+mod responses_input;
+mod schema;
+mod script;
+mod site;
+mod state;
