@@ -102,7 +102,7 @@ export interface RunEnd {
 }
 
 /** The tokens and the cost of a run. */
-export type Used = Pick<RunTally, "inputTokens" | "outputTokens" | "cost" | "estimated"> & Partial<Pick<RunTally, "cachedTokens">>;
+export type Used = Pick<RunTally, "inputTokens" | "outputTokens" | "cost" | "unpricedCalls" | "estimated"> & Partial<Pick<RunTally, "cachedTokens">>;
 
 /** The last step of a run. */
 export type LastAction = { at: number; iteration: number } & (
@@ -476,6 +476,7 @@ function addUsage(used: Used, usage: Usage): void {
   used.outputTokens += usage.outputTokens;
   setIfDefined(used, "cachedTokens", usage.cachedTokens === undefined ? undefined : (used.cachedTokens ?? 0) + usage.cachedTokens);
   setIfDefined(used, "cost", usage.cost === undefined ? undefined : (used.cost ?? 0) + usage.cost);
+  setIfDefined(used, "unpricedCalls", usage.cost === undefined ? (used.unpricedCalls ?? 0) + 1 : undefined);
   setIfDefined(used, "estimated", usage.estimated);
 }
 

@@ -629,9 +629,9 @@ toolCalls: Array<ToolCallRecord>,
  */
 totalTokens: number, 
 /**
- * The cost, in the currency of the models' prices; 0 if no model has a price.
+ * The cost of the answers, in the currency of the models' prices; null if the price of one is unknown.
  */
-totalCost: number, 
+totalCost: number | null, 
 /**
  * The time from start to end, in milliseconds.
  */
@@ -834,9 +834,14 @@ outputTokens: number,
  */
 cachedTokens: number, 
 /**
- * The cost, in the currency of the models' prices; absent if no model has a price.
+ * The cost, in the currency of the models' prices; absent if no price is known. It has no part for the calls of
+ * `unpricedCalls`.
  */
 cost?: number, 
+/**
+ * The answered calls of models whose price is not known.
+ */
+unpricedCalls?: number, 
 /**
  * Whether tokens of a provider that reports none were estimated.
  */
@@ -1258,7 +1263,7 @@ images?: string,
 task?: TaskSpec, };
 
 /**
- * The task of an agent that does one thing. It gives its result with the tool `finish_step`.
+ * The task of an agent that does one thing. With tools its model gives the result by calling `finish_step`.
  */
 export type TaskSpec = { 
 /**
@@ -3072,7 +3077,7 @@ mime: ImageType,
 data: string, };
 
 /**
- * A format of pictures that every provider with vision takes.
+ * A format of pictures. Most providers with vision take all of them.
  */
 export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
@@ -3378,7 +3383,7 @@ cacheWriteTokens?: number,
  */
 reasoningTokens?: number, 
 /**
- * The cost, in the currency of the price table.
+ * The cost, in the currency of the model's price; absent if that is not known.
  */
 cost?: number, 
 /**
@@ -3666,7 +3671,7 @@ contextWindow?: number,
  */
 defaultModel?: string, 
 /**
- * What it costs by the configuration; absent if that has no price for it.
+ * What it costs; absent if its price is not known.
  */
 price?: ModelPrice, };
 
@@ -3728,6 +3733,44 @@ defaultModel?: string, };
  */
 export type ModelPrice = { 
 /**
+ * Where the prices come from.
+ */
+source: PriceSource, 
+/**
+ * For input tokens.
+ */
+input: number, 
+/**
+ * For output tokens.
+ */
+output: number, 
+/**
+ * For input tokens from the provider's cache; absent if they cost as much as others.
+ */
+cached?: number, 
+/**
+ * For input tokens that the provider's cache stores; absent if they cost as much as others.
+ */
+cacheWrite?: number, 
+/**
+ * Other prices for larger requests, the smallest requests first.
+ */
+tiers?: Array<PriceTier>, };
+
+/**
+ * Where the price of a model comes from.
+ */
+export type PriceSource = "node" | "configuration" | "built_in";
+
+/**
+ * The price of a million tokens of a larger request.
+ */
+export type PriceTier = { 
+/**
+ * The input tokens of a request above which these prices hold, for the whole request.
+ */
+above: number, 
+/**
  * For input tokens.
  */
 input: number, 
@@ -3781,7 +3824,7 @@ contextWindow?: number,
  */
 maxOutput?: number, 
 /**
- * What it costs by the configuration; absent if that has no price for it.
+ * What it costs; absent if its price is not known.
  */
 price?: ModelPrice, };
 
@@ -5843,9 +5886,13 @@ outputTokens: number,
  */
 cachedTokens: number, 
 /**
- * The cost; absent if no model has a price.
+ * The cost; absent if no price is known. It has no part for the calls of `unpricedCalls`.
  */
 cost?: number, 
+/**
+ * The answered calls of models whose price is not known; absent if there are none.
+ */
+unpricedCalls?: number, 
 /**
  * The time of the calls, in milliseconds; grouped by code, the time of the runs.
  */
@@ -7030,6 +7077,18 @@ idleTimeout?: number,
  */
 maxConcurrent?: number, 
 /**
+ * US dollars for a million tokens that the model reads, such as 0.75; 0 if they cost nothing. Only together with *Price of output*. Empty: the price of the configuration counts, else the built-in one, if there is one.
+ */
+inputPrice?: number, 
+/**
+ * US dollars for a million tokens that the model writes. Only together with *Price of input*.
+ */
+outputPrice?: number, 
+/**
+ * US dollars for a million tokens that come from the provider's cache. Empty for the *Price of input*.
+ */
+cachedPrice?: number, 
+/**
  * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
@@ -7123,6 +7182,18 @@ idleTimeout?: number,
  */
 maxConcurrent?: number, 
 /**
+ * US dollars for a million tokens that the model reads, such as 0.75; 0 if they cost nothing. Only together with *Price of output*. Empty: the price of the configuration counts, else the built-in one, if there is one.
+ */
+inputPrice?: number, 
+/**
+ * US dollars for a million tokens that the model writes. Only together with *Price of input*.
+ */
+outputPrice?: number, 
+/**
+ * US dollars for a million tokens that come from the provider's cache. Empty for the *Price of input*.
+ */
+cachedPrice?: number, 
+/**
  * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
@@ -7207,6 +7278,18 @@ idleTimeout?: number,
  * How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.
  */
 maxConcurrent?: number, 
+/**
+ * US dollars for a million tokens that the model reads, such as 0.75; 0 if they cost nothing. Only together with *Price of output*. Empty: the price of the configuration counts, else the built-in one, if there is one.
+ */
+inputPrice?: number, 
+/**
+ * US dollars for a million tokens that the model writes. Only together with *Price of input*.
+ */
+outputPrice?: number, 
+/**
+ * US dollars for a million tokens that come from the provider's cache. Empty for the *Price of input*.
+ */
+cachedPrice?: number, 
 /**
  * The credentials of the node.
  */
@@ -7313,6 +7396,18 @@ idleTimeout?: number,
  */
 maxConcurrent?: number, 
 /**
+ * US dollars for a million tokens that the model reads, such as 0.75; 0 if they cost nothing. Only together with *Price of output*. Empty: the price of the configuration counts, else the built-in one, if there is one.
+ */
+inputPrice?: number, 
+/**
+ * US dollars for a million tokens that the model writes. Only together with *Price of input*.
+ */
+outputPrice?: number, 
+/**
+ * US dollars for a million tokens that come from the provider's cache. Empty for the *Price of input*.
+ */
+cachedPrice?: number, 
+/**
  * The id of a credential in the Redflow UI. The runtime gets its values with the deploy.
  */
 credentialId?: string, 
@@ -7405,6 +7500,18 @@ idleTimeout?: number,
  * How many calls of this node run at once, 1 to 1000. Further calls wait. Empty for no limit.
  */
 maxConcurrent?: number, 
+/**
+ * US dollars for a million tokens that the model reads, such as 0.75; 0 if they cost nothing. Only together with *Price of output*. Empty: the price of the configuration counts, else the built-in one, if there is one.
+ */
+inputPrice?: number, 
+/**
+ * US dollars for a million tokens that the model writes. Only together with *Price of input*.
+ */
+outputPrice?: number, 
+/**
+ * US dollars for a million tokens that come from the provider's cache. Empty for the *Price of input*.
+ */
+cachedPrice?: number, 
 /**
  * The credentials of the node.
  */

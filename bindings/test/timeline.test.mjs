@@ -230,6 +230,8 @@ test("adds up what the answers used, until the end tells what the run used", () 
   const ended = [...events, { ...events[0], seq: 5, event: { ...end, tally } }];
   assert.deepEqual(usedBy(build(ended)), tally, "also the answers that were refused");
   assert.deepEqual(usedBy(build([...events, { ...events[0], seq: 5, event: end }])), used, "an older sidecar gives no tally");
+  const unpriced = numbered([{ type: "model_called", iteration: 1 }, answered(1, { inputTokens: 5, outputTokens: 2, cost: 0.25 }), answered(2, { inputTokens: 1, outputTokens: 1 })]);
+  assert.deepEqual(usedBy(build(unpriced)), { inputTokens: 6, outputTokens: 3, cost: 0.25, unpricedCalls: 1 }, "an unknown cost is not 0");
 });
 
 test("limits what it keeps of 10 000 events", () => {

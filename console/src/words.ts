@@ -2,6 +2,8 @@
 
 import { signal } from "@preact/signals";
 import { showInvisible } from "@redflow/bindings";
+import type { Used } from "@redflow/bindings";
+import { costText } from "./timeline/cost.js";
 import { formatsIn } from "./timeline/formats.js";
 import { EN } from "./words/en.js";
 
@@ -81,6 +83,11 @@ export const formats = formatsIn(
   () => language.value,
 );
 export const { count: formatCount, cost: formatCost, duration: formatDuration } = formats;
+
+/** A cost as far as it is known. Undefined if no tokens were used. */
+export function formatKnownCost(used: Pick<Used, "inputTokens" | "outputTokens" | "cost" | "unpricedCalls">): string | undefined {
+  return costText({ words: tKey, formats }, used);
+}
 
 function format(value: number, options: Intl.NumberFormatOptions): string {
   return new Intl.NumberFormat(language.value, options).format(value);

@@ -36,8 +36,14 @@ test("each step is a sentence", (t) => {
     ["a summary", [[1, { type: "summarised", iteration: 2, messages: 9 }]], "A summary replaces old messages: 9"],
     ["a conclusion for its tokens", [[1, { type: "concluding", iteration: 2, reason: "tokens" }]], "The model can only finish now: 90 % of the conversation’s tokens are used"],
     ["a conclusion for its iterations", [[1, { type: "concluding", iteration: 4, reason: "iterations" }]], "The model can only finish now: one iteration is left"],
-    ["tokens of a cache", [[1, asked(1)], [2, answered(1, { usage: { inputTokens: 9000, outputTokens: 5, cachedTokens: 8000 } })]], "Tokens: 9,000 read, 5 written · 8,000 from the cache"],
+    ["tokens of a cache", [[1, asked(1)], [2, answered(1, { usage: { inputTokens: 9000, outputTokens: 5, cachedTokens: 8000 } })]], "Tokens: 9,000 read, 5 written · 8,000 from the cache · Cost: unknown"],
     ["no tokens of a cache", [[1, asked(1)], [2, answered(1, { usage: { inputTokens: 9, outputTokens: 5, cachedTokens: 0, cost: 0.5 } })]], "Tokens: 9 read, 5 written · Cost: 0.5"],
+    [
+      "a cost that is partly known",
+      [[1, asked(1)], [2, answered(1, { usage: { inputTokens: 9, outputTokens: 5, cost: 0.5 } })], [3, answered(2, { usage: { inputTokens: 1, outputTokens: 1 } })]],
+      "Tokens: 10 read, 6 written · Cost: at least 0.5 (calls with unknown price: 1)",
+    ],
+    ["a cost of 0", [[1, asked(1)], [2, answered(1, { usage: { inputTokens: 9, outputTokens: 5, cost: 0 } })]], "Tokens: 9 read, 5 written · Cost: 0"],
     ["an end", [[1, asked(1)], [2, { type: "run_finished", completed: false, stopReason: "error", iterations: 1, durationMs: 900, error: { code: "TIMEOUT", message: "late", iteration: 1 } }]], "Failed · iterations: 1 · 900 ms TIMEOUT late"],
   ];
   for (const [name, events, expected] of rows) {

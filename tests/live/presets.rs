@@ -1,4 +1,4 @@
-//! Agents for one thing with every provider: they give their results by the finishing tool.
+//! Agents for one thing with every provider: they give their results by the finishing tool, as JSON or as text.
 
 use crate::aimock::Aimock;
 use crate::binary::{run_flow, set_address};
@@ -8,13 +8,18 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A preset: its properties, the text it gets, the calls of the model, and the payload of the result.
+/// A preset: its properties, the text it gets, and the payload of the result.
 struct Case {
     name: &'static str,
     props: Value,
     text: &'static str,
     result: Value,
+    /// A wrong answer, and a part of what the agent says about it; none for an agent that calls a tool first.
+    wrong: Option<(&'static str, &'static str)>,
 }
+
+/// Longer than the text of the summarizer.
+const LONG: &str = "The pump stopped at nine in the morning, nobody knows why, and it runs again since noon.";
 
 fn cases() -> [Case; 4] {
     let total = json!({"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"],
@@ -27,24 +32,28 @@ fn cases() -> [Case; 4] {
             props: json!({"tools": ["c"], "outputSchema": total}),
             text: "What does the order cost?",
             result: json!({"total": 116.7}),
+            wrong: None,
         },
         Case {
             name: "ai-extractor",
             props: json!({"outputSchema": city}),
             text: "I live in Oslo.",
             result: json!({"city": "Oslo"}),
+            wrong: Some((r#"{"result": 4}"#, "wrong type. Answer again")),
         },
         Case {
             name: "ai-classifier",
             props: json!({"categories": ["fault", "praise"], "multiple": true}),
             text: "It broke, but the service is great.",
             result: json!(["fault", "praise"]),
+            wrong: Some((r#"{"result": 4}"#, "The only categories")),
         },
         Case {
             name: "ai-summarizer",
             props: json!({"length": "short"}),
             text: "The pump stopped at nine, and it runs again since noon.",
             result: json!("It runs again."),
+            wrong: Some((LONG, "Write a shorter one")),
         },
     ]
 }
@@ -53,17 +62,25 @@ fn call(id: &str, name: &str, arguments: Value) -> Value {
     json!({"toolCalls": [{"id": id, "name": name, "arguments": arguments}]})
 }
 
+/// The answer that gives a result to an agent without tools.
+fn answer(result: &Value) -> Value {
+    let text = result.as_str().map_or_else(|| json!({ "result": result }).to_string(), str::to_owned);
+    json!({ "content": text })
+}
+
 /// The simple agent calculates first. The others give a wrong result first, and are told so.
 fn fixtures(cases: &[Case]) -> Vec<Value> {
     let mut fixtures = Vec::new();
-    for Case { name, text, result, .. } in cases {
-        let last = call("call_last", "finish_step", json!({ "result": result }));
-        fixtures.push(json!({"match": {"userMessage": text, "hasToolResult": true}, "response": last}));
-        let first = if *name == "ai-simple-agent" {
-            call("call_sum", "calculator", json!({"expression": "12 * 4.75 + 3 * 19.90"}))
-        } else {
-            call("call_first", "finish_step", json!({"result": 4}))
+    for Case { text, result, wrong, .. } in cases {
+        let (second, last, first) = match wrong {
+            None => (
+                json!({"userMessage": text, "hasToolResult": true}),
+                call("call_last", "finish_step", json!({ "result": result })),
+                call("call_sum", "calculator", json!({"expression": "12 * 4.75 + 3 * 19.90"})),
+            ),
+            Some((wrong, told)) => (json!({"userMessage": told}), answer(result), json!({"content": wrong})),
         };
+        fixtures.push(json!({"match": second, "response": last}));
         fixtures.push(json!({"match": {"userMessage": text}, "response": first}));
     }
     fixtures
@@ -93,9 +110,12 @@ async fn every_preset_gives_its_result_with_every_provider() {
             assert_eq!(message["agentResult"]["iterations"], 2, "{message:#}");
             let requests = mock.requests();
             assert_eq!(requests.len(), 2);
-            // The second request has the first call with its result.
+            // The second request has the first call with its result, or what is wrong with the first answer.
             let body = requests[1].json().unwrap().to_string();
-            assert!(body.contains("finish_step") && body.contains("success"), "{body}");
+            match case.wrong {
+                None => assert!(body.contains("finish_step") && body.contains("success"), "{body}"),
+                Some((_, told)) => assert!(body.contains(told) && !body.contains("finish_step"), "{body}"),
+            }
         }
     }
     assert!(mock.statuses().iter().all(|status| *status == 200));
@@ -113,8 +133,11 @@ fn every_live_example_of_a_preset_gives_its_result() {
     ];
     let fixtures: Vec<Value> = results
         .iter()
-        .map(|(_, part, result)| {
-            let last = call("call_last", "finish_step", json!({ "result": result }));
+        .map(|(name, part, result)| {
+            let last = match *name {
+                "simple-agent" => call("call_last", "finish_step", json!({ "result": result })),
+                _ => answer(result),
+            };
             json!({"match": {"userMessage": part}, "response": last})
         })
         .collect();

@@ -8,6 +8,7 @@ export { EnvironmentProvider } from "./environment.js";
 export { type Formats, formatsIn } from "./formats.js";
 export { type MountedTimeline, mountCancelForm, mountResolveForm, mountTimeline } from "./mount.js";
 export { type Answer, ResolveForm, type ResolveFormProps, resultOf } from "./resolve.js";
+export { costText } from "./cost.js";
 export { EndLines, usedText } from "./sentences.js";
 export type { LiveText } from "./steps.js";
 export type { IterationTexts, ReadTexts } from "./texts.js";

@@ -17,6 +17,7 @@ import {
 } from "@redflow/bindings";
 import type { VNode } from "preact";
 import { formatConfidence } from "./chart.js";
+import { costText } from "./cost.js";
 import { type TimelineEnvironment, type Words, useEnvironment } from "./environment.js";
 import { Code, Foreign, ContentText, Sentence, ToolName } from "./foreign.js";
 
@@ -179,14 +180,17 @@ function outcomeKey({ success, resolvedLater }: { success?: boolean | undefined;
 }
 
 /** The tokens and the cost of a run. */
-export function usedText({ words, formats }: TimelineEnvironment, { inputTokens, outputTokens, cachedTokens = 0, cost, estimated }: Used): string {
+export function usedText(environment: TimelineEnvironment, used: Used): string {
+  const { words, formats } = environment;
+  const { inputTokens, outputTokens, cachedTokens = 0, estimated } = used;
   const values = { input: formats.count(inputTokens), output: formats.count(outputTokens) };
   const parts = [words(estimated === true ? "timeline.used.estimated" : "timeline.used.tokens", values)];
   if (cachedTokens > 0) {
     parts.push(words("timeline.used.cached", { n: formats.count(cachedTokens) }));
   }
+  const cost = costText(environment, used);
   if (cost !== undefined) {
-    parts.push(words("timeline.used.cost", { cost: formats.cost(cost) }));
+    parts.push(words("timeline.used.cost", { cost }));
   }
   return parts.join(" · ");
 }

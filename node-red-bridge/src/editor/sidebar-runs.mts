@@ -6,9 +6,11 @@ import type { RunStatus, RunSummary } from "@redflow/bindings";
 import { MAX_ROW_CHARS, button, cut, element, untrusted } from "./dom.mjs";
 import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
 import { type RunsUpdate, type Watch, watchRuns } from "./run-watch.mjs";
-import { formatAge, formatCost, formatCount, formatTime } from "./formats.mjs";
+import { formatAge, formatCount, formatTime } from "./formats.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
+import { timelineEnvironment } from "./timeline-environment.mjs";
+import { costText } from "../timeline/index.js";
 
 /** The runs of one page. */
 const PAGE_SIZE = 50;
@@ -164,7 +166,7 @@ function usedLabel(tally: RunSummary["tally"]): string {
     return "";
   }
   const tokens = text("runs.used.row", { n: formatCount(n) });
-  return tally.cost === undefined ? tokens : `${tokens} · ${text("timeline.used.cost", { cost: formatCost(tally.cost) })}`;
+  return `${tokens} · ${text("timeline.used.cost", { cost: costText(timelineEnvironment, tally) ?? "" })}`;
 }
 
 export function statusText(status: RunStatus): string {

@@ -17,9 +17,7 @@ pub(crate) fn find_node_red(settings: &Settings) -> Result<Option<NodeRed>, Exit
             "the token in {TOKEN_VARIABLE} goes to {address} as plain text; use https://"
         ));
     }
-    // A proxy is only for other machines.
-    let proxy = settings.http.proxy.clone().filter(|_| !is_local(&url));
-    let http = HttpSettings { proxy, http1_only: true, ..settings.http.clone() };
+    let http = HttpSettings { http1_only: true, ..settings.http.clone() };
     let client = ReqwestTransport::new(&http).and_then(|transport| {
         let client = transport.client(&url).clone();
         NodeRed::new(url, client, token)

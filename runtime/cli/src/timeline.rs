@@ -337,7 +337,12 @@ pub(crate) fn format_tokens(usage: &Usage) -> String {
 
 /// The tokens and the cost of a run, in words.
 pub(crate) fn format_tally(tally: &RunTally) -> String {
-    let cost = tally.cost.map(|cost| format!(", cost {cost:.6}")).unwrap_or_default();
+    let cost = match (tally.cost, tally.unpriced_calls) {
+        (Some(cost), 0) => format!(", cost {cost:.6}"),
+        (Some(cost), calls) => format!(", cost at least {cost:.6} (calls with unknown price: {calls})"),
+        (None, _) if tally.tokens() > 0 => ", cost unknown".to_owned(),
+        (None, _) => String::new(),
+    };
     let about = if tally.estimated { "about " } else { "" };
     let cached = match tally.cached_tokens {
         0 => String::new(),

@@ -33,6 +33,9 @@ pub struct Reply {
     /// The tools that the model may call. They are sent even if it must not call one, because the
     /// conversation may have calls of them.
     pub tools: Arc<[ToolSpec]>,
+    /// The name of the only tool of the list that the model may call now; none if it may call all. Models that bind their
+    /// thoughts to the list get all of it.
+    pub only: Option<String>,
     /// Whether the model may call tools. Has no effect without tools.
     pub choice: ToolChoice,
     /// The format of the text.
@@ -48,6 +51,8 @@ pub enum ReplyPurpose {
     /// The next step of the run.
     #[default]
     Step,
+    /// The result of an agent for one thing, as JSON in an object with the key `result`.
+    Result,
     /// A summary that replaces old messages of the conversation.
     Summary,
 }
@@ -73,11 +78,19 @@ impl AnswerKind {
         matches!(self, Self::Action(_))
     }
 
-    /// Whether the answer is a summary of old messages. Such a call is no iteration, and its text is not
-    /// streamed.
+    /// Whether the answer is a summary of old messages. Such a call is no iteration.
     #[must_use]
     pub fn is_summary(&self) -> bool {
         matches!(self, Self::Reply(reply) if reply.purpose == ReplyPurpose::Summary)
+    }
+
+    /// Whether the text of the answer is streamed: not that of a summary, nor JSON that only holds the result.
+    #[must_use]
+    pub fn is_streamed(&self) -> bool {
+        match self {
+            Self::Action(_) => true,
+            Self::Reply(reply) => reply.purpose == ReplyPurpose::Step,
+        }
     }
 }
 

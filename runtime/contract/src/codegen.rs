@@ -110,6 +110,7 @@ pub fn typescript() -> String {
         node::ReasoningEffort,
         node::CapabilityConfig,
         node::PromptCache,
+        node::ThinkingDisplay,
         node::ThinkingLevel,
         node::AzureAuthentication,
         node::Category,
@@ -233,6 +234,8 @@ pub fn typescript() -> String {
         model_test::ModelServer,
         model_test::ModelList,
         deployed_model::ModelPrice,
+        deployed_model::PriceSource,
+        deployed_model::PriceTier,
         deployed_model::ModelDescription,
         deployed_model::DeployedModel,
         deployed_model::DeployedModelList,
@@ -431,10 +434,7 @@ fn bound_integers(schema: &mut Value) {
                 Some("uint32") => (0, i64::from(u32::MAX)),
                 Some("uint64") => (0, EXACT),
                 Some("int64") => (-EXACT, EXACT),
-                _ => {
-                    rule.values_mut().for_each(bound_integers);
-                    return;
-                }
+                _ => return rule.values_mut().for_each(bound_integers),
             };
             rule.entry("minimum").or_insert(least.into());
             rule.entry("maximum").or_insert(greatest.into());

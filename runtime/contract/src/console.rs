@@ -291,6 +291,10 @@ pub struct StatsKey {
     pub name: Option<String>,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The sums of one day and one key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
@@ -318,9 +322,13 @@ pub struct StatsRow {
     /// The part of `inputTokens` that came from providers' caches.
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub cached_tokens: u64,
-    /// The cost; absent if no model has a price.
+    /// The cost; absent if no price is known. It has no part for the calls of `unpricedCalls`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// The answered calls of models whose price is not known; absent if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "codegen", ts(type = "number", optional))]
+    pub unpriced_calls: u64,
     /// The time of the calls, in milliseconds; grouped by code, the time of the runs.
     #[cfg_attr(feature = "codegen", ts(type = "number"))]
     pub ms: u64,

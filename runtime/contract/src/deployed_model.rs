@@ -67,16 +67,55 @@ pub struct ModelDescription {
     /// The most tokens it writes; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u32>,
-    /// What it costs by the configuration; absent if that has no price for it.
+    /// What it costs; absent if its price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
 }
 
 /// The price of a million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelPrice {
+    /// Where the prices come from.
+    pub source: PriceSource,
+    /// For input tokens.
+    pub input: f64,
+    /// For output tokens.
+    pub output: f64,
+    /// For input tokens from the provider's cache; absent if they cost as much as others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<f64>,
+    /// For input tokens that the provider's cache stores; absent if they cost as much as others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+    /// Other prices for larger requests, the smallest requests first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<PriceTier>>", optional))]
+    pub tiers: Vec<PriceTier>,
+}
+
+/// Where the price of a model comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PriceSource {
+    /// The properties of the node.
+    Node,
+    /// `[prices]` of the configuration.
+    Configuration,
+    /// The built-in table.
+    BuiltIn,
+}
+
+/// The price of a million tokens of a larger request.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PriceTier {
+    /// The input tokens of a request above which these prices hold, for the whole request.
+    #[cfg_attr(feature = "codegen", ts(type = "number"))]
+    pub above: u64,
     /// For input tokens.
     pub input: f64,
     /// For output tokens.

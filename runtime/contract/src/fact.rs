@@ -327,7 +327,7 @@ pub struct Usage {
     /// The part of `outputTokens` that is reasoning and not shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// The cost, in the currency of the price table.
+    /// The cost, in the currency of the model's price; absent if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Whether the provider reported no tokens, so that they were estimated.

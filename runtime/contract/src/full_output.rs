@@ -30,8 +30,8 @@ pub struct RunMetadata {
     pub tool_calls: Vec<ToolCallRecord>,
     /// The tokens that models read and wrote.
     pub total_tokens: u64,
-    /// The cost, in the currency of the models' prices; 0 if no model has a price.
-    pub total_cost: f64,
+    /// The cost of the answers, in the currency of the models' prices; null if the price of one is unknown.
+    pub total_cost: Option<f64>,
     /// The time from start to end, in milliseconds.
     pub duration: u64,
     /// How the run ended.

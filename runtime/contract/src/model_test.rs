@@ -84,7 +84,7 @@ pub struct ModelTest {
     /// The model that the server has loaded, or the only one that it has; absent if it does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// What it costs by the configuration; absent if that has no price for it.
+    /// What it costs; absent if its price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
 }

@@ -52,7 +52,7 @@ pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, TagMatch
 pub use model_properties::MAX_CONCURRENT_CALLS;
 pub use model_values::{
     AzureAuthentication, CapabilityConfig, OpenaiApi, PromptCache, ReasoningEffort, ResponseFormat,
-    StopSequences, StructuredOutput, ThinkingLevel,
+    StopSequences, StructuredOutput, ThinkingDisplay, ThinkingLevel,
 };
 pub use models::{
     AnthropicModelConfig, AzureModelConfig, GoogleModelConfig, OllamaModelConfig, OpenaiModelConfig,

@@ -110,6 +110,8 @@ phrases! {
     tool_not_allowed_help(name) "Add \"{name}\" to `allowedTools`, or disconnect the tool.";
     mcp_server_unknown(server) "the manifest has no MCP server `{server}`: nothing of it can be used";
     mcp_server_unknown_help(server) "Add the server to the manifest, or with `redflow mcp add {server}`. Nothing must be deployed again.";
+    price_incomplete(set, missing) "`{set}` is set without `{missing}`, so the price of the model is not known";
+    price_incomplete_help() "Set `inputPrice` and `outputPrice`, both in US dollars for a million tokens, or remove the price. A model that costs nothing has 0 in both.";
     collection_unknown(name) "there is no knowledge base `{name}` yet: a search in it fails";
     collection_unknown_help(name) "Add its documents: `redflow kb add {name} PATH`. Nothing must be deployed again.";
     embeddings_lexical(name) "the knowledge base `{name}` has no embedding model: a search in it finds words, not meaning";

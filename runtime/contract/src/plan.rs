@@ -117,7 +117,7 @@ pub struct ConverseSpec {
     pub task: Option<TaskSpec>,
 }
 
-/// The task of an agent that does one thing. It gives its result with the tool `finish_step`.
+/// The task of an agent that does one thing. With tools its model gives the result by calling `finish_step`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

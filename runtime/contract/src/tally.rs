@@ -21,13 +21,22 @@ pub struct RunTally {
     pub output_tokens: u64,
     /// The part of `inputTokens` that came from providers' caches.
     pub cached_tokens: u64,
-    /// The cost, in the currency of the models' prices; absent if no model has a price.
+    /// The cost, in the currency of the models' prices; absent if no price is known. It has no part for the calls of
+    /// `unpricedCalls`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// The answered calls of models whose price is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<u32>"))]
+    pub unpriced_calls: u32,
     /// Whether tokens of a provider that reports none were estimated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<bool>"))]
     pub estimated: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The part of a budget after which it is low.
@@ -77,10 +86,13 @@ impl RunTally {
         self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens.unwrap_or(0));
-        if let Some(cost) = usage.cost {
-            // JSON cannot hold an infinite number.
-            let sum = self.cost.unwrap_or(0.0) + cost;
-            self.cost = Some(if sum.is_finite() { sum } else { f64::MAX });
+        match usage.cost {
+            Some(cost) => {
+                // JSON cannot hold an infinite number.
+                let sum = self.cost.unwrap_or(0.0) + cost;
+                self.cost = Some(if sum.is_finite() { sum } else { f64::MAX });
+            }
+            None => self.unpriced_calls = self.unpriced_calls.saturating_add(1),
         }
     }
 

@@ -81,7 +81,7 @@ pub struct Image {
     pub data: Arc<str>,
 }
 
-/// A format of pictures that every provider with vision takes.
+/// A format of pictures. Most providers with vision take all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 pub enum ImageType {

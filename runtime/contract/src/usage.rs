@@ -36,8 +36,10 @@ pub struct ModelUsage {
     pub output_tokens: u64,
     /// The part of `input_tokens` that came from the provider's cache.
     pub cached_tokens: u64,
-    /// The cost; none if the model has no price.
+    /// The cost; none if its price is not known.
     pub cost: Option<f64>,
+    /// The answered calls whose price is not known.
+    pub unpriced_calls: u64,
     /// The time until its answers were known, in milliseconds.
     pub ms: u64,
 }
@@ -85,8 +87,9 @@ impl RunUsage {
         entry.output_tokens = entry.output_tokens.saturating_add(usage.output_tokens);
         entry.cached_tokens = entry.cached_tokens.saturating_add(usage.cached_tokens.unwrap_or(0));
         entry.ms = entry.ms.saturating_add(ms);
-        if let Some(cost) = usage.cost {
-            entry.cost = Some(entry.cost.unwrap_or(0.0) + cost);
+        match usage.cost {
+            Some(cost) => entry.cost = Some(entry.cost.unwrap_or(0.0) + cost),
+            None => entry.unpriced_calls = entry.unpriced_calls.saturating_add(1),
         }
         let model = entry.model.clone();
         self.last_model = model;
@@ -122,6 +125,8 @@ mod tests {
         // A known name is still counted by its name.
         used.add_answer("model-0", &Usage::default(), 0);
         assert_eq!((used.model("model-0").calls, used.last_model.as_str()), (2, "model-0"));
+        let known = used.model("model-0");
+        assert_eq!((known.cost, known.unpriced_calls), (Some(0.5), 1), "an unknown cost is not 0");
         assert_eq!(used.tool("tool-99").calls, 2);
     }
 

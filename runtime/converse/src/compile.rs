@@ -2,13 +2,14 @@
 //!
 //! All runs of the agent share the result.
 
-use crate::task::{FINISH_PROMPT, Task};
-use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, ReplyPurpose, SchemaText, ToolChoice};
+use crate::answer_form::{schema_format, schema_prompt};
+use crate::task::Task;
+use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, ReplyPurpose, ToolChoice};
 use redflow_contract::id::NodeId;
 use redflow_contract::node::{FINAL_ANSWER, FINISH_STEP, OnUnknown, OutputFormat};
 use redflow_contract::plan::{AgentSpec, ConverseSpec, ToolSpec};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_json_schema::{SchemaRules, UntrustedSchema, strict_object};
+use redflow_json_schema::{SchemaRules, UntrustedSchema};
 use redflow_machine::{CompileError, compile_schema, compile_tool_schemas};
 use std::sync::Arc;
 
@@ -27,14 +28,15 @@ pub struct CompiledAgent {
     has_final_tool: bool,
     /// The one task of the agent; none for an AI Agent.
     task: Option<Task>,
+    version: u32,
 }
 
 impl CompiledAgent {
-    /// Compiles an agent.
+    /// Compiles an agent whose machine has a version of this build.
     ///
     /// # Errors
     /// The first schema that cannot be used.
-    pub fn compile(spec: Arc<AgentSpec>) -> Result<Arc<Self>, CompileError> {
+    pub fn compile(spec: Arc<AgentSpec>, version: u32) -> Result<Arc<Self>, CompileError> {
         let settings = spec.converse.clone().unwrap_or_default();
         let input_schemas = compile_tool_schemas(&spec.tools, SchemaRules::Current)?;
         let output_schema = settings.output_schema.as_ref();
@@ -43,10 +45,10 @@ impl CompiledAgent {
             .transpose()
             .map_err(CompileError::OutputSchema)?;
         let may_call = !spec.tools.is_empty() && settings.tool_choice != ToolChoice::None;
-        let task = settings.task.as_ref().map(|task| Task::new(task, &spec, &settings));
+        let task = settings.task.as_ref().map(|task| Task::new(task, &spec, &settings, version));
         let has_final_tool = may_call && output_schema.is_some() && task.is_none();
-        let prefix = prompt_prefix(&settings, has_final_tool);
-        let answer_kinds = answer_kinds(&spec, &settings, may_call);
+        let prefix = prompt_prefix(&settings, has_final_tool, task.as_ref());
+        let answer_kinds = answer_kinds(&spec, &settings, may_call, version);
         Ok(Arc::new(Self {
             spec,
             settings,
@@ -56,6 +58,7 @@ impl CompiledAgent {
             answer_kinds,
             has_final_tool,
             task,
+            version,
         }))
     }
 
@@ -63,6 +66,11 @@ impl CompiledAgent {
     #[must_use]
     pub fn spec(&self) -> &Arc<AgentSpec> {
         &self.spec
+    }
+
+    /// The version of its machine.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
     }
 
     pub(crate) fn settings(&self) -> &ConverseSpec {
@@ -112,7 +120,7 @@ impl CompiledAgent {
 }
 
 /// The system prompt, with what the format of the answer needs.
-fn prompt_prefix(settings: &ConverseSpec, has_final_tool: bool) -> Transcript {
+fn prompt_prefix(settings: &ConverseSpec, has_final_tool: bool, task: Option<&Task>) -> Transcript {
     let mut prompt = settings.system_prompt.trim().to_owned();
     let mut add = |text: &str| {
         if !prompt.is_empty() {
@@ -121,13 +129,11 @@ fn prompt_prefix(settings: &ConverseSpec, has_final_tool: bool) -> Transcript {
         prompt.push_str(text);
     };
     match (&settings.output_schema, settings.output_format) {
-        _ if settings.task.is_some() => add(FINISH_PROMPT),
+        _ if let Some(task) = task => add(&task.prompt),
         (Some(_), _) if has_final_tool => {
             add("Give your final answer by calling the tool `final_answer`, alone and once.");
         }
-        (Some(schema), _) => add(&format!(
-            "Answer only with JSON that follows this JSON Schema, without any text or code fence around it:\n{schema}"
-        )),
+        (Some(schema), _) => add(&schema_prompt(schema)),
         (None, OutputFormat::Json) => {
             add("Answer only with JSON, without any text or code fence around it.");
         }
@@ -140,7 +146,7 @@ fn prompt_prefix(settings: &ConverseSpec, has_final_tool: bool) -> Transcript {
     prefix
 }
 
-fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [AnswerKind; 2] {
+fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool, version: u32) -> [AnswerKind; 2] {
     let schema = settings.output_schema.as_ref();
     let mut tools = spec.tools.clone();
     let final_tool = schema.filter(|_| may_call).map(|schema| ToolSpec {
@@ -166,17 +172,14 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
     // Servers that format their answer as JSON cannot call tools at the same time.
     let format = match schema {
         _ if may_call => ReplyFormat::Text,
-        Some(schema) => {
-            let strict = strict_object(schema).and_then(|schema| SchemaText::from_value(&schema));
-            let whole = || SchemaText::from_value(schema).map(ReplyFormat::WholeSchema);
-            strict.map(ReplyFormat::Schema).or_else(whole).unwrap_or(ReplyFormat::Json)
-        }
+        Some(schema) => schema_format(schema),
         None if settings.output_format == OutputFormat::Json => ReplyFormat::Json,
         None => ReplyFormat::Text,
     };
     let reply = |choice| {
         AnswerKind::Reply(Reply {
             tools: Arc::clone(&tools),
+            only: None,
             choice,
             format: format.clone(),
             purpose: ReplyPurpose::Step,
@@ -184,11 +187,12 @@ fn answer_kinds(spec: &AgentSpec, settings: &ConverseSpec, may_call: bool) -> [A
     };
     match settings.tool_choice {
         ToolChoice::None => [reply(ToolChoice::None), reply(ToolChoice::None)],
-        // Every answer is a call: of a tool, or of the finishing tool. With `required` a tool comes first.
+        // Every answer is a call: of a tool, or of the finishing tool. With `required` a tool comes first. Version 1
+        // lists the finishing tool only afterwards.
         choice if has_final_tool => {
             let later = reply(ToolChoice::Required);
             let first = match (choice, later.clone()) {
-                (ToolChoice::Required, AnswerKind::Reply(first)) => {
+                (ToolChoice::Required, AnswerKind::Reply(first)) if version == 1 => {
                     AnswerKind::Reply(Reply { tools: own_tools, ..first })
                 }
                 (_, first) => first,

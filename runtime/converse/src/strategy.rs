@@ -23,8 +23,8 @@ impl Strategy for Converse {
         1..=MACHINE_VERSION
     }
 
-    fn compile(&self, spec: &Arc<AgentSpec>, _version: u32) -> Result<Arc<dyn Agent>, CompileError> {
-        let agent: Arc<dyn Agent> = CompiledAgent::compile(Arc::clone(spec))?;
+    fn compile(&self, spec: &Arc<AgentSpec>, version: u32) -> Result<Arc<dyn Agent>, CompileError> {
+        let agent: Arc<dyn Agent> = CompiledAgent::compile(Arc::clone(spec), version)?;
         Ok(agent)
     }
 
@@ -39,7 +39,7 @@ impl Agent for CompiledAgent {
     }
 
     fn version(&self) -> u32 {
-        MACHINE_VERSION
+        CompiledAgent::version(self)
     }
 
     fn start(self: Arc<Self>) -> Box<dyn Machine> {

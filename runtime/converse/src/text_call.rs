@@ -2,6 +2,7 @@
 //!
 //! Such a call is never made, because the model may only quote it. The agent tells the model to call the tool.
 
+use crate::answer_form::fence_content;
 use crate::compile::CompiledAgent;
 use serde_json::{Map, Value};
 
@@ -30,10 +31,7 @@ pub(crate) fn find_text_call<'a>(agent: &'a CompiledAgent, text: &str) -> Option
 
 /// The text itself, what is between fences, and what is between `<tool_call>` tags.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    let fenced = text.split("```").skip(1).step_by(2).map(|part| {
-        // The first line of a fence may name a language.
-        part.split_once('\n').filter(|(first, _)| !first.contains('{')).map_or(part, |(_, rest)| rest)
-    });
+    let fenced = text.split("```").skip(1).step_by(2).map(fence_content);
     let tagged =
         text.split("<tool_call>").skip(1).map(|part| part.split("</tool_call>").next().unwrap_or(part));
     std::iter::once(text).chain(fenced).chain(tagged)

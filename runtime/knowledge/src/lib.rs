@@ -21,7 +21,7 @@ mod search;
 pub use base::{AddResult, DocumentToAdd, KnowledgeBase};
 pub use documents::{
     DocumentKind, MAX_DOCUMENT_BYTES, MAX_PASSAGES, Passage, Place, ReadDocument, clean_name, clean_text,
-    read_markdown, read_pages, read_text,
+    decode_web_text, read_markdown, read_pages, read_text,
 };
 pub use embedding::{EmbeddingUse, estimated_tokens};
 pub use problems::{check_name, check_tags};

@@ -9,6 +9,7 @@ use redflow_contract::envelope::{
     AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, EnvelopeObservability, EnvelopeState,
     EnvelopeTools, StopReason,
 };
+use redflow_contract::fact::Usage;
 pub use redflow_contract::flow_message::to_value;
 use redflow_contract::flow_message::{MessageParts, MessageResult};
 use redflow_contract::id::{NodeSummary, RunId};
@@ -18,6 +19,9 @@ use redflow_contract::{Message, Millis, iso_time};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// Reasoning that has this part of the tokens of an answer, in percent, has used up its limit.
+const USED_UP_PERCENT: u64 = 90;
 
 /// Makes the envelope of a new run.
 #[must_use]
@@ -50,6 +54,23 @@ pub fn new_event(iteration: u32, action: EnvelopeAction, at: Millis) -> Envelope
         at: Some(iso_time(at)),
         preview: None,
     }
+}
+
+/// Says that the output limit cut off an answer, and whether reasoning used it up.
+#[must_use]
+pub fn truncated_message(usage: Option<Usage>) -> String {
+    let usage = usage.unwrap_or_default();
+    let (output, reasoning) = (usage.output_tokens, usage.reasoning_tokens.unwrap_or_default());
+    let cause = if reasoning == 0 {
+        String::new()
+    } else if reasoning.saturating_mul(100) >= output.saturating_mul(USED_UP_PERCENT) {
+        format!(" Reasoning used the limit up: {reasoning} of {output} tokens.")
+    } else {
+        format!(" Reasoning used {reasoning} of {output} tokens.")
+    };
+    format!(
+        "The model's answer was cut off by a length limit before it ended.{cause} Raise `maxTokens` of the model's node."
+    )
 }
 
 /// Makes the last event of a failed run.

@@ -191,6 +191,12 @@ impl RunRecord {
         self.spending.tally()
     }
 
+    /// The cost of the run; none if a price is unknown. A run that called no model costs nothing.
+    #[must_use]
+    pub fn total_cost(&self) -> Option<f64> {
+        self.spending.total_cost()
+    }
+
     /// What the run has used, by model and by tool.
     #[must_use]
     pub fn usage(&self) -> RunUsage {

@@ -19,6 +19,8 @@ use redflow_contract::usage::RunUsage;
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
     tally: RunTally,
+    /// Whether an answer has no known cost.
+    unpriced: bool,
     /// The part of the tally that belongs to a known model or tool.
     usage: RunUsage,
     /// The calls without a result, each with the name that its tool is counted by.
@@ -31,6 +33,12 @@ impl Spending {
     /// What the run has used so far.
     pub(crate) fn tally(&self) -> RunTally {
         self.tally
+    }
+
+    /// The cost of all answers; none if one of them, or all calls, have no known cost.
+    pub(crate) fn total_cost(&self) -> Option<f64> {
+        let cost = self.tally.cost.or((self.tally.model_calls == 0).then_some(0.0));
+        cost.filter(|_| !self.unpriced)
     }
 
     /// What the run has used so far, by model and by tool.
@@ -113,6 +121,7 @@ impl Spending {
             self.usage.model(&failed.model).calls += 1;
         }
         let usage = answer.usage.unwrap_or_else(|| Usage::estimate(bytes, answer));
+        self.unpriced |= usage.cost.is_none();
         self.usage.add_answer(answer.model.as_deref().unwrap_or_default(), &usage, ms);
     }
 

@@ -1,15 +1,19 @@
 //! The Messages API of Anthropic and of compatible gateways.
 //!
 //! Owns the format of its requests, answers, streams and errors. Never decides which settings a model gets.
+//! An answer is a list of blocks. The API checks that its thoughts come back at their places, so the blocks of an
+//! answer with thoughts are kept, and a later request has them instead of the text and the calls.
 
 mod request;
 
+use crate::error_kind::WINDOW_IS_FULL;
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, parse_part, parse_provider_error, provider_error, token_count};
+use crate::own_parts::{arguments_value, kept_parts};
 use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::{OpaqueParts, RequestedCall};
-use serde::Deserialize;
+use redflow_contract::transcript::RequestedCall;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -36,12 +40,44 @@ pub struct AnthropicMessages {
     pub stop: Vec<String>,
     /// The effort of the model, from `low` to `max`.
     pub effort: Option<&'static str>,
-    /// The tokens for thinking. The API requires at least 1024, and less than `max_tokens`.
-    pub thinking_budget: Option<u32>,
+    /// Whether and how the model thinks.
+    pub thinking: Thinking,
+    /// Whether the server takes a combination of schemas as the root of a tool's schema. The provider refuses it.
+    pub takes_any_root: bool,
+}
+
+/// What a request says about thinking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Thinking {
+    /// Nothing, so that the model does as it does by default.
+    #[default]
+    Unset,
+    /// The model decides how much it thinks.
+    Adaptive {
+        /// What the answer shows of it. None for the model's default.
+        display: Option<ThinkingDisplay>,
+    },
+    /// It thinks within a budget.
+    Enabled {
+        /// The tokens for thinking. The API requires at least 1024, and less than `max_tokens`.
+        budget: u32,
+    },
+    /// It does not think.
+    Disabled,
+}
+
+/// What an answer shows of the model's thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingDisplay {
+    /// A summary.
+    Summarized,
+    /// Nothing.
+    Omitted,
 }
 
 impl Wire for AnthropicMessages {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -79,7 +115,7 @@ impl Wire for AnthropicMessages {
         for (index, block) in (0..).zip(content) {
             assembler.start_block(index, block)?;
         }
-        Ok(assembler.into_answer())
+        assembler.into_answer()
     }
 
     fn stream_format(&self) -> StreamFormat {
@@ -122,7 +158,13 @@ struct TypeTag<'a> {
 }
 
 /// One content block of an answer, as far as the stream has sent it.
-enum Block {
+struct Block {
+    content: Content,
+    /// The block as it started, to be sent back. None if that is not wanted, or the block is not fully known.
+    part: Option<Map<String, Value>>,
+}
+
+enum Content {
     Text(String),
     ToolUse {
         id: String,
@@ -131,9 +173,7 @@ enum Block {
         input: String,
         deltas: String,
     },
-    /// The whole block, to be sent back.
-    Thinking(Map<String, Value>),
-    /// A type that this wire does not use.
+    /// Thinking, or a type that this wire does not use. Its text is in the part.
     Other,
 }
 
@@ -154,32 +194,49 @@ impl Block {
             input: Option<&'a RawValue>,
         }
         let json = json.get();
-        Ok(match &*parse_part::<TypeTag<'_>>(json)?.name {
-            "text" => Self::Text(parse_part::<Text>(json)?.text),
+        let content = match &*parse_part::<TypeTag<'_>>(json)?.name {
+            "text" => Content::Text(parse_part::<Text>(json)?.text),
             "tool_use" => {
                 let ToolUse { id, name, input } = parse_part(json)?;
                 let input = input.map_or("{}", RawValue::get).to_owned();
-                Self::ToolUse { id, name, input, deltas: String::new() }
+                Content::ToolUse { id, name, input, deltas: String::new() }
             }
-            "thinking" | "redacted_thinking" if reasoning.is_kept() => Self::Thinking(parse_part(json)?),
-            _ => Self::Other,
-        })
+            _ => Content::Other,
+        };
+        let part = reasoning.is_kept().then(|| parse_part(json)).transpose()?;
+        Ok(Self { content, part })
     }
 
     /// Ignores a delta of a type that the block does not have.
     fn add(&mut self, delta: &BlockDelta<'_>) {
-        match (self, &*delta.kind) {
-            (Self::Text(text), "text_delta") => text.push_str(&delta.text),
-            (Self::ToolUse { deltas, .. }, "input_json_delta") => deltas.push_str(&delta.partial_json),
-            (Self::Thinking(block), "thinking_delta") => match block.get_mut("thinking") {
-                Some(Value::String(text)) => text.push_str(&delta.thinking),
-                _ => drop(block.insert("thinking".to_owned(), delta.thinking.as_ref().into())),
-            },
-            // The signature arrives in one delta.
-            (Self::Thinking(block), "signature_delta") => {
-                block.insert("signature".to_owned(), delta.signature.as_ref().into());
+        match (&mut self.content, &*delta.kind) {
+            (Content::Text(text), "text_delta") => text.push_str(&delta.text),
+            (Content::ToolUse { deltas, .. }, "input_json_delta") => deltas.push_str(&delta.partial_json),
+            (Content::Other, kind) => {
+                let Some(part) = &mut self.part else { return };
+                match (kind, part.get_mut("thinking")) {
+                    ("thinking_delta", Some(Value::String(text))) => text.push_str(&delta.thinking),
+                    ("thinking_delta", _) => {
+                        part.insert("thinking".to_owned(), delta.thinking.as_ref().into());
+                    }
+                    // The signature arrives in one delta.
+                    ("signature_delta", _) => {
+                        part.insert("signature".to_owned(), delta.signature.as_ref().into());
+                    }
+                    _ => self.part = None,
+                }
             }
             _ => {}
+        }
+    }
+
+    /// The bytes that the stream has added to it.
+    fn held_bytes(&self) -> usize {
+        let text_of = |key| self.part.as_ref().and_then(|part| part.get(key)?.as_str()).map_or(0, str::len);
+        match &self.content {
+            Content::Text(text) => text.len(),
+            Content::ToolUse { input, deltas, .. } => input.len() + deltas.len(),
+            Content::Other => text_of("thinking") + text_of("signature") + text_of("data"),
         }
     }
 }
@@ -254,34 +311,61 @@ impl Assembler {
         counts.thinking = read("/output_tokens_details/thinking_tokens").or(counts.thinking);
     }
 
-    fn into_answer(self) -> ModelAnswer {
+    /// Whether text and calls alone would not give the same blocks again.
+    fn needs_parts(&self) -> bool {
+        let (mut has_text, mut has_call) = (false, false);
+        self.blocks.values().any(|block| match &block.content {
+            Content::Text(text) if text.trim().is_empty() => false,
+            Content::Text(_) => std::mem::replace(&mut has_text, true) || has_call,
+            Content::ToolUse { .. } => {
+                has_call = true;
+                false
+            }
+            Content::Other => block.part.is_some(),
+        })
+    }
+
+    fn into_answer(self) -> Result<ModelAnswer, WireError> {
+        // Only a larger window makes such an answer longer. A higher limit of tokens does not.
+        if self.stop_reason.as_deref() == Some(WINDOW_IS_FULL) {
+            let kind = WINDOW_IS_FULL.to_owned();
+            return Err(WireError::Provider(ProviderError { status: 400, kind, ..ProviderError::default() }));
+        }
+        let needs_parts = self.needs_parts();
         let mut answer =
             ModelAnswer { model: self.model, usage: self.usage.into_usage(), ..ModelAnswer::default() };
         let mut parts = Vec::new();
-        for block in self.blocks.into_values() {
-            match block {
-                Block::Text(text) if answer.text.is_empty() => answer.text = text,
-                Block::Text(text) => answer.text.push_str(&text),
-                // Calls beyond the limit are dropped.
-                Block::ToolUse { .. } if answer.tool_calls.len() == MAX_CALLS => {}
-                Block::ToolUse { id, name, input, deltas } => {
-                    let arguments = if deltas.is_empty() { input } else { deltas };
-                    answer.tool_calls.push(RequestedCall { id, name, arguments });
+        for Block { content, part } in self.blocks.into_values() {
+            let mut part = part.filter(|_| needs_parts);
+            let mut set =
+                |key: &str, value: Value| part.as_mut().map(|part| part.insert(key.to_owned(), value));
+            match content {
+                Content::Text(text) => {
+                    answer.text.push_str(&text);
+                    set("text", text.into());
                 }
-                Block::Thinking(part) => parts.push(Value::Object(part)),
-                Block::Other => {}
+                Content::ToolUse { id, name, input, deltas } => {
+                    let arguments = if deltas.is_empty() { input } else { deltas };
+                    set("input", arguments_value(&arguments));
+                    // Calls beyond the limit are dropped.
+                    if answer.tool_calls.len() < MAX_CALLS {
+                        answer.tool_calls.push(RequestedCall { id, name, arguments });
+                    }
+                }
+                Content::Other => {}
             }
+            parts.extend(part.map(Value::Object));
         }
-        answer.reasoning = (!parts.is_empty()).then(|| OpaqueParts::new(NAME, parts));
+        answer.reasoning = kept_parts(NAME, parts);
         answer.finish = match self.stop_reason.as_deref() {
             Some("tool_use") => ModelFinish::ToolCalls,
             Some("refusal") => ModelFinish::Refused,
             // Only tools of the provider pause a turn, and requests have none.
-            Some("max_tokens" | "model_context_window_exceeded" | "pause_turn") => ModelFinish::Truncated,
+            Some("max_tokens" | "pause_turn") => ModelFinish::Truncated,
             _ if !answer.tool_calls.is_empty() => ModelFinish::ToolCalls,
             _ => ModelFinish::Stop,
         };
-        answer
+        Ok(answer)
     }
 }
 
@@ -349,14 +433,18 @@ impl AnswerAssembler for Assembler {
 
     fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
         for block in self.blocks.values() {
-            if let Block::Text(text) = block {
+            if let Content::Text(text) = &block.content {
                 visit(text);
             }
         }
     }
 
+    fn held_bytes(&self) -> usize {
+        self.blocks.values().map(Block::held_bytes).sum()
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
-        if self.stopped { Ok(self.into_answer()) } else { Err(WireError::Interrupted) }
+        if self.stopped { self.into_answer() } else { Err(WireError::Interrupted) }
     }
 }
 

@@ -1,5 +1,6 @@
 use super::AnthropicMessages;
 use crate::event_stream::StreamFormat;
+use crate::own_parts::MAX_KEPT_BYTES;
 use crate::samples::{as_strs, call, opaque, text_parts};
 use crate::wire::Reasoning::{self, Discard, Keep};
 use crate::wire::{ProviderError, Wire, WireError};
@@ -51,6 +52,9 @@ fn decodes_a_whole_answer() {
             "output_tokens": 40, "output_tokens_details": {"thinking_tokens": 5}, "service_tier": "standard",
         },
     });
+    // The blocks as they came, each with the values that a request needs.
+    let mut parts = body["content"].as_array().unwrap().clone();
+    parts[6]["input"] = json!({});
     let expected = ModelAnswer {
         text: "One, two.".to_owned(),
         finish: ModelFinish::ToolCalls,
@@ -63,7 +67,7 @@ fn decodes_a_whole_answer() {
             ..Usage::default()
         }),
         tool_calls: vec![call("toolu_1", "calculator", r#"{"b":1.0,"a":"x"}"#), call("", "clock", "{}")],
-        reasoning: opaque("anthropic-messages", &thinking_blocks()),
+        reasoning: opaque("anthropic-messages", &parts),
         model: Some("claude-sonnet-5-20260901".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
@@ -83,7 +87,6 @@ fn stop_reasons() {
         (json!("stop_sequence"), Stop, ToolCalls),
         (json!("tool_use"), ToolCalls, ToolCalls),
         (json!("max_tokens"), Truncated, Truncated),
-        (json!("model_context_window_exceeded"), Truncated, Truncated),
         (json!("pause_turn"), Truncated, Truncated),
         (json!("refusal"), Refused, Refused),
         (json!("of_tomorrow"), Stop, ToolCalls),
@@ -94,6 +97,22 @@ fn stop_reasons() {
         let call = json!([{"type": "tool_use", "id": "a", "name": "x", "input": {}}]);
         assert_eq!(answer(&call, &reason).finish, with, "{reason} with a call");
     }
+}
+
+/// A higher limit of tokens would not help, but a model with a larger window would.
+#[test]
+fn an_answer_that_fills_the_window_is_too_long() {
+    let reason = json!("model_context_window_exceeded");
+    let expected = WireError::Provider(error(400, "model_context_window_exceeded", "", ""));
+    let body = json!({"content": [{"type": "text", "text": "So"}], "stop_reason": reason});
+    assert_eq!(decode(&body), Err(expected.clone()));
+    let mut assembler = wire().assembler(Discard);
+    for event in
+        [json!({"type": "message_delta", "delta": {"stop_reason": reason}}), json!({"type": "message_stop"})]
+    {
+        assembler.add_event(None, event.to_string().as_bytes()).unwrap();
+    }
+    assert_eq!(assembler.finish(), Err(expected));
 }
 
 #[test]
@@ -194,7 +213,7 @@ fn errors_with_a_success_status_get_their_usual_status() {
 
 #[test]
 fn errors_of_every_form() {
-    let long = "é".repeat(600);
+    let long = "é".repeat(5_000);
     let cases = [
         (
             json!({"type": "error", "error": {
@@ -210,7 +229,7 @@ fn errors_of_every_form() {
         (json!({"error": "No."}), error(429, "", "", "No.")),
         (
             json!({"error": {"message": long, "type": long}}),
-            error(429, &"é".repeat(100), "", &"é".repeat(500)),
+            error(429, &"é".repeat(100), "", &"é".repeat(4_000)),
         ),
         (json!({"error": null}), error(429, "", "", "")),
         (json!([]), error(429, "", "", "")),
@@ -274,7 +293,13 @@ fn stream(thinking: &[&str], texts: &[&str], arguments: &[&str]) -> Vec<Value> {
 }
 
 fn streamed_answer(thinking: &str, text: &str, arguments: &str) -> ModelAnswer {
-    let part = json!({"type": "thinking", "thinking": thinking, "signature": "c2ln"});
+    let input: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let input = if input.is_object() { input } else { json!({}) };
+    let parts = [
+        json!({"type": "thinking", "thinking": thinking, "signature": "c2ln"}),
+        json!({"type": "text", "text": text}),
+        json!({"type": "tool_use", "id": "toolu_1", "name": "calculator", "input": input}),
+    ];
     ModelAnswer {
         text: text.to_owned(),
         finish: ModelFinish::ToolCalls,
@@ -285,7 +310,7 @@ fn streamed_answer(thinking: &str, text: &str, arguments: &str) -> ModelAnswer {
             ..Usage::default()
         }),
         tool_calls: vec![call("toolu_1", "calculator", arguments)],
-        reasoning: opaque("anthropic-messages", &[part]),
+        reasoning: opaque("anthropic-messages", &parts),
         model: Some("claude-sonnet-5".to_owned()),
         request_id: None,
         fell_over: Vec::new(),
@@ -337,12 +362,44 @@ fn unknown_events_and_blocks_are_ignored() {
     events.extend(unknown);
     events.push(last);
     let mut expected = streamed_answer("T", "A", "{}");
+    // A block with deltas that this wire does not know is not whole.
     let redacted = json!({"type": "redacted_thinking", "data": "b3BhcXVl"});
     expected.reasoning.as_mut().unwrap().parts.push(redacted);
     assert_eq!(assemble(&events, Keep), Ok(expected));
     let mut assembler = wire().assembler(Discard);
     assert_eq!(assembler.add_event(Some("of_tomorrow"), b"not JSON"), Ok(false));
     assert_eq!(assembler.add_event(None, b"{\"a\":1,\"error\":null}"), Ok(false));
+}
+
+#[test]
+fn blocks_are_kept_only_if_text_and_calls_do_not_give_them_again() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let call = json!({"type": "tool_use", "id": "a", "name": "x", "input": {}});
+    let thought = json!({"type": "redacted_thinking", "data": "b3BhcXVl"});
+    for (content, is_kept) in [
+        (vec![text("a"), call.clone()], false),
+        (vec![text("a"), text(" \n"), call.clone(), call.clone()], false),
+        (vec![text("a"), text("b")], true),
+        (vec![call, text("a")], true),
+        (vec![thought], true),
+    ] {
+        let parts = answer(&json!(content), &Value::Null).reasoning.map(|opaque| opaque.parts);
+        assert_eq!(parts, is_kept.then_some(content));
+    }
+    // More than a run can store with the answer.
+    let large = "x".repeat(MAX_KEPT_BYTES / 2);
+    let long = answer(&json!([text(&large), text(&large)]), &Value::Null);
+    assert_eq!((long.text.len(), long.reasoning), (large.len() * 2, None));
+}
+
+#[test]
+fn a_stream_is_measured_by_what_it_holds() {
+    let mut assembler = wire().assembler(Keep);
+    for event in stream(&["Let ", "me."], &["He", "llo"], &["", "{\"a\"", ": 1}"]) {
+        assembler.add_event(None, event.to_string().as_bytes()).unwrap();
+    }
+    // The text, both inputs, the thought and its signature.
+    assert_eq!(assembler.held_bytes(), 5 + 2 + 8 + 7 + 4);
 }
 
 #[test]

@@ -8,12 +8,12 @@ use crate::driver::{Driver, Target};
 use crate::entra::EntraSignIn;
 use crate::live_model::{LiveModel, OtherInterface, RequestOptions};
 use crate::model_list::ListSource;
-use crate::price::{Price, Prices, find_price};
+use crate::price::{Price, Prices, Pricing, find_price};
 use crate::refusals::thoughts::RefusedThoughts;
 use crate::refusals::{Interface, LearntChanges};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
-use redflow_contract::deployed_model::ModelPrice;
+use redflow_contract::deployed_model::PriceSource;
 use redflow_contract::json::size_of;
 use redflow_contract::node::{
     MAX_CONCURRENT_CALLS, PromptCache, ReasoningEffort, StopSequences, StructuredOutput,
@@ -140,6 +140,8 @@ pub(crate) struct ModelBuilder {
     pub(crate) other: Option<OtherWire>,
     /// Whether the node allows one interface only, although there is another one.
     pub(crate) only_interface: bool,
+    /// The price that the node has.
+    pub(crate) price: Option<Price>,
 }
 
 /// One of OpenAI's two interfaces at an address.
@@ -160,8 +162,8 @@ impl ModelBuilder {
         wire: Box<dyn Wire>,
     ) -> Result<Arc<dyn ChatModel>, BuildError> {
         let capabilities = self.capabilities;
-        // The model of a node that names none is known only after its first call.
-        let price = find_price(&context.settings.prices, &self.model).filter(|_| self.is_named);
+        let pricing = self.pricing(&context.settings.prices, &endpoint);
+        let price = pricing.describe();
         let info = ModelInfo {
             provider: self.provider,
             model: self.model.clone(),
@@ -171,12 +173,7 @@ impl ModelBuilder {
             context_window: capabilities.context_window,
             max_output: capabilities.max_output,
             priced: price.is_some(),
-            price: price.map(|Price { input, output, cached, cache_write }| ModelPrice {
-                input,
-                output,
-                cached,
-                cache_write,
-            }),
+            price,
         };
         if self.stream == Some(true) && !capabilities.streaming {
             return Err(
@@ -243,7 +240,7 @@ impl ModelBuilder {
             target: Arc::new(target),
             other,
             options,
-            price,
+            pricing,
             refused_formats: Default::default(),
             learnt: LearntChanges::default(),
             refused_thoughts: RefusedThoughts::default(),
@@ -251,6 +248,42 @@ impl ModelBuilder {
             list_source: self.list_source,
             found_target: (!self.is_named).then(Mutex::default),
         }))
+    }
+}
+
+impl ModelBuilder {
+    /// The price of the node, else of the configuration, else of the built-in table.
+    fn pricing(&self, prices: &Prices, endpoint: &Endpoint) -> Pricing {
+        if let Some(price) = self.price {
+            return Pricing::Fixed(price, PriceSource::Node);
+        }
+        if !self.is_named {
+            // The model of a node that names none is known only after its first call.
+            return Pricing::Unknown;
+        }
+        match find_price(prices, &self.model) {
+            Some(price) => Pricing::Fixed(price, PriceSource::Configuration),
+            None => {
+                let host = endpoint.url.host_str().unwrap_or_default();
+                let keeps_an_hour = self.provider == "anthropic" && self.prompt_cache == PromptCache::OneHour;
+                Pricing::built_in(host, &self.model, keeps_an_hour)
+            }
+        }
+    }
+}
+
+/// The price that a node has. The prices of input and of output come together.
+pub(crate) fn node_price(
+    config: &NodeConfig<'_>,
+    [input, output, cached]: [Option<f64>; 3],
+) -> Result<Option<Price>, BuildError> {
+    match (input, output) {
+        (Some(input), Some(output)) => Ok(Some(Price { input, output, cached, ..Price::default() })),
+        (None, None) if cached.is_none() => Ok(None),
+        _ => {
+            Err(config
+                .error("`inputPrice` and `outputPrice` count only together; set both, or remove the price"))
+        }
     }
 }
 

@@ -376,7 +376,7 @@ fn the_info_of_a_model() {
 
 #[test]
 fn a_call_costs_what_the_table_says() {
-    let price = |input| Price { input, output: 10.0, cached: Some(0.5), cache_write: None };
+    let price = |input| Price { input, output: 10.0, cached: Some(0.5), ..Price::default() };
     let prices = || Prices::from([("gpt-*".to_owned(), price(2.0)), ("claude-*".to_owned(), price(4.0))]);
     for (type_name, props, cost) in [
         ("openai-model", json!({"model": "gpt-4o"}), Some((1_000.0 * 2.0 + 100.0 * 10.0) / 1e6)),
@@ -453,5 +453,54 @@ fn a_limit_of_calls_at_once_is_bounded() {
             assert_eq!(error, "`maxConcurrent` must be a number from 1 to 1000");
         }
         let _ = Node::new(type_name, json!({"maxConcurrent": 1_000})).request();
+    }
+}
+
+#[test]
+fn the_price_of_the_node_wins_over_the_configuration_which_wins_over_the_built_in_one() {
+    use redflow_contract::deployed_model::PriceSource::{BuiltIn, Configuration, Node as AtNode};
+    let set = Price { input: 7.0, output: 8.0, ..Price::default() };
+    let typed = json!({"inputPrice": 1, "outputPrice": 2, "cachedPrice": 0.5});
+    let free = json!({"inputPrice": 0, "outputPrice": 0});
+    let built_in = json!({"model": "gpt-6-luna"});
+    let own = json!({"baseURL": "http://127.0.0.1:8080/v1", "model": "gpt-6-luna"});
+    let unnamed = json!({"baseURL": "http://127.0.0.1:8080/v1"});
+    for (props, more, pattern, expected) in [
+        (&built_in, &typed, "*", Some((AtNode, 1.0, Some(0.5)))),
+        (&built_in, &free, "*", Some((AtNode, 0.0, None))),
+        (&built_in, &json!({}), "gpt-*", Some((Configuration, 7.0, None))),
+        (&built_in, &json!({}), "other", Some((BuiltIn, 0.1, Some(0.01)))),
+        (&own, &json!({}), "other", None),
+        // The model of a node that names none is not known, but its price may be.
+        (&unnamed, &json!({}), "*", None),
+        (&unnamed, &typed, "*", Some((AtNode, 1.0, Some(0.5)))),
+    ] {
+        let mut all = props.clone();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let prices = Prices::from([(pattern.to_owned(), set)]);
+        let settings = ModelSettings { prices, ..ModelSettings::default() };
+        let model = Node::new("openai-model", all.clone()).build(settings).unwrap();
+        let found = model.info().price.as_ref().map(|price| (price.source, price.input, price.cached));
+        assert_eq!((found, model.info().priced), (expected, expected.is_some()), "{all} {pattern}");
+    }
+}
+
+#[test]
+fn every_model_of_a_provider_takes_a_price_and_needs_both_parts_of_it() {
+    for type_name in ["openai-model", "anthropic-model", "google-model", "ollama-model", "model.azure.openai"]
+    {
+        let azure = json!({"endpoint": "https://name.openai.azure.com", "deployment": "d"});
+        let mut props = if type_name.starts_with("model.") { azure } else { json!({}) };
+        let mut built = |name: &str, price: f64| {
+            props[name] = json!(price);
+            Node::new(type_name, props.clone()).build(ModelSettings::default())
+        };
+        for (name, price) in [("cachedPrice", 0.5), ("inputPrice", 1.0)] {
+            let error = built(name, price).err().unwrap().to_string();
+            assert!(error.contains("set both, or remove the price"), "{type_name} {error}");
+        }
+        let model = built("outputPrice", 2.0).unwrap();
+        let price = model.info().price.clone().unwrap();
+        assert_eq!((price.input, price.output, price.cached), (1.0, 2.0, Some(0.5)), "{type_name}");
     }
 }

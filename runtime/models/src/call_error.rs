@@ -1,5 +1,7 @@
 //! Why a call failed: its code, whether a retry can help, and the message for users.
 
+use crate::error_kind::ErrorKind;
+use crate::lenient::MAX_SHOWN_CHARS;
 use crate::retry_advice::RetryAdvice;
 use crate::transport::TransportError;
 use crate::wire::{ProviderError, WireError};
@@ -36,31 +38,6 @@ pub enum CallError {
     },
 }
 
-/// Codes for an exhausted budget, where waiting does not help.
-const BILLING_CODES: [&str; 8] = [
-    "insufficient_quota",
-    "credit_balance_exhausted",
-    "organization_spend_limit_exceeded",
-    "project_spend_limit_exceeded",
-    "organization_usage_limit_exceeded",
-    "enforced_spend_limit_reached",
-    "billing_error",
-    // Gemini: a quota for a whole day
-    "daily_quota_exceeded",
-];
-
-const TOO_LONG_CODES: [&str; 4] = [
-    "context_length_exceeded",
-    "string_above_max_length",
-    "request_too_large",
-    // llama.cpp
-    "exceed_context_size_error",
-];
-
-/// What servers without a code say. llama.cpp, and Gemini.
-const TOO_LONG_TEXTS: [&str; 2] =
-    ["context size has been exceeded", "exceeds the maximum number of tokens allowed"];
-
 impl From<WireError> for CallError {
     fn from(error: WireError) -> Self {
         match error {
@@ -91,14 +68,13 @@ impl CallError {
             Self::Malformed(_) | Self::InvalidCall(_) | Self::TooLarge(_) => return RunErrorCode::ModelError,
             Self::SignIn { code, .. } => return *code,
         };
-        if is_billing(error) {
-            return RunErrorCode::QuotaExceeded;
-        }
-        if has_code(error, &["content_filter", "content_policy_violation"]) {
-            return RunErrorCode::ModelRefused;
-        }
-        if is_too_long(error) {
-            return RunErrorCode::ContextLength;
+        match ErrorKind::of(error) {
+            Some(ErrorKind::QuotaUsedUp) => return RunErrorCode::QuotaExceeded,
+            Some(ErrorKind::Filtered) => return RunErrorCode::ModelRefused,
+            Some(ErrorKind::RateLimit | ErrorKind::LargerThanRate) => return RunErrorCode::RateLimit,
+            Some(ErrorKind::Overloaded) => return RunErrorCode::ProviderUnavailable,
+            Some(ErrorKind::TooLong) => return RunErrorCode::ContextLength,
+            None => {}
         }
         match error.status {
             401 | 403 => RunErrorCode::InvalidCredentials,
@@ -117,9 +93,15 @@ impl CallError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Provider(error, advice) => {
-                !is_billing(error)
-                    && !is_too_long(error)
-                    && advice.should_retry.unwrap_or(matches!(error.status, 408 | 409 | 429 | 500..))
+                let may_pass = match ErrorKind::of(error) {
+                    Some(ErrorKind::QuotaUsedUp | ErrorKind::TooLong | ErrorKind::LargerThanRate) => {
+                        return false;
+                    }
+                    Some(ErrorKind::RateLimit | ErrorKind::Overloaded) => true,
+                    Some(ErrorKind::Filtered) => false,
+                    None => matches!(error.status, 408 | 409 | 429 | 500..),
+                };
+                advice.should_retry.unwrap_or(may_pass)
             }
             Self::Transport(TransportError::NotHttp) => false,
             Self::Transport(_) | Self::Interrupted | Self::InvalidCall(_) | Self::Idle(_) => true,
@@ -231,6 +213,10 @@ fn provider_message(
         RunErrorCode::InvalidCredentials => {
             format!("{provider} refused the key; check the node's credentials or the environment variable")
         }
+        RunErrorCode::RateLimit if ErrorKind::of(error) == Some(ErrorKind::LargerThanRate) => format!(
+            "the request is larger than what {provider} allows in a minute; lower `maxTokens`, shorten the \
+             conversation, or ask the provider for a higher limit"
+        ),
         RunErrorCode::RateLimit => format!("{provider} asks for fewer requests"),
         RunErrorCode::QuotaExceeded => format!("the quota or balance at {provider} is used up"),
         RunErrorCode::ModelNotFound => {
@@ -256,7 +242,7 @@ fn provider_message(
         let _ = write!(text, "; it asks to wait {} s", after.as_secs_f64().ceil());
     }
     if !error.message.is_empty() {
-        let _ = write!(text, ": {}", shorten(&error.message, 300));
+        let _ = write!(text, ": {}", shorten(&error.message, MAX_SHOWN_CHARS));
     }
     // Servers with OpenAI's API do not agree on this setting.
     if error.status == 400 && error.message.contains("response_format") {
@@ -273,23 +259,6 @@ pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
         out.push('…');
     }
     out.trim().to_owned()
-}
-
-fn is_billing(error: &ProviderError) -> bool {
-    error.status == 402 || has_code(error, &BILLING_CODES)
-}
-
-/// Whether the conversation is too long for the model. Some servers report it as their own failure.
-fn is_too_long(error: &ProviderError) -> bool {
-    let has_text = || {
-        let text = error.message.to_ascii_lowercase();
-        TOO_LONG_TEXTS.iter().any(|words| text.contains(words))
-    };
-    match error.status {
-        413 => true,
-        400 | 500 => has_code(error, &TOO_LONG_CODES) || has_text(),
-        _ => false,
-    }
 }
 
 fn has_code(error: &ProviderError, codes: &[&str]) -> bool {

@@ -76,6 +76,7 @@ fn messages_for_users() {
          Slow down  [31m (after 3 attempts)"
     );
     error.status = 302;
+    error.kind.clear();
     let text = CallError::Provider(error, RetryAdvice::default()).message("X", "m", 1);
     assert!(
         text.starts_with("X redirects to another address; correct the address of the node (HTTP 302"),

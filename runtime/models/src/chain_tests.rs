@@ -1,3 +1,4 @@
+use crate::recorded_errors::too_long as recorded_too_long;
 use crate::recording::{DeltaLog, Node, Recording, Reply, block_on};
 use crate::samples::{assistant_calls, call, opaque, tool_result, two_tools, user};
 use crate::transport::TransportError;
@@ -167,6 +168,22 @@ fn a_conversation_that_is_too_long_goes_to_a_larger_window_only() {
     assert_eq!((failure.code, called.len()), (RunErrorCode::ContextLength, 1));
     let start = "no model answered (`gpt-4o` CONTEXT_LENGTH, `gpt-4` CONTEXT_LENGTH): ";
     assert!(failure.message.starts_with(start), "{}", failure.message);
+}
+
+#[test]
+fn the_words_of_every_server_lead_to_a_larger_window() {
+    for error in recorded_too_long() {
+        let recording = Recording::new([error.reply.clone()]);
+        let larger = json!({"model": "larger", "capabilities": {"contextWindow": 2_000}});
+        let equal = json!({"model": "equal", "capabilities": {"contextWindow": 1_000}});
+        let nodes = [error.node(), Node::new("openai-model", equal), Node::new("openai-model", larger)];
+        let (log, transcript) = (DeltaLog::default(), transcript([user("Hi")]));
+        let request = ModelRequest { delta_observer: Some(&log), ..ModelRequest::for_text(&transcript) };
+        let answer = block_on(build(&nodes, &recording).call(request)).unwrap();
+        let failed = [("m", "CONTEXT_LENGTH"), ("equal", "CONTEXT_LENGTH")];
+        assert_eq!((failures(&answer), recording.requests().len()), (failed.to_vec(), 2), "{}", error.server);
+        assert_eq!(recording.requests()[1].body["model"], "larger", "{}", error.server);
+    }
 }
 
 #[test]

@@ -30,8 +30,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 use url::Url;
 
-/// The largest answer, in bytes as the provider sends it. Agents accept far less of it.
+/// The largest answer, in bytes: as the provider sends it, or what is assembled from a stream. Agents accept far
+/// less of it.
 pub const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
+
+/// The most bytes of a stream as the provider sends it. An event takes some hundred bytes for one token, so a long
+/// answer is far smaller than its stream. A stream of comments or empty events must end too.
+pub const MAX_STREAM_BYTES: usize = 256 * 1024 * 1024;
 
 /// The most bytes that are read of an error.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -409,14 +414,17 @@ async fn read_stream(
         let next = tokio::time::timeout(idle_timeout, body.next()).await;
         let Some(part) = next.map_err(|_| CallError::Idle(idle_timeout))?? else { break };
         received = received.saturating_add(part.len());
-        if received > MAX_RESPONSE_BYTES {
-            return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
+        if received > MAX_STREAM_BYTES {
+            return Err(CallError::TooLarge(MAX_STREAM_BYTES));
         }
         if let Some(raw) = &mut progress.raw {
             raw.add(&part);
         }
         let result = events.push(&part, |name, data| add_event(&mut *assembler, name, data));
         progress.report(&*assembler);
+        if assembler.held_bytes() > MAX_RESPONSE_BYTES {
+            return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
+        }
         match result.map_err(|EventTooLong| CallError::TooLarge(MAX_RESPONSE_BYTES))? {
             None => {}
             Some(Ok(())) => return Ok(assembler.finish()?),

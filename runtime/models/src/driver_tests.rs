@@ -1,4 +1,4 @@
-use super::{MAX_ERROR_BYTES, MAX_LOADING_TIME, MAX_RESPONSE_BYTES};
+use super::{MAX_ERROR_BYTES, MAX_LOADING_TIME, MAX_RESPONSE_BYTES, MAX_STREAM_BYTES};
 use crate::ModelSettings;
 use crate::recording::{DeltaLog, Node, Recording, Reply, RetryLog, reply};
 use crate::transport::TransportError;
@@ -125,7 +125,7 @@ fn the_size_of_an_answer_is_limited() {
         (json!({}), Reply::new(200, &[], &padded(MAX_RESPONSE_BYTES + 1))),
         (json!({}), repeated(&vec![b' '; MAX_RESPONSE_BYTES / 2 + 1], 2)),
         (json!({}), repeated(&vec![b' '; 1 << 20], 9)),
-        (json!({"stream": true}), repeated(&[b": ", vec![b'x'; 1 << 20].as_slice(), b"\n"].concat(), 9)),
+        (json!({"stream": true}), repeated(text_event(&"x".repeat(1 << 20)).as_bytes(), 9)),
         // One event without an end.
         (json!({"stream": true}), repeated(&vec![b'x'; 1 << 20], 5)),
     ] {
@@ -134,12 +134,41 @@ fn the_size_of_an_answer_is_limited() {
     }
 }
 
+/// The event of a stream for a piece of text.
+fn text_event(text: &str) -> String {
+    format!(
+        "data: {}\n\n",
+        json!({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": text}}]})
+    )
+}
+
+#[test]
+fn a_long_answer_may_have_a_far_larger_stream() {
+    // As a provider sends one token: some hundred bytes.
+    let event = format!("{}: {}\n\n", text_event("x "), "p".repeat(300));
+    let events = [event.as_bytes().repeat(30_000), b"data: [DONE]\n\n".to_vec()].concat();
+    assert!(events.len() > MAX_RESPONSE_BYTES);
+    let parts = events.chunks(1 << 16).map(|part| Ok(Bytes::copy_from_slice(part))).collect();
+    let reply = Reply::Response { status: 200, headers: Vec::new(), parts };
+    let answer = call(json!({"stream": true}), &Recording::new([reply])).unwrap();
+    assert_eq!(answer.text, "x ".repeat(30_000));
+}
+
+#[test]
+fn a_stream_without_content_ends() {
+    let comment = [b": ", vec![b'x'; 1 << 20].as_slice(), b"\n"].concat();
+    let reply = repeated(&comment, MAX_STREAM_BYTES / comment.len() + 1);
+    let failure = call(json!({"stream": true}), &Recording::new([reply])).unwrap_err();
+    let message = "the answer of OpenAI's interface (api.openai.com) has more than 268435456 bytes";
+    assert_eq!((failure.code, failure.message.as_str()), (RunErrorCode::ModelError, message));
+}
+
 #[test]
 fn the_size_of_an_error_is_limited() {
-    let body = json!({"error": {"message": "m".repeat(400), "code": "c"}}).to_string();
+    let body = json!({"error": {"message": "m".repeat(2_100), "code": "c"}}).to_string();
     let reply = Reply::new(400, &[], &body);
     let failure = call(json!({}), &Recording::new([reply])).unwrap_err();
-    let cut = format!("refused the request (HTTP 400, c): {}…", "m".repeat(300));
+    let cut = format!("refused the request (HTTP 400, c): {}…", "m".repeat(2_000));
     assert!(failure.message.ends_with(&cut), "{}", failure.message);
     // The rest is not read, but the status is enough for the code.
     let body = format!("{}{body}", " ".repeat(MAX_ERROR_BYTES));

@@ -146,7 +146,7 @@ struct Logged<T> {
 }
 
 impl Wire for Logged<OpenaiChat> {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.inner.name()
     }
 

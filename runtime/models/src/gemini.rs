@@ -4,20 +4,20 @@
 //! An answer is a list of parts, and some of them have a signature that the API wants back at its place. So the
 //! reasoning of an answer is all of its parts, and a later request has them instead of the text and the calls.
 
-mod error;
 mod request;
 
 use crate::address::join;
 use crate::event_stream::StreamFormat;
-use crate::lenient::{parse_object, parse_part, parse_provider_error, token_count};
+use crate::google_error::error_of;
+use crate::lenient::{parse_object, parse_part, parse_provider_error, provider_error, token_count};
+use crate::own_parts::kept_parts;
 use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::{OpaqueParts, RequestedCall};
+use redflow_contract::transcript::{ImageType, RequestedCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::time::Duration;
 use url::Url;
 
 const NAME: &str = "gemini";
@@ -63,7 +63,7 @@ pub struct Gemini {
 }
 
 impl Wire for Gemini {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -79,6 +79,10 @@ impl Wire for Gemini {
             url.query_pairs_mut().append_pair("alt", "sse");
         }
         Cow::Owned(url)
+    }
+
+    fn image_types(&self) -> &'static [ImageType] {
+        &[ImageType::Png, ImageType::Jpeg, ImageType::Webp]
     }
 
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
@@ -104,14 +108,23 @@ impl Wire for Gemini {
 
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
         match serde_json::from_slice(body) {
-            Ok(body) => error::read(Some(status), &body),
+            Ok(body) => read_error(Some(status), &body),
             Err(_) => parse_provider_error(status, body),
         }
     }
+}
 
-    fn requested_wait(&self, body: &[u8]) -> Option<Duration> {
-        error::requested_wait(&serde_json::from_slice(body).ok()?)
+/// Reads the body of an error. Without a status, that of the error itself counts, as in a stream.
+fn read_error(status: Option<u16>, body: &Value) -> ProviderError {
+    let number = error_of(body).get("code").filter(|code| code.is_number());
+    let own = number.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    let own = own.filter(|code| (400..=599).contains(code));
+    let mut error = provider_error(status.or(own).unwrap_or(500), body);
+    // The number is the HTTP status once more.
+    if number.is_some_and(|number| error.code == number.to_string()) {
+        error.code.clear();
     }
+    error
 }
 
 /// A whole answer, or one event of a stream, which has the same form.
@@ -175,6 +188,8 @@ struct Assembler {
     /// The parts as the provider sent them, with adjacent pieces of a text joined.
     parts: Vec<Map<String, Value>>,
     calls: Vec<RequestedCall>,
+    /// About the bytes of all parts.
+    held_bytes: usize,
     model: Option<String>,
     finish_reason: Option<String>,
     usage: UsageCounts,
@@ -198,7 +213,7 @@ impl Assembler {
         let candidate = response.candidates.iter().flatten().next();
         if let Some(error) = response.error.filter(|_| candidate.is_none()) {
             let body = Value::Object(Map::from_iter([("error".to_owned(), error)]));
-            return Err(WireError::Provider(error::read(None, &body)));
+            return Err(WireError::Provider(read_error(None, &body)));
         }
         let feedback = response.prompt_feedback.as_ref().and_then(|feedback| feedback.get("blockReason"));
         self.is_blocked |= feedback.is_some_and(Value::is_string);
@@ -224,6 +239,7 @@ impl Assembler {
             if text.is_empty() {
                 return Ok(());
             }
+            self.held_bytes += text.len();
             if let Some(last) = self.parts.last_mut()
                 && plain_text(last).is_some()
                 && is_thought(last) == is_thought(&part)
@@ -233,6 +249,7 @@ impl Assembler {
                 return Ok(());
             }
         }
+        self.held_bytes += plain_text(&part).map_or(json.len(), |_| 0);
         if self.parts.len() == MAX_PARTS {
             return Err(WireError::Malformed("the answer has too many parts"));
         }
@@ -278,14 +295,14 @@ impl Assembler {
         let text = self.texts().collect();
         let is_reasoned =
             self.parts.iter().any(|part| part.contains_key("thoughtSignature") || is_thought(part));
-        let reasoning = (self.reasoning.is_kept() && is_reasoned)
-            .then(|| OpaqueParts::new(NAME, self.parts.into_iter().map(Value::Object).collect()));
+        let is_kept = self.reasoning.is_kept() && is_reasoned;
+        let parts = self.parts.into_iter().filter(|_| is_kept).map(Value::Object).collect();
         Ok(ModelAnswer {
             text,
             finish,
             usage: self.usage.into_usage(),
             tool_calls: self.calls,
-            reasoning,
+            reasoning: kept_parts(NAME, parts),
             model: self.model,
             ..ModelAnswer::default()
         })
@@ -332,6 +349,10 @@ impl AnswerAssembler for Assembler {
 
     fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
         self.texts().for_each(visit);
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {

@@ -260,7 +260,7 @@ fn errors_of_every_form() {
         {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"},
         {"@type": "type.googleapis.com/google.rpc.LocalizedMessage", "message": "No key."},
     ]}});
-    let long = "é".repeat(600);
+    let long = "é".repeat(5_000);
     for (status, body, expected) in [
         (400, key, error(400, "INVALID_ARGUMENT", "API_KEY_INVALID", "No key.")),
         (
@@ -295,7 +295,7 @@ fn errors_of_every_form() {
         (
             400,
             json!({"error": {"message": long, "status": long}}),
-            error(400, &"é".repeat(100), "", &"é".repeat(500)),
+            error(400, &"é".repeat(100), "", &"é".repeat(4_000)),
         ),
         (500, json!({"error": {"details": 7, "status": 7, "code": -1}}), error(500, "", "", "")),
         (

@@ -113,6 +113,20 @@ fn a_model_without_vision_is_not_called_with_pictures() {
     assert_eq!(call("openai-model", json!({"model": "gpt-4o"})).1, 1);
 }
 
+#[test]
+fn a_format_that_an_api_does_not_take_is_not_sent() {
+    let (answer, requests) = call("google-model", json!({"model": "gemini-3.5-flash"}));
+    let message = "the model `gemini-3.5-flash` takes no pictures of the type image/gif, only image/png, image/jpeg, \
+                   image/webp; convert them, or choose another model";
+    assert_eq!((answer, requests), (Err((RunErrorCode::ConfigInvalid, message.to_owned())), 0));
+    for (wire, name) in wires() {
+        use ImageType::{Gif, Jpeg, Png, Webp};
+        let taken =
+            if name.starts_with("gemini") { vec![Png, Jpeg, Webp] } else { vec![Png, Jpeg, Gif, Webp] };
+        assert_eq!(wire.image_types(), taken, "{name}");
+    }
+}
+
 /// A body that grows while it is encoded is copied, and the last copy may have twice its size.
 #[test]
 fn the_estimated_size_of_a_request_has_the_pictures() {

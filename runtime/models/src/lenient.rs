@@ -3,6 +3,7 @@
 //!
 //! Owns how far that goes. Never guesses at text: an answer is used as it is, or not at all.
 
+use crate::google_error;
 use crate::wire::{ProviderError, WireError};
 use serde::de::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -10,8 +11,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The longest message of a provider that is kept.
-const MAX_MESSAGE_CHARS: usize = 500;
+/// The longest message of a provider that is kept. More than is shown, so that no part of a secret is left at the end.
+const MAX_MESSAGE_CHARS: usize = 2 * MAX_SHOWN_CHARS;
+/// The longest message of a provider that is shown.
+pub(crate) const MAX_SHOWN_CHARS: usize = 2_000;
 /// The longest type or code of a provider that is kept.
 const MAX_CODE_CHARS: usize = 100;
 /// The most problems that are kept of a list.
@@ -52,16 +55,62 @@ pub(crate) fn provider_error(status: u16, body: &Value) -> ProviderError {
     // Servers that are made with FastAPI wrap the error.
     let error = error.get("detail").filter(|detail| detail.is_object()).unwrap_or(error);
     let error = error.get("error").filter(is_error).unwrap_or(error);
-    let code = [error.pointer("/details/error_code"), error.get("code"), error.pointer("/innererror/code")];
-    // In a stream, `type` is `error` for the event itself.
-    let kind = error.get("type").filter(|kind| *kind != "error");
-    ProviderError {
+    let inner = error_behind(error);
+    let google = google_error::code(error).map(Value::from);
+    let filter = names_filter(error).then(|| Value::from("content_filter"));
+    let code = [
+        error.pointer("/details/error_code"),
+        google.as_ref(),
+        error.get("code"),
+        error.pointer("/innererror/code"),
+        filter.as_ref(),
+        // xAI: beside an error that is a text.
+        body.get("code").filter(|_| error.is_string()),
+    ];
+    // In a stream, `type` is `error` for the event itself. Google names the kind in `status`.
+    let kind = [error.get("type"), error.get("status").filter(|status| status.is_string())];
+    let own = ProviderError {
         status,
-        kind: first_text([kind], MAX_CODE_CHARS),
+        kind: first_text(kind.map(|kind| kind.filter(|kind| *kind != "error")), MAX_CODE_CHARS),
         code: first_text(code, MAX_CODE_CHARS),
         param: first_text([error.get("param")], MAX_CODE_CHARS).into(),
         message: error_message(error),
+    };
+    match inner {
+        Some(inner) => own.with_inner(inner),
+        None => own,
     }
+}
+
+impl ProviderError {
+    /// The error of a gateway, with what the provider behind it says.
+    fn with_inner(self, inner: Self) -> Self {
+        let or = |text: String, other: String| if text.is_empty() { other } else { text };
+        let separator = if inner.message.is_empty() { "" } else { ": " };
+        let message = format!("{}{separator}{}", self.message, inner.message);
+        Self {
+            kind: or(inner.kind, self.kind),
+            code: or(inner.code, self.code),
+            param: if inner.param.is_empty() { self.param } else { inner.param },
+            message: cut_text(&message, MAX_MESSAGE_CHARS),
+            ..self
+        }
+    }
+}
+
+/// The error of the provider behind OpenRouter, as a text or as JSON.
+fn error_behind(error: &Value) -> Option<ProviderError> {
+    match error.pointer("/metadata/raw")? {
+        Value::String(raw) if !raw.trim().is_empty() => Some(parse_provider_error(0, raw.trim().as_bytes())),
+        raw @ Value::Object(_) => Some(provider_error(0, raw)),
+        _ => None,
+    }
+}
+
+/// Whether Azure's filter blocked the request. Its errors of the Responses API have a list of results.
+fn names_filter(error: &Value) -> bool {
+    let filters = error.get("content_filters").and_then(Value::as_array).into_iter().flatten();
+    filters.into_iter().any(|filter| filter.get("blocked") != Some(&Value::Bool(false)))
 }
 
 /// The error in an unparsed body. A proxy in front of the server sends text or a web page.
@@ -74,23 +123,19 @@ pub(crate) fn parse_provider_error(status: u16, body: &[u8]) -> ProviderError {
 
 fn error_message(error: &Value) -> String {
     let texts = [Some(error).filter(|error| error.is_string()), error.get("message"), error.get("detail")];
-    let message = match first_text(texts, MAX_MESSAGE_CHARS) {
-        message if message.is_empty() => validation_message(error.get("detail")),
-        message => message,
-    };
-    // OpenRouter adds what the provider behind it says.
-    match error.pointer("/metadata/raw").and_then(Value::as_str).map(str::trim) {
-        Some(raw) if !raw.is_empty() => {
-            let inner = parse_provider_error(0, raw.as_bytes()).message;
-            cut_text(&format!("{message}: {inner}"), MAX_MESSAGE_CHARS)
+    match first_text(texts, MAX_MESSAGE_CHARS) {
+        // Mistral puts the problems into `message`.
+        message if message.is_empty() => {
+            let lists = [error.get("detail"), error.pointer("/message/detail"), error.get("message")];
+            validation_message(lists.into_iter().flatten().find_map(Value::as_array))
         }
-        _ => message,
+        message => message,
     }
 }
 
 /// What a server that validates bodies by a schema says about the first problems: where and what.
-fn validation_message(detail: Option<&Value>) -> String {
-    let problems = detail.and_then(Value::as_array).into_iter().flatten().take(MAX_PROBLEMS);
+fn validation_message(problems: Option<&Vec<Value>>) -> String {
+    let problems = problems.into_iter().flatten().take(MAX_PROBLEMS);
     let texts = problems.filter_map(|problem| {
         let place: Vec<String> = problem["loc"]
             .as_array()

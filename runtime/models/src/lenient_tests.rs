@@ -115,10 +115,57 @@ fn reads_the_errors_of_every_server_by_one_rule() {
             error(404, "", "", "", "model 'x' not found"),
         ),
         (
+            "OpenRouter, with the code of the provider",
+            400,
+            json!({"error": {"message": "Provider returned error", "code": 400, "metadata": {
+                "raw": "{\"error\":{\"message\":\"No.\",\"type\":\"t\",\"code\":\"c\",\"param\":\"p\"}}"}}}),
+            error(400, "t", "c", "p", "Provider returned error: No."),
+        ),
+        (
+            "OpenRouter, JSON of the provider",
+            400,
+            json!({"error": {"message": "M", "code": 400, "metadata": {"raw": {"error": "No."}}}}),
+            error(400, "", "400", "", "M: No."),
+        ),
+        (
+            "xAI",
+            400,
+            json!({"code": "Client specified an invalid argument", "error": "No such parameter."}),
+            error(400, "", "Client specified an invalid argument", "", "No such parameter."),
+        ),
+        (
+            "Mistral, a body that breaks its schema",
+            422,
+            json!({"object": "error", "message": {"detail": [
+                {"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]},
+                "type": "invalid_request_error", "param": null, "code": null}),
+            error(422, invalid, "", "", "stream_options: Extra inputs are not permitted"),
+        ),
+        (
+            "Mistral, a list as the message",
+            422,
+            json!({"object": "Error", "message": [{"loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}],
+                "type": invalid, "code": 3001}),
+            error(422, invalid, "3001", "", "tools: Extra inputs are not permitted"),
+        ),
+        (
+            "Azure, Responses",
+            400,
+            json!({"error": {"message": "Blocked.", "param": "prompt", "content_filters": [{"blocked": true}]}}),
+            error(400, "", "content_filter", "prompt", "Blocked."),
+        ),
+        (
+            "Gemini's interface of OpenAI, a quota",
+            429,
+            json!([{"error": {"code": 429, "message": "No.", "status": "RESOURCE_EXHAUSTED", "details": [
+                {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "RequestsPerDay"}]}]}}]),
+            error(429, "RESOURCE_EXHAUSTED", "daily_quota_exceeded", "", "No."),
+        ),
+        (
             "Gemini's interface of OpenAI",
             400,
             json!([{"error": {"code": 400, "message": "Bad.", "status": "INVALID_ARGUMENT"}}]),
-            error(400, "", "400", "", "Bad."),
+            error(400, "INVALID_ARGUMENT", "400", "", "Bad."),
         ),
     ];
     for (server, status, body, expected) in table {
@@ -153,10 +200,10 @@ fn keeps_a_part_of_long_texts_and_lists() {
     let body = json!({"error": {"message": long, "type": long, "code": long, "param": long}});
     let found = provider_error(400, &body);
     let sizes = [&*found.message, &found.kind, &found.code, &found.param].map(|text| text.chars().count());
-    assert_eq!(sizes, [500, 100, 100, 100]);
-    assert_eq!(parse_provider_error(400, long.as_bytes()).message.chars().count(), 500);
+    assert_eq!(sizes, [4_000, 100, 100, 100]);
+    assert_eq!(parse_provider_error(400, long.as_bytes()).message.chars().count(), 4_000);
     let problems: Vec<Value> = (0..9).map(|n| json!({"loc": ["body", n], "msg": "No."})).collect();
     assert_eq!(provider_error(422, &json!({"detail": problems})).message, "0: No.; 1: No.; 2: No.");
     let raw = json!({"error": {"message": "M", "metadata": {"raw": long}}});
-    assert_eq!(provider_error(502, &raw).message.chars().count(), 500);
+    assert_eq!(provider_error(502, &raw).message.chars().count(), 4_000);
 }

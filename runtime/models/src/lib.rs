@@ -7,6 +7,7 @@
 mod address;
 #[cfg(test)]
 mod answer_format_tests;
+mod answer_text;
 pub mod anthropic;
 mod bound_thoughts;
 mod build;
@@ -18,14 +19,18 @@ pub mod driver;
 pub mod embed;
 mod entra;
 mod entra_application;
+mod error_kind;
 pub mod event_stream;
 pub mod features;
+mod fold_root;
 pub mod gemini;
+mod google_error;
 #[cfg(test)]
 mod image_tests;
 mod lenient;
 mod live_model;
 mod model_list;
+pub mod no_proxy;
 pub mod ollama;
 mod openai;
 pub mod openai_chat;
@@ -33,12 +38,16 @@ pub mod openai_responses;
 #[cfg(test)]
 #[path = "openai_samples_tests.rs"]
 mod openai_samples;
+mod own_parts;
 pub mod price;
 #[cfg(test)]
 mod prompt_cache_tests;
 mod providers;
 mod raw_start;
 mod recent_digests;
+#[cfg(test)]
+#[path = "recorded_errors_tests.rs"]
+mod recorded_errors;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;

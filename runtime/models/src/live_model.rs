@@ -3,7 +3,7 @@
 use crate::bound_thoughts::Binding;
 use crate::driver::{CallOptions, Driver, Target};
 use crate::model_list::{ListSource, list_models};
-use crate::price::Price;
+use crate::price::Pricing;
 use crate::refusals::formats::RefusedFormats;
 use crate::refusals::thoughts::RefusedThoughts;
 use crate::refusals::{Change, Interface, LearntChanges, apply};
@@ -13,10 +13,11 @@ use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::json::size_of;
 use redflow_contract::model_test::{ModelList, SentFormat, SentRequest};
 use redflow_contract::node::{PromptCache, StructuredOutput};
+use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{ChatMessage, RequestedCall};
+use redflow_contract::transcript::{ChatMessage, ImageType, RequestedCall};
 use redflow_ports::{
-    AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, ReplyFormat, SchemaText,
+    AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ModelWait, Reply, ReplyFormat, SchemaText,
     ToolChoice, WaitObserver,
 };
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub(crate) struct LiveModel {
     /// The same model behind OpenAI's other interface.
     pub(crate) other: Option<OtherInterface>,
     pub(crate) options: RequestOptions,
-    pub(crate) price: Option<Price>,
+    pub(crate) pricing: Pricing,
     /// What the server refuses without native tools, and with them. Some servers refuse both together.
     pub(crate) refused_formats: [RefusedFormats; 2],
     /// What requests leave out because the provider refuses it.
@@ -146,17 +147,13 @@ impl ChatModel for LiveModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
-                AnswerKind::Reply(reply) => (&*reply.tools, reply.choice, Reasoning::Keep),
+                AnswerKind::Reply(reply) => (offered_tools(reply), reply.choice, Reasoning::Keep),
                 AnswerKind::Action(_) => (&[][..], ToolChoice::None, Reasoning::Discard),
             };
             if !tools.is_empty() && !self.info.tools {
                 return Err(self.no_tools());
             }
-            let has_images =
-                || request.transcript.segments().iter().any(|message| !message.images.is_empty());
-            if !self.info.vision && has_images() {
-                return Err(self.no_vision());
-            }
+            self.check_images(request.transcript.segments())?;
             let refused = &self.refused_formats[usize::from(!tools.is_empty())];
             let mut formats = self.options.formats(request.answer_kind);
             formats.retain(|format| !refused.contains(*format));
@@ -213,12 +210,11 @@ impl ChatModel for LiveModel {
             if let Some((binding, thoughts)) = binding.as_ref().zip(answer.reasoning.as_mut()) {
                 binding.bind(thoughts);
             }
-            if let Some(price) = &self.price {
+            if self.info.priced {
                 // Without an estimate, a limit of the cost would have no effect.
                 let mut usage =
                     answer.usage.unwrap_or_else(|| Usage::estimate(request_bytes(&chat), &answer));
-                // JSON, and so the journal, cannot hold an infinite number.
-                usage.cost = Some(price.cost(&usage)).filter(|cost| cost.is_finite());
+                usage.cost = self.pricing.cost(&usage).or(usage.cost);
                 answer.usage = Some(usage);
             }
             Ok(answer)
@@ -377,6 +373,31 @@ impl LiveModel {
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }
 
+    /// Refuses pictures that the model or its API does not take.
+    fn check_images(&self, messages: &[Arc<ChatMessage>]) -> Result<(), Failure> {
+        let taken = self.target.wire.image_types();
+        for image in messages.iter().flat_map(|message| &message.images) {
+            if !self.info.vision {
+                return Err(self.no_vision());
+            }
+            if !taken.contains(&image.mime) {
+                return Err(self.no_format(image.mime, taken));
+            }
+        }
+        Ok(())
+    }
+
+    fn no_format(&self, format: ImageType, taken: &[ImageType]) -> Failure {
+        let taken: Vec<&str> = taken.iter().map(|format| format.as_str()).collect();
+        let message = format!(
+            "the model `{}` takes no pictures of the type {}, only {}; convert them, or choose another model",
+            self.info.model,
+            format.as_str(),
+            taken.join(", ")
+        );
+        Failure { code: RunErrorCode::ConfigInvalid, message }
+    }
+
     fn no_vision(&self) -> Failure {
         let message = format!(
             "the model `{}` takes no pictures; choose another one, or set `capabilities` of its node to \
@@ -385,6 +406,12 @@ impl LiveModel {
         );
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }
+}
+
+/// The tools that a request lists: all of them, or the only one that may be called.
+fn offered_tools(reply: &Reply) -> &[ToolSpec] {
+    let only = reply.only.as_ref().and_then(|only| reply.tools.iter().find(|tool| tool.name == *only));
+    only.map_or(&*reply.tools, std::slice::from_ref)
 }
 
 /// The size of a request, with about as many bytes for a picture as a text of its tokens has.

@@ -274,12 +274,14 @@ fn every_call_of_a_conversation_gets_its_own_id() {
 
 #[test]
 fn the_cost_is_estimated_if_the_provider_reports_no_tokens() {
-    let price = crate::price::Price { input: 1e6, output: 1e6, cached: None, cache_write: None };
+    let price = crate::price::Price { input: 1e6, output: 1e6, ..crate::price::Price::default() };
     let priced = || {
         let prices = crate::price::Prices::from([("*".to_owned(), price)]);
         ModelSettings { prices, ..ModelSettings::default() }
     };
-    for (mut node, body) in nodes(&json!({})).into_iter().zip(bodies_with_calls(&[Some("clock")])) {
+    for (mut node, body) in
+        nodes(&json!({"model": "other"})).into_iter().zip(bodies_with_calls(&[Some("clock")]))
+    {
         let script = || Recording::new([Reply::new(200, &[], &body.to_string())]);
         let answer = node.call(&reply(ToolChoice::Auto), &script(), priced()).unwrap();
         // 15 and 12 bytes are sent, 5 and 2 are received.
@@ -297,7 +299,7 @@ fn the_cost_is_estimated_if_the_provider_reports_no_tokens() {
 
 #[test]
 fn the_info_says_whether_the_cost_is_known() {
-    let price = crate::price::Price { input: 1.0, output: 1.0, cached: None, cache_write: None };
+    let price = crate::price::Price { input: 1.0, output: 1.0, ..crate::price::Price::default() };
     for (props, priced) in [
         (json!({"model": "gpt-4o"}), true),
         (json!({"model": "other"}), false),

@@ -3,20 +3,22 @@
 //! Owns the format of its requests, answers, streams and errors. The API has no tool choice. If no tool may
 //! be called, the request has no tools. The API cannot require a call.
 
+use crate::answer_text::{AnswerText, without_thoughts};
 use crate::event_stream::StreamFormat;
 use crate::lenient::{
     Arguments, InputSchema, parse_object, parse_provider_error, provider_error, token_count,
 };
+use crate::own_parts::{kept_parts, parts_of, text_at};
 use crate::wire::{
     AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
 };
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::plan::ToolSpec;
-use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
+use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
 use redflow_ports::ToolChoice;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 const NAME: &str = "ollama-chat";
@@ -48,7 +50,7 @@ pub struct OllamaChat {
 }
 
 impl Wire for OllamaChat {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -85,7 +87,7 @@ impl Wire for OllamaChat {
     }
 
     fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
-        let mut assembler = Assembler { reasoning, ..Assembler::default() };
+        let mut assembler = Assembler::new(reasoning);
         let response: ChatResponse<'_> = parse_object(body)?;
         if response.message.is_none() && response.error.is_none() {
             return Err(WireError::Malformed("the answer has no message"));
@@ -99,7 +101,7 @@ impl Wire for OllamaChat {
     }
 
     fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
-        Box::new(Assembler { reasoning, ..Assembler::default() })
+        Box::new(Assembler::new(reasoning))
     }
 
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
@@ -210,20 +212,24 @@ impl Serialize for Messages<'_> {
             #[serde(skip_serializing_if = "Option::is_none")]
             tool_name: Option<&'a str>,
         }
-        serializer.collect_seq(self.all.iter().enumerate().map(|(index, message)| Message {
-            role: message.role.as_str(),
-            content: &message.content,
-            images: message.images.iter().map(|image| &*image.data).collect(),
-            thinking: thinking_text(message).filter(|_| self.reasoning.is_kept()),
-            tool_calls: (!message.tool_calls.is_empty()).then_some(CallParams(&message.tool_calls)),
-            tool_name: message.tool_call_id.as_deref().and_then(|id| called_tool(&self.all[..index], id)),
+        serializer.collect_seq(self.all.iter().enumerate().map(|(index, message)| {
+            Message {
+                role: message.role.as_str(),
+                content: kept_text(message, self.reasoning, "content")
+                    .filter(|content| without_thoughts(content) == message.content)
+                    .unwrap_or(&message.content),
+                images: message.images.iter().map(|image| &*image.data).collect(),
+                thinking: kept_text(message, self.reasoning, "thinking"),
+                tool_calls: (!message.tool_calls.is_empty()).then_some(CallParams(&message.tool_calls)),
+                tool_name: message.tool_call_id.as_deref().and_then(|id| called_tool(&self.all[..index], id)),
+            }
         }))
     }
 }
 
-fn thinking_text(message: &ChatMessage) -> Option<&str> {
-    let opaque = message.reasoning.as_ref().filter(|opaque| opaque.wire == NAME)?;
-    opaque.parts.iter().find_map(|part| part.get("thinking")?.as_str())
+/// A text of the answer that goes back as it came.
+fn kept_text<'a>(message: &'a ChatMessage, reasoning: Reasoning, key: &str) -> Option<&'a str> {
+    parts_of(message, NAME, reasoning)?.iter().find_map(|part| text_at(part, key))
 }
 
 /// The tool that the model last called with this id. Results follow their calls.
@@ -298,10 +304,11 @@ impl Function<'_> {
 }
 
 /// Assembles an answer. The driver, which reads the bytes, bounds its size.
-#[derive(Default)]
 struct Assembler {
     reasoning: Reasoning,
     answer: ModelAnswer,
+    /// A template that does not know the model's tags leaves its thoughts in the text.
+    text: AnswerText,
     thinking: String,
     done: bool,
     done_reason: Option<String>,
@@ -310,12 +317,25 @@ struct Assembler {
 }
 
 impl Assembler {
+    fn new(reasoning: Reasoning) -> Self {
+        Self {
+            reasoning,
+            answer: ModelAnswer::default(),
+            text: AnswerText::new(true),
+            thinking: String::new(),
+            done: false,
+            done_reason: None,
+            input_tokens: None,
+            output_tokens: None,
+        }
+    }
+
     fn add(&mut self, response: ChatResponse<'_>) -> Result<(), WireError> {
         if let Some(error) = response.error {
             return Err(WireError::Provider(provider_error(500, &json!({ "error": error }))));
         }
         if let Some(message) = response.message {
-            self.answer.text.push_str(&message.content.unwrap_or_default());
+            self.text.push(&message.content.unwrap_or_default());
             if self.reasoning.is_kept() {
                 self.thinking.push_str(&message.thinking.unwrap_or_default());
             }
@@ -337,6 +357,8 @@ impl Assembler {
 
     fn into_answer(self) -> ModelAnswer {
         let mut answer = self.answer;
+        let (text, all) = self.text.finish();
+        answer.text = text;
         answer.finish = match self.done_reason.as_deref() {
             Some("length") => ModelFinish::Truncated,
             _ if !answer.tool_calls.is_empty() => ModelFinish::ToolCalls,
@@ -349,10 +371,14 @@ impl Assembler {
                 ..Usage::default()
             });
         }
-        if !self.thinking.is_empty() {
-            let parts = vec![json!({ "thinking": self.thinking })];
-            answer.reasoning = Some(OpaqueParts::new(NAME, parts));
-        }
+        let all = all.filter(|_| self.reasoning.is_kept());
+        let thinking = Some(self.thinking).filter(|thinking| !thinking.is_empty());
+        let part: Map<String, Value> = [("thinking", thinking), ("content", all)]
+            .into_iter()
+            .filter_map(|(key, text)| Some((key.to_owned(), text?.into())))
+            .collect();
+        let part = Some(Value::Object(part)).filter(|part| *part != json!({}));
+        answer.reasoning = kept_parts(NAME, part.into_iter().collect());
         answer
     }
 }
@@ -371,7 +397,12 @@ impl AnswerAssembler for Assembler {
     }
 
     fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
-        visit(&self.answer.text);
+        visit(self.text.visible());
+    }
+
+    fn held_bytes(&self) -> usize {
+        let calls = self.answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.text.all().len() + self.thinking.len() + calls.sum::<usize>()
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {

@@ -1,4 +1,4 @@
-use super::OllamaChat;
+use super::{NAME, OllamaChat};
 use crate::event_stream::StreamFormat;
 use crate::samples::{
     Sample, as_strs, assistant, assistant_calls, call, conversation, first_request,
@@ -10,6 +10,7 @@ use crate::wire::{ProviderError, Wire, WireError};
 use pretty_assertions::assert_eq;
 use proptest::prelude::proptest;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
+use redflow_contract::transcript::ChatMessage;
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
 
@@ -239,7 +240,7 @@ fn errors_of_every_form() {
     let cases = [
         (404, json!({"error": "model \"x\" not found"}), error(404, "model \"x\" not found")),
         (400, json!({"error": {"message": "No."}}), error(400, "No.")),
-        (500, json!({"error": "a".repeat(600)}), error(500, &"a".repeat(500))),
+        (500, json!({"error": "a".repeat(5_000)}), error(500, &"a".repeat(4_000))),
         (503, json!({}), error(503, "")),
         (503, json!("text"), error(503, "text")),
     ];
@@ -353,4 +354,32 @@ proptest! {
         assert_eq!(assemble(&stream(&[&thinking.concat()], &[&texts.concat()]), Keep), Ok(expected.clone()));
         assert_eq!(assemble(&stream(&as_strs(&thinking), &as_strs(&texts)), Keep), Ok(expected));
     }
+}
+
+#[test]
+fn thoughts_between_tags_are_not_text_and_go_back() {
+    let lines = ["<think>H", "m.</th", "ink>\nYes", "."]
+        .map(|part| json!({"message": {"role": "assistant", "content": part}, "done": false}));
+    let mut assembler = wire().assembler(Keep);
+    let mut seen = Vec::new();
+    for line in &lines {
+        assembler.add_event(None, line.to_string().as_bytes()).unwrap();
+        assembler.visit_text(&mut |text| seen.push(text.to_owned()));
+    }
+    assert_eq!(seen, ["", "", "Yes", "Yes."]);
+    assembler.add_event(None, br#"{"done": true}"#).unwrap();
+    let answer = assembler.finish().unwrap();
+    let all = "<think>Hm.</think>\nYes.";
+    assert_eq!(
+        (answer.text.as_str(), answer.reasoning.clone()),
+        ("Yes.", opaque(NAME, &[json!({"content": all})]))
+    );
+    let message = ChatMessage { reasoning: answer.reasoning, ..assistant("Yes.") };
+    let content = |message: &ChatMessage, reasoning| {
+        let sample = Sample { reasoning, ..conversation([user("?"), message.clone()]) };
+        sample.body(&wire())["messages"][1]["content"].clone()
+    };
+    assert_eq!((content(&message, Keep), content(&message, Discard)), (json!(all), json!("Yes.")));
+    let changed = ChatMessage { content: "No.".to_owned(), ..message };
+    assert_eq!(content(&changed, Keep), "No.");
 }

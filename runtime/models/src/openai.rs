@@ -2,6 +2,7 @@
 //!
 //! Owns how far a compatible server may deviate from OpenAI's format. Knows neither of the two bodies.
 
+use crate::error_kind::ErrorKind;
 use crate::lenient::provider_error;
 use crate::wire::{CacheLifetime, CacheRequest, ProviderError, WireError};
 use redflow_contract::fact::Usage;
@@ -43,6 +44,13 @@ pub(crate) fn token_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(count.filter(|count| *count <= MAX_TOKENS))
 }
 
+/// The cost of a call: a number or its text. None for anything else.
+fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?.get();
+    let cost: Option<f64> = raw.trim_matches('"').parse().ok();
+    Ok(cost.filter(|cost| cost.is_finite() && *cost >= 0.0))
+}
+
 /// The usage, with the field names of both wires, because some servers mix them.
 #[derive(Deserialize)]
 pub(crate) struct UsageFields {
@@ -62,6 +70,9 @@ pub(crate) struct UsageFields {
     completion_tokens_details: Option<TokenDetails>,
     #[serde(default, deserialize_with = "valid_or_none")]
     output_tokens_details: Option<TokenDetails>,
+    /// What OpenRouter charges.
+    #[serde(default, deserialize_with = "cost")]
+    cost: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -91,6 +102,7 @@ impl UsageFields {
             cached_tokens: input_details.cached_tokens,
             cache_write_tokens: input_details.cache_write_tokens,
             reasoning_tokens: output_details.reasoning_tokens,
+            cost: self.cost,
             ..Usage::default()
         })
     }
@@ -190,9 +202,16 @@ pub(crate) fn embedded_error(raw: Option<&RawValue>) -> Option<ProviderError> {
         _ => false,
     };
     has_error.then(|| {
+        let number = error.get("code").and_then(status_number);
         let error = provider_error(0, &error);
-        ProviderError { status: usual_status(&error.kind, &error.code), ..error }
+        ProviderError { status: number.unwrap_or_else(|| usual_status(&error)), ..error }
     })
+}
+
+/// A code that is a status.
+fn status_number(code: &Value) -> Option<u16> {
+    let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
+    u16::try_from(number).ok().filter(|status| (400..=599).contains(status))
 }
 
 /// An error without any details.
@@ -201,35 +220,26 @@ pub(crate) fn unknown_error() -> ProviderError {
 }
 
 /// The status that an error has outside of a stream.
-fn usual_status(kind: &str, code: &str) -> u16 {
-    if let Some(status) = code.parse().ok().filter(|status| (400..=599).contains(status)) {
-        return status;
+fn usual_status(error: &ProviderError) -> u16 {
+    match ErrorKind::of_text(error) {
+        Some(ErrorKind::QuotaUsedUp | ErrorKind::RateLimit | ErrorKind::LargerThanRate) => return 429,
+        Some(ErrorKind::Filtered | ErrorKind::TooLong) => return 400,
+        Some(ErrorKind::Overloaded) => return 503,
+        None => {}
     }
     let status_of = |word: &str| match word {
-        "rate_limit_exceeded"
-        | "rate_limit_error"
-        | "slow_down"
-        | "insufficient_quota"
-        | "too_many_requests"
-        | "tokens"
-        | "requests"
-        | "credit_balance_exhausted"
-        | "organization_spend_limit_exceeded"
-        | "project_spend_limit_exceeded"
-        | "organization_usage_limit_exceeded" => Some(429),
+        "tokens" | "requests" => Some(429),
         "invalid_api_key" | "authentication_error" => Some(401),
         "permission_error" | "permission_denied" => Some(403),
         "model_not_found" | "not_found_error" => Some(404),
-        "context_length_exceeded" | "content_filter" | "bio_policy" | "data_residency_mismatch" => Some(400),
-        "server_is_overloaded" | "overloaded_error" | "service_unavailable" | "service_unavailable_error" => {
-            Some(503)
-        }
+        "bio_policy" | "data_residency_mismatch" => Some(400),
+        "service_unavailable" | "service_unavailable_error" => Some(503),
         "timeout" | "timeout_error" | "vector_store_timeout" => Some(504),
         "server_error" | "api_error" | "internal_error" | "internal_server_error" => Some(500),
         word if word.starts_with("invalid_") || word.contains("image") => Some(400),
         _ => None,
     };
-    status_of(code).or_else(|| status_of(kind)).unwrap_or(500)
+    status_of(&error.code).or_else(|| status_of(&error.kind)).unwrap_or(500)
 }
 
 /// Adds to an encoded request what it does not have yet.
@@ -284,10 +294,14 @@ impl<I: Iterator<Item: Serialize> + Clone> Serialize for IterList<I> {
 }
 
 /// Writes the name, description and schema of a tool, which both wires have in common.
-pub(crate) fn serialize_tool<M: SerializeMap>(map: &mut M, tool: &ToolSpec) -> Result<(), M::Error> {
+pub(crate) fn serialize_tool<M: SerializeMap>(
+    map: &mut M,
+    tool: &ToolSpec,
+    schema: Option<&Value>,
+) -> Result<(), M::Error> {
     map.serialize_entry("name", &tool.name)?;
     serialize_some(map, "description", Some(&tool.description).filter(|text| !text.is_empty()))?;
-    map.serialize_entry("parameters", &Parameters(tool.input_schema.as_ref()))
+    map.serialize_entry("parameters", &Parameters(schema))
 }
 
 /// The schema of a tool. The provider refuses one without `type` and `properties`, so both are always

@@ -1,33 +1,34 @@
 //! The Chat Completions API of OpenAI, Azure and every compatible server.
 //!
-//! Owns the format of its requests, answers and streams. Decides nothing: it sends what is set.
+//! Owns the format of its requests, answers and streams. Decides nothing: it sends what is set. Servers add fields to
+//! the message of an answer, and some require them back. So the fields that this wire does not know are kept, and go
+//! back to the same server.
 
-use crate::data_url::DataUrl;
+mod kept_fields;
+mod request;
+
+use crate::answer_text::AnswerText;
 use crate::event_stream::StreamFormat;
-use crate::lenient::{parse_object, parse_provider_error, tool_name};
+use crate::lenient::{parse_object, parse_part, parse_provider_error};
 use crate::openai::{
-    IterList, Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
-    sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id, tool_choice_name,
+    Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
     unknown_error, valid_or_none,
 };
-use crate::wire::{
-    AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
-};
+use crate::own_parts::kept_parts;
+use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
+use kept_fields::{Fields, KeptFields};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::plan::ToolSpec;
-use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
+use redflow_contract::transcript::RequestedCall;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
+use url::Url;
 
 const NAME: &str = "openai-chat";
 /// The longest id of a call, in bytes.
 const MAX_ID: usize = 40;
-/// The only reasoning field that servers of this wire expect back.
-const REASONING_FIELD: &str = "reasoning_content";
 
 /// The wire, with the settings of a node, which every request has.
 #[derive(Debug, Clone, Default)]
@@ -56,13 +57,46 @@ pub struct OpenaiChat {
     pub stream_usage: bool,
     /// Whether the server refuses reasoning in a request. OpenAI does, and sends none.
     pub refuses_reasoning: bool,
+    /// Whether the server requires `reasoning_content` of every message of the model, at least an empty one, in a
+    /// request with tools.
+    pub fills_reasoning: bool,
+    /// Whether a text may begin with thoughts between `<think>` and `</think>`.
+    pub may_think_in_text: bool,
+    /// Whether the server takes a combination of schemas as the root of a tool's schema. OpenAI refuses it.
+    pub takes_any_root: bool,
+    /// Marks what goes back to the same server only, see [`OpenaiChat::mark`]. Empty for the name of the wire.
+    pub mark: String,
     /// Further settings of the server.
     pub extra_body: Map<String, Value>,
 }
 
+impl OpenaiChat {
+    /// The mark of the server at an address. Servers with this interface do not know each other's fields.
+    #[must_use]
+    pub fn mark(base: &Url) -> String {
+        format!("{NAME}@{}", base.authority())
+    }
+
+    fn new_assembler(&self, reasoning: Reasoning) -> Assembler {
+        Assembler {
+            keeps_fields: reasoning.is_kept() && !self.refuses_reasoning,
+            mark: self.name().to_owned(),
+            has_choice: false,
+            done: false,
+            text: AnswerText::new(self.may_think_in_text),
+            refused: false,
+            kept: KeptFields::default(),
+            calls: Vec::new(),
+            finish_reason: None,
+            usage: None,
+            model: None,
+        }
+    }
+}
+
 impl Wire for OpenaiChat {
-    fn name(&self) -> &'static str {
-        NAME
+    fn name(&self) -> &str {
+        if self.mark.is_empty() { NAME } else { &self.mark }
     }
 
     fn with_model(&self, model: &str) -> Box<dyn Wire> {
@@ -70,7 +104,7 @@ impl Wire for OpenaiChat {
     }
 
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        serde_json::to_writer(&mut *out, &Request { wire: self, chat })?;
+        serde_json::to_writer(&mut *out, &request::Request { wire: self, chat })?;
         add_missing(out, &self.extra_body)
     }
 
@@ -81,7 +115,7 @@ impl Wire for OpenaiChat {
         {
             return Err(WireError::Provider(error));
         }
-        let mut assembler = Assembler { reasoning, ..Assembler::default() };
+        let mut assembler = self.new_assembler(reasoning);
         assembler.add(body)?;
         assembler.into_answer()
     }
@@ -91,174 +125,12 @@ impl Wire for OpenaiChat {
     }
 
     fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
-        Box::new(Assembler { reasoning, ..Assembler::default() })
+        Box::new(self.new_assembler(reasoning))
     }
 
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
         parse_provider_error(status, body)
     }
-}
-
-struct Request<'a> {
-    wire: &'a OpenaiChat,
-    chat: &'a ChatRequest<'a>,
-}
-
-impl Serialize for Request<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { wire, chat } = *self;
-        let (legacy_limit, limit) =
-            if wire.legacy_max_tokens { (wire.max_tokens, None) } else { (None, wire.max_tokens) };
-        let format = match chat.format {
-            AnswerFormat::Text => None,
-            AnswerFormat::JsonObject => Some(ResponseFormat::JsonObject),
-            AnswerFormat::JsonSchema { name, schema, .. } => Some(ResponseFormat::JsonSchema {
-                json_schema: JsonSchemaParam { name, schema, strict: true },
-            }),
-        };
-        let reasoning = if wire.refuses_reasoning { Reasoning::Discard } else { chat.reasoning };
-        let messages = chat.messages.iter().map(|message| MessageParam { message, reasoning });
-        let has_tools = !chat.tools.is_empty();
-        let usage = (chat.stream && wire.stream_usage).then_some(StreamOptions { include_usage: true });
-
-        let mut map = serializer.serialize_map(None)?;
-        serialize_some(&mut map, "model", wire.model.as_deref())?;
-        serialize_some(&mut map, "messages", Some(IterList(messages)))?;
-        serialize_some(&mut map, "tools", has_tools.then(|| IterList(chat.tools.iter().map(ToolParam))))?;
-        serialize_some(&mut map, "tool_choice", has_tools.then(|| tool_choice_name(chat.tool_choice)))?;
-        serialize_some(&mut map, "response_format", format)?;
-        serialize_some(&mut map, "max_tokens", legacy_limit)?;
-        serialize_some(&mut map, "max_completion_tokens", limit)?;
-        serialize_some(&mut map, "temperature", wire.temperature)?;
-        serialize_some(&mut map, "top_p", wire.top_p)?;
-        serialize_some(&mut map, "frequency_penalty", wire.frequency_penalty)?;
-        serialize_some(&mut map, "presence_penalty", wire.presence_penalty)?;
-        serialize_some(&mut map, "seed", wire.seed)?;
-        serialize_some(&mut map, "stop", Some(&wire.stop).filter(|stop| !stop.is_empty()))?;
-        serialize_some(&mut map, "reasoning_effort", wire.reasoning_effort)?;
-        serialize_cache(&mut map, chat.cache)?;
-        serialize_some(&mut map, "stream", chat.stream.then_some(true))?;
-        serialize_some(&mut map, "stream_options", usage)?;
-        map.end()
-    }
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ResponseFormat<'a> {
-    JsonObject,
-    JsonSchema { json_schema: JsonSchemaParam<'a> },
-}
-
-#[derive(Serialize)]
-struct JsonSchemaParam<'a> {
-    name: &'static str,
-    schema: &'a RawValue,
-    strict: bool,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-struct ToolParam<'a>(&'a ToolSpec);
-
-impl Serialize for ToolParam<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct FunctionParam<'a>(&'a ToolSpec);
-        impl Serialize for FunctionParam<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                serialize_tool(&mut map, self.0)?;
-                serialize_some(&mut map, "strict", self.0.strict)?;
-                map.end()
-            }
-        }
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", "function")?;
-        map.serialize_entry("function", &FunctionParam(self.0))?;
-        map.end()
-    }
-}
-
-struct MessageParam<'a> {
-    message: &'a ChatMessage,
-    reasoning: Reasoning,
-}
-
-impl MessageParam<'_> {
-    /// The reasoning of the message, if this wire made it.
-    fn reasoning_text(&self) -> Option<&str> {
-        let opaque = self
-            .message
-            .reasoning
-            .as_ref()
-            .filter(|opaque| self.reasoning.is_kept() && opaque.wire == NAME)?;
-        opaque.parts.iter().find_map(|part| part.get(REASONING_FIELD)?.as_str())
-    }
-}
-
-impl Serialize for MessageParam<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ChatMessage { role, content, tool_calls, tool_call_id, images, .. } = self.message;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("role", role)?;
-        serialize_some(
-            &mut map,
-            "tool_call_id",
-            tool_call_id.as_deref().filter(|_| *role == ChatRole::Tool).map(|id| short_id(id, MAX_ID)),
-        )?;
-        if images.is_empty() {
-            let text = Some(content).filter(|_| !content.is_empty() || tool_calls.is_empty());
-            map.serialize_entry("content", &text)?;
-        } else {
-            let pictures = images
-                .iter()
-                .map(|image| ContentPart::ImageUrl { image_url: ImageUrl { url: DataUrl(image) } });
-            map.serialize_entry("content", &IterList(text_part(content).into_iter().chain(pictures)))?;
-        }
-        serialize_some(&mut map, REASONING_FIELD, self.reasoning_text())?;
-        let calls = tool_calls.iter().map(|RequestedCall { id, name, arguments }| ToolCallParam {
-            id: short_id(id, MAX_ID),
-            kind: "function",
-            function: CalledFunction { name: tool_name(name), arguments: sent_arguments(arguments) },
-        });
-        serialize_some(&mut map, "tool_calls", (!tool_calls.is_empty()).then_some(IterList(calls)))?;
-        map.end()
-    }
-}
-
-/// A part of a message with pictures.
-#[derive(Clone, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ContentPart<'a> {
-    Text { text: &'a str },
-    ImageUrl { image_url: ImageUrl<'a> },
-}
-
-#[derive(Clone, Serialize)]
-struct ImageUrl<'a> {
-    url: DataUrl<'a>,
-}
-
-/// The text, unless it is blank, which the API refuses.
-fn text_part(text: &str) -> Option<ContentPart<'_>> {
-    (!text.trim().is_empty()).then_some(ContentPart::Text { text })
-}
-
-#[derive(Serialize)]
-struct ToolCallParam<'a> {
-    id: &'a str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: CalledFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct CalledFunction<'a> {
-    name: Cow<'a, str>,
-    arguments: &'a str,
 }
 
 /// A whole completion, or one chunk of a stream. They differ in the name of one field.
@@ -270,62 +142,80 @@ struct Completion<'a> {
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "valid_or_none")]
     usage: Option<UsageFields>,
+    /// Where Groq also has the usage of a stream.
+    #[serde(default, deserialize_with = "valid_or_none")]
+    x_groq: Option<GroqFields>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
+struct GroqFields {
+    #[serde(default, deserialize_with = "valid_or_none")]
+    usage: Option<UsageFields>,
+}
+
+#[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(default, borrow)]
-    message: Option<MessageDelta<'a>>,
+    message: Option<Fields<'a>>,
     #[serde(default, borrow)]
-    delta: Option<MessageDelta<'a>>,
+    delta: Option<Fields<'a>>,
     #[serde(default, deserialize_with = "valid_or_none")]
     finish_reason: Option<String>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
 }
 
-/// A whole message, or a part of one.
-#[derive(Deserialize)]
-struct MessageDelta<'a> {
-    #[serde(default)]
-    content: Text,
-    #[serde(default)]
-    refusal: Text,
-    #[serde(default)]
-    reasoning_content: Text,
-    #[serde(default, borrow)]
-    tool_calls: Option<Vec<ToolCallDelta<'a>>>,
-}
-
 /// A whole tool call, or a part of one.
-#[derive(Deserialize)]
-struct ToolCallDelta<'a> {
-    #[serde(default, deserialize_with = "valid_or_none")]
-    index: Option<usize>,
-    #[serde(default, deserialize_with = "valid_or_none")]
-    id: Option<String>,
-    #[serde(default, borrow)]
-    function: Option<FunctionDelta<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-struct FunctionDelta<'a> {
-    #[serde(default, deserialize_with = "valid_or_none")]
-    name: Option<String>,
-    #[serde(default, borrow)]
-    arguments: Option<&'a RawValue>,
-}
-
 #[derive(Default)]
+struct ToolCallDelta<'a> {
+    index: Option<usize>,
+    id: Option<String>,
+    name: Option<String>,
+    arguments: String,
+    /// The fields that this wire does not know, and whether they are those of the function.
+    others: Vec<(bool, Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> ToolCallDelta<'a> {
+    fn parse(raw: &'a RawValue) -> Result<Self, WireError> {
+        let mut delta = Self::default();
+        for (name, raw) in parse_part::<Fields<'_>>(raw.get())?.0 {
+            match &*name {
+                "index" => delta.index = serde_json::from_str(raw.get()).ok(),
+                "id" => delta.id = serde_json::from_str(raw.get()).ok(),
+                "type" => {}
+                "function" => delta.read_function(raw)?,
+                _ => delta.others.push((false, name, raw)),
+            }
+        }
+        Ok(delta)
+    }
+
+    fn read_function(&mut self, raw: &'a RawValue) -> Result<(), WireError> {
+        let fields: Option<Fields<'_>> = parse_part(raw.get())?;
+        for (name, raw) in fields.unwrap_or_default().0 {
+            match &*name {
+                "name" => self.name = serde_json::from_str(raw.get()).ok(),
+                "arguments" if raw.get() == "null" => {}
+                "arguments" => self.arguments = arguments_text(Some(raw))?,
+                _ => self.others.push((true, name, raw)),
+            }
+        }
+        Ok(())
+    }
+}
+
 struct Assembler {
-    reasoning: Reasoning,
+    /// Whether the unknown fields of the answer go back.
+    keeps_fields: bool,
+    mark: String,
     has_choice: bool,
     done: bool,
-    text: String,
+    text: AnswerText,
     refused: bool,
-    reasoning_text: String,
+    kept: KeptFields,
     calls: Vec<(Option<usize>, RequestedCall)>,
     finish_reason: Option<String>,
     usage: Option<Usage>,
@@ -335,7 +225,8 @@ struct Assembler {
 impl Assembler {
     fn add(&mut self, body: Completion<'_>) -> Result<(), WireError> {
         self.model = self.model.take().or(model_name(body.model));
-        self.usage = body.usage.and_then(UsageFields::into_usage).or(self.usage);
+        let usage = body.usage.or(body.x_groq.and_then(|groq| groq.usage));
+        self.usage = usage.and_then(UsageFields::into_usage).or(self.usage);
         let Some(choice) = body.choices.into_iter().flatten().next() else { return Ok(()) };
         self.has_choice = true;
         if choice.finish_reason.as_deref() == Some("error") {
@@ -344,35 +235,56 @@ impl Assembler {
         }
         self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
         if let Some(message) = choice.message {
-            self.add_text(&message);
-            for call in message.tool_calls.into_iter().flatten() {
-                self.add_call(None, call)?;
-            }
+            self.add_fields(message, |_, _| None)?;
         }
         if let Some(delta) = choice.delta {
-            self.add_text(&delta);
-            for call in delta.tool_calls.into_iter().flatten() {
-                let index = self.find_call(&call);
-                self.add_call(index, call)?;
+            self.add_fields(delta, Self::find_call)?;
+        }
+        Ok(())
+    }
+
+    fn add_fields(
+        &mut self,
+        fields: Fields<'_>,
+        find_call: impl Fn(&Self, &ToolCallDelta<'_>) -> Option<usize>,
+    ) -> Result<(), WireError> {
+        for (name, raw) in fields.0 {
+            match &*name {
+                "content" => self.add_content(raw)?,
+                "refusal" => self.refused |= !parse_part::<Text>(raw.get())?.0.is_empty(),
+                "tool_calls" => {
+                    let calls: Option<Vec<&RawValue>> = parse_part(raw.get())?;
+                    for call in calls.into_iter().flatten() {
+                        let call = ToolCallDelta::parse(call)?;
+                        let index = find_call(self, &call);
+                        self.add_call(index, call);
+                    }
+                }
+                name if self.keeps_fields => self.kept.add(name, raw),
+                _ => {}
             }
         }
         Ok(())
     }
 
-    fn add_text(&mut self, delta: &MessageDelta<'_>) {
-        self.text.push_str(&delta.content.0);
-        self.refused |= !delta.refusal.0.is_empty();
-        if self.reasoning.is_kept() {
-            self.reasoning_text.push_str(&delta.reasoning_content.0);
+    fn add_content(&mut self, raw: &RawValue) -> Result<(), WireError> {
+        let Text(text) = parse_part(raw.get())?;
+        if self.keeps_fields {
+            if raw.get().starts_with('[') {
+                self.kept.add_content(self.text.all(), raw);
+            } else {
+                self.kept.add_text_after(&text);
+            }
         }
+        self.text.push(&text);
+        Ok(())
     }
 
     /// Which call a delta belongs to. None if it starts a new one. The index decides. Some servers leave it
     /// out, or use the same for every call. Then a new id together with a name starts a new call.
     fn find_call(&self, delta: &ToolCallDelta<'_>) -> Option<usize> {
         let id = delta.id.as_deref().unwrap_or_default();
-        let name = delta.function.as_ref().and_then(|function| function.name.as_deref());
-        let is_named = name.is_some_and(|name| !name.is_empty());
+        let is_named = delta.name.as_ref().is_some_and(|name| !name.is_empty());
         let found = if delta.index.is_some() {
             self.calls.iter().rposition(|(index, _)| *index == delta.index)
         } else {
@@ -388,27 +300,27 @@ impl Assembler {
     }
 
     /// Adds a delta to the call at this index, or to a new one. Drops calls beyond the limit.
-    fn add_call(&mut self, index: Option<usize>, delta: ToolCallDelta<'_>) -> Result<(), WireError> {
-        let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
-        let arguments = arguments_text(arguments)?;
+    fn add_call(&mut self, index: Option<usize>, delta: ToolCallDelta<'_>) {
         let index = index.unwrap_or(self.calls.len());
         if index == self.calls.len() {
             if index == MAX_CALLS {
-                return Ok(());
+                return;
             }
             let call = RequestedCall { id: String::new(), name: String::new(), arguments: String::new() };
             self.calls.push((delta.index, call));
+        }
+        for (of_function, name, raw) in delta.others.iter().filter(|_| self.keeps_fields) {
+            self.kept.add_to_call(index, *of_function, name, raw);
         }
         let call = &mut self.calls[index].1;
         // Some servers invent a new id for every delta: the first one counts.
         if call.id.is_empty() {
             call.id = delta.id.unwrap_or_default();
         }
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
+        if let Some(name) = delta.name.filter(|name| !name.is_empty()) {
             call.name = name;
         }
-        call.arguments.push_str(&arguments);
-        Ok(())
+        call.arguments.push_str(&delta.arguments);
     }
 
     fn into_answer(self) -> Result<ModelAnswer, WireError> {
@@ -424,13 +336,15 @@ impl Assembler {
             _ if !tool_calls.is_empty() => ModelFinish::ToolCalls,
             _ => ModelFinish::Stop,
         };
-        let parts = || vec![json!({ REASONING_FIELD: self.reasoning_text })];
+        let (text, all) = self.text.finish();
+        let names: Vec<&str> = tool_calls.iter().map(|call| call.name.as_str()).collect();
+        let part = self.kept.into_part(all.filter(|_| self.keeps_fields), &names);
         Ok(ModelAnswer {
-            text: if self.refused { String::new() } else { self.text },
+            text: if self.refused { String::new() } else { text },
             finish,
             usage: self.usage,
             tool_calls,
-            reasoning: (!self.reasoning_text.is_empty()).then(|| OpaqueParts::new(NAME, parts())),
+            reasoning: kept_parts(&self.mark, part.into_iter().collect()),
             model: self.model,
             ..ModelAnswer::default()
         })
@@ -461,7 +375,12 @@ impl AnswerAssembler for Assembler {
     }
 
     fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
-        visit(&self.text);
+        visit(self.text.visible());
+    }
+
+    fn held_bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|(_, call)| call.name.len() + call.arguments.len());
+        self.text.all().len() + self.kept.bytes() + calls.sum::<usize>()
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {

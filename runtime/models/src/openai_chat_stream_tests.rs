@@ -1,6 +1,8 @@
+use super::OpenaiChat;
 use super::tests::{completion, decode, wire};
 use crate::event_stream::StreamFormat;
 use crate::openai_samples::{add_events, assemble, check_any_bytes, provider_error, split};
+use crate::own_parts::MAX_KEPT_BYTES;
 use crate::samples::{call, opaque};
 use crate::wire::Reasoning::{Discard, Keep};
 use crate::wire::{Wire, WireError};
@@ -58,6 +60,143 @@ fn reasoning_is_kept_only_on_request() {
     assert_eq!(streamed(Discard), None);
     let none = completion(&json!({"content": "Yes.", "reasoning_content": null}), &json!("stop"));
     assert_eq!(decode(&none).unwrap().reasoning, None);
+}
+
+fn streamed(events: &[Value]) -> ModelAnswer {
+    let events = [events, &[finished("stop")]].concat();
+    assemble(&wire(), &events, Keep).unwrap()
+}
+
+fn kept_part(answer: &ModelAnswer) -> Value {
+    answer.reasoning.as_ref().map(|opaque| opaque.parts[0].clone()).unwrap_or_default()
+}
+
+#[test]
+fn pieces_of_reasoning_details_are_merged_by_their_index() {
+    let details = |items: Value| delta(&json!({"content": "", "reasoning": "H", "reasoning_details": items}));
+    let events = [
+        details(
+            json!([{"type": "reasoning.summary", "summary": "Fi", "id": "rs_1", "format": "f", "index": 0}]),
+        ),
+        details(json!([{"type": "reasoning.summary", "summary": "rst", "format": "f", "index": 0}])),
+        details(json!([
+            {"type": "reasoning.encrypted", "data": "AA==", "id": "rs_1", "format": "f", "index": 0},
+            {"type": "reasoning.text", "text": "Sec", "signature": null, "index": 1},
+        ])),
+        details(json!([{"type": "reasoning.text", "text": "ond", "signature": "sig", "index": 1}])),
+        details(json!([{"type": "reasoning.encrypted", "data": "BB==", "id": "call_a", "index": 1}])),
+        details(json!([{"type": "reasoning.encrypted", "data": "CC==", "id": "call_b", "index": 1}])),
+    ];
+    let whole = json!([
+        {"type": "reasoning.summary", "summary": "First", "id": "rs_1", "format": "f", "index": 0},
+        {"type": "reasoning.encrypted", "data": "AA==", "id": "rs_1", "format": "f", "index": 0},
+        {"type": "reasoning.text", "text": "Second", "signature": "sig", "index": 1},
+        {"type": "reasoning.encrypted", "data": "BB==", "id": "call_a", "index": 1},
+        {"type": "reasoning.encrypted", "data": "CC==", "id": "call_b", "index": 1},
+    ]);
+    assert_eq!(kept_part(&streamed(&events)), json!({"reasoning": "HHHHHH", "reasoning_details": whole}));
+    // Without an index, only texts that follow each other are pieces.
+    let events = [
+        details(json!([{"type": "reasoning.text", "text": "a"}])),
+        details(json!([{"type": "reasoning.text", "text": "b"}])),
+        details(json!([{"type": "reasoning.encrypted", "data": "A"}])),
+        details(json!([{"type": "reasoning.encrypted", "data": "B"}])),
+    ];
+    let whole = json!([
+        {"type": "reasoning.text", "text": "ab"},
+        {"type": "reasoning.encrypted", "data": "A"},
+        {"type": "reasoning.encrypted", "data": "B"},
+    ]);
+    assert_eq!(kept_part(&streamed(&events))["reasoning_details"], whole);
+}
+
+#[test]
+fn lists_of_content_are_merged_and_their_thoughts_are_no_text() {
+    let thought = |text: &str| json!({"type": "thinking", "thinking": [{"type": "text", "text": text}]});
+    let content = |content: Value| delta(&json!({ "content": content }));
+    let events = [
+        content(json!([thought("H")])),
+        content(json!([thought("m.")])),
+        content(json!("Y")),
+        content(json!([{"type": "text", "text": "es."}])),
+    ];
+    let answer = streamed(&events);
+    let whole = json!([thought("Hm."), {"type": "text", "text": "Yes."}]);
+    let message = json!({ "content": whole });
+    assert_eq!((answer.text.as_str(), kept_part(&answer)), ("Yes.", message.clone()));
+    let decoded = decode(&completion(&message, &json!("stop"))).unwrap();
+    assert_eq!((decoded.text.as_str(), kept_part(&decoded)), ("Yes.", message));
+    // A list without thoughts is only text.
+    let plain = streamed(&[content(json!([{"type": "text", "text": "a"}])), content(json!("b"))]);
+    assert_eq!((plain.text.as_str(), plain.reasoning), ("ab", None));
+}
+
+#[test]
+fn thoughts_between_tags_are_not_shown() {
+    let thinking = OpenaiChat { may_think_in_text: true, ..wire() };
+    let parts = ["<th", "ink>Hm", ".</thi", "nk>\n", "\nYes", "."];
+    let mut assembler = thinking.assembler(Keep);
+    let mut seen = Vec::new();
+    for part in parts {
+        let event = delta(&json!({ "content": part }));
+        assembler.add_event(None, event.to_string().as_bytes()).unwrap();
+        assembler.visit_text(&mut |text| seen.push(text.to_owned()));
+    }
+    assert_eq!(seen, ["", "", "", "", "Yes", "Yes."]);
+    assembler.add_event(None, finished("stop").to_string().as_bytes()).unwrap();
+    let answer = assembler.finish().unwrap();
+    assert_eq!((answer.text.as_str(), kept_part(&answer)), ("Yes.", json!({"content": parts.concat()})));
+    let body = completion(&json!({"content": parts.concat()}), &json!("stop")).to_string();
+    assert_eq!(thinking.decode(body.as_bytes(), Keep), Ok(answer.clone()));
+    assert_eq!(thinking.decode(body.as_bytes(), Discard), Ok(ModelAnswer { reasoning: None, ..answer }));
+    // Not for the models of OpenAI.
+    assert_eq!(wire().decode(body.as_bytes(), Keep).unwrap().text, parts.concat());
+}
+
+#[test]
+fn streams_in_the_forms_of_many_servers() {
+    // Azure begins with the results of its filters.
+    let filters = json!({"choices": [], "prompt_filter_results": [{"prompt_index": 0}], "model": ""});
+    assert_eq!(streamed(&[filters, delta(&json!({"content": "a"}))]).text, "a");
+    // Google's server leaves out the index, and has a signature at the call.
+    let signed = |name: &str, extra: Value| json!({"id": "", "type": "function", "function": {"name": name, "arguments": "{}"}, "extra_content": extra});
+    let signature = json!({"google": {"thought_signature": "c2ln"}});
+    let calls = json!({"tool_calls": [signed("a", signature.clone()), signed("b", Value::Null)]});
+    let answer = streamed(&[delta(&calls)]);
+    assert_eq!(answer.tool_calls, [call("", "a", "{}"), call("", "b", "{}")]);
+    let kept = json!({"tool_calls": [
+        {"extra_content": signature, "function": {"name": "a"}}, {"function": {"name": "b"}},
+    ]});
+    assert_eq!(kept_part(&answer), kept);
+    // Groq has the usage in a field of its own.
+    let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "x_groq": {"usage": {"prompt_tokens": 3, "completion_tokens": 4}}});
+    let answer = assemble(&wire(), &[delta(&json!({"content": "a"})), end], Keep).unwrap();
+    assert_eq!(answer.usage.map(|usage| (usage.input_tokens, usage.output_tokens)), Some((3, 4)));
+}
+
+#[test]
+fn a_stream_is_measured_by_what_it_holds() {
+    let mut assembler = wire().assembler(Keep);
+    let part = |part: Value| json!({"id": "x".repeat(900), "choices": [{"delta": part}]}).to_string();
+    for event in [
+        part(json!({"content": "abc", "reasoning": "de"})),
+        part(json!({"tool_calls": [{"index": 0, "id": "i", "function": {"name": "fg", "arguments": "{}"}}]})),
+    ] {
+        assembler.add_event(None, event.as_bytes()).unwrap();
+    }
+    // The reasoning with its quotes.
+    assert_eq!(assembler.held_bytes(), 3 + 4 + 4);
+}
+
+#[test]
+fn too_many_fields_are_not_kept() {
+    let long = |count: usize| {
+        let message = json!({"content": "Yes.", "reasoning": "r".repeat(count), "reasoning_details": []});
+        decode(&completion(&message, &json!("stop"))).unwrap()
+    };
+    assert!(long(MAX_KEPT_BYTES / 2).reasoning.is_some());
+    let answer = long(MAX_KEPT_BYTES + 1);
+    assert_eq!((answer.text.as_str(), answer.reasoning), ("Yes.", None));
 }
 
 #[test]

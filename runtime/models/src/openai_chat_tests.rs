@@ -10,6 +10,7 @@ use crate::wire::Reasoning::{Discard, Keep};
 use crate::wire::{Wire, WireError};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
+use redflow_contract::transcript::ChatMessage;
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
 
@@ -113,6 +114,125 @@ fn sends_reasoning_back_only_to_its_own_wire_and_only_if_kept() {
         message.reasoning = opaque(wire_name, &ours);
         let body = Sample { reasoning, ..conversation([user("Hi"), message]) }.body(&wire());
         assert_eq!(body["messages"][1].get("reasoning_content").and_then(Value::as_str), sent);
+    }
+}
+
+/// An answer with fields that this wire does not know, and one of another type.
+fn answered(wire: &OpenaiChat) -> ChatMessage {
+    let body = completion(
+        &json!({
+            "role": "assistant", "content": "Yes.", "refusal": null, "annotations": [], "function_call": null, "audio": null,
+            "reasoning": "Hm.", "reasoning_details": [{"type": "reasoning.encrypted", "data": "AA==", "index": 0}],
+            "reasoning_content": "Hm.", "verdict": {"b": 1, "a": null}, "nothing": null,
+            "tool_calls": [
+                {"id": "a", "type": "function", "index": 0, "function": {"name": "x", "arguments": "{}", "thought": "t"}},
+                {"id": "b", "type": "function", "function": {"name": "y", "arguments": "{}"}, "extra_content": {"google": {"thought_signature": "c2ln"}}},
+            ],
+        }),
+        &json!("tool_calls"),
+    );
+    let answer = wire.decode(body.to_string().as_bytes(), Keep).unwrap();
+    ChatMessage { reasoning: answer.reasoning, ..assistant_calls(&answer.text, &answer.tool_calls) }
+}
+
+fn sent(wire: &OpenaiChat, message: ChatMessage) -> Value {
+    Sample { reasoning: Keep, ..conversation([user("Hi"), message]) }.body(wire)["messages"][1].clone()
+}
+
+fn at(base: &str) -> OpenaiChat {
+    OpenaiChat { mark: OpenaiChat::mark(&base.parse().unwrap()), ..wire() }
+}
+
+#[test]
+fn unknown_fields_go_back_to_the_same_server_only() {
+    let router = at("https://openrouter.ai/api/v1");
+    let message = answered(&router);
+    let plain_calls = json!([
+        {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}},
+        {"id": "b", "type": "function", "function": {"name": "y", "arguments": "{}"}},
+    ]);
+    let plain = json!({"role": "assistant", "content": "Yes.", "tool_calls": plain_calls});
+    let expected = json!({
+        "role": "assistant", "content": "Yes.",
+        "reasoning": "Hm.", "reasoning_details": [{"type": "reasoning.encrypted", "data": "AA==", "index": 0}],
+        "reasoning_content": "Hm.", "verdict": {"b": 1, "a": null},
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}", "thought": "t"}},
+            {"id": "b", "type": "function", "function": {"name": "y", "arguments": "{}"}, "extra_content": {"google": {"thought_signature": "c2ln"}}},
+        ],
+    });
+    assert_eq!(sent(&router, message.clone()), expected);
+    assert_eq!(sent(&at("https://openrouter.ai/other"), message.clone()), expected);
+    for other in [at("https://api.groq.com/openai/v1"), at("https://openrouter.ai:8443/api/v1"), wire()] {
+        assert_eq!(sent(&other, message.clone()), plain);
+    }
+    let openai = OpenaiChat { refuses_reasoning: true, ..router.clone() };
+    assert_eq!(sent(&openai, message.clone()), plain);
+    assert_eq!(answered(&openai).reasoning, None);
+    // The fields of calls go back with the same calls only.
+    let mut fewer = message;
+    fewer.tool_calls.pop();
+    assert_eq!(sent(&router, fewer)["tool_calls"], json!([plain_calls[0]]));
+}
+
+#[test]
+fn reasoning_of_an_earlier_version_goes_to_every_server() {
+    let part = json!({"reasoning_content": "Hm.", "reasoning": "no such field then"});
+    let message = ChatMessage { reasoning: opaque("openai-chat", &[part]), ..assistant("Yes.") };
+    let expected = json!({"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."});
+    assert_eq!(sent(&at("https://api.deepseek.com"), message), expected);
+}
+
+#[test]
+fn lists_of_content_go_back_if_the_text_is_the_same() {
+    let content = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "Yes."}]);
+    let tagged = json!("<think>Hm.</think>\n\nYes.");
+    for content in [content, tagged] {
+        let wire = OpenaiChat { may_think_in_text: true, ..wire() };
+        let body = completion(&json!({ "content": content.clone() }), &json!("stop")).to_string();
+        let answer = wire.decode(body.as_bytes(), Keep).unwrap();
+        assert_eq!(answer.text, "Yes.");
+        let message = ChatMessage { reasoning: answer.reasoning, ..assistant("Yes.") };
+        assert_eq!(sent(&wire, message.clone()), json!({"role": "assistant", "content": content}));
+        let changed = ChatMessage { content: "No.".to_owned(), ..message };
+        assert_eq!(sent(&wire, changed), json!({"role": "assistant", "content": "No."}));
+    }
+}
+
+#[test]
+fn servers_that_require_reasoning_get_an_empty_one() {
+    let deepseek = OpenaiChat { fills_reasoning: true, ..wire() };
+    let messages = [user("Hi"), assistant("Yes."), user("And?")];
+    let reasoning = |sample: &Sample| {
+        let body = sample.body(&deepseek);
+        let messages = body["messages"].as_array().unwrap().iter();
+        messages.map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
+    };
+    let with = Sample { reasoning: Keep, ..with_tools(messages.clone()) };
+    assert_eq!(reasoning(&with), [None, Some(json!("")), None]);
+    assert_eq!(reasoning(&Sample { reasoning: Keep, ..conversation(messages) }), [None, None, None]);
+    let kept = ChatMessage {
+        reasoning: opaque("openai-chat", &[json!({"reasoning_content": "Hm."})]),
+        ..assistant("Yes.")
+    };
+    assert_eq!(reasoning(&Sample { reasoning: Keep, ..with_tools([kept]) }), [Some(json!("Hm."))]);
+}
+
+#[test]
+fn the_cost_that_a_server_reports_is_taken() {
+    for (cost, expected) in [
+        (json!(0.0125), Some(0.0125)),
+        (json!("0.5"), Some(0.5)),
+        (json!(0), Some(0.0)),
+        (json!(-1), None),
+        (json!("1e999"), None),
+        (json!("NaN"), None),
+        (json!({"total": 1}), None),
+        (Value::Null, None),
+    ] {
+        let mut body = completion(&json!({"content": "Yes."}), &json!("stop"));
+        body["usage"] = json!({"prompt_tokens": 1, "completion_tokens": 2, "cost": cost});
+        assert_eq!(decode(&body).unwrap().usage.unwrap().cost, expected, "{cost}");
     }
 }
 

@@ -1,29 +1,25 @@
 //! The Responses API of OpenAI, which returns reasoning that goes back with the next request.
 //!
 //! Owns the format of its requests, answers and streams. The provider stores nothing: every request holds the
-//! whole conversation.
+//! whole conversation. An answer is a list of items. Reasoning must come back at its place, so the items of an answer
+//! with reasoning are kept, and a later request has them instead of the text and the calls.
 
 mod content;
+mod request;
 
 use crate::event_stream::StreamFormat;
-use crate::lenient::{parse_object, parse_provider_error, tool_name};
+use crate::lenient::{parse_object, parse_provider_error};
 use crate::openai::{
-    IterList, Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
-    sent_arguments, serialize_cache, serialize_some, serialize_tool, short_id, tool_choice_name,
+    Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
     unknown_error, valid_or_none,
 };
-use crate::wire::{
-    AnswerAssembler, AnswerFormat, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError,
-};
-use content::MessageContent;
+use crate::own_parts::kept_parts;
+use crate::wire::{AnswerAssembler, ChatRequest, MAX_CALLS, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
-use redflow_contract::plan::ToolSpec;
-use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
-use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
+use redflow_contract::transcript::RequestedCall;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 const NAME: &str = "openai-responses";
 /// The longest id of a call, in bytes.
@@ -44,12 +40,17 @@ pub struct OpenaiResponses {
     pub top_p: Option<f64>,
     /// How much the model reasons.
     pub reasoning_effort: Option<&'static str>,
+    /// Whether requests do not ask for encrypted reasoning. OpenAI sends it unasked; models without reasoning refuse to
+    /// be asked.
+    pub omits_include: bool,
+    /// Whether the server takes a combination of schemas as the root of a tool's schema. OpenAI refuses it.
+    pub takes_any_root: bool,
     /// Further settings of the server.
     pub extra_body: Map<String, Value>,
 }
 
 impl Wire for OpenaiResponses {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -58,7 +59,7 @@ impl Wire for OpenaiResponses {
     }
 
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        serde_json::to_writer(&mut *out, &Request { wire: self, chat })?;
+        serde_json::to_writer(&mut *out, &request::Request { wire: self, chat })?;
         add_missing(out, &self.extra_body)
     }
 
@@ -87,123 +88,6 @@ impl Wire for OpenaiResponses {
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
         parse_provider_error(status, body)
     }
-}
-
-struct Request<'a> {
-    wire: &'a OpenaiResponses,
-    chat: &'a ChatRequest<'a>,
-}
-
-impl Serialize for Request<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { wire, chat } = *self;
-        let format = match chat.format {
-            AnswerFormat::Text => None,
-            AnswerFormat::JsonObject => Some(TextFormat::JsonObject),
-            AnswerFormat::JsonSchema { name, schema, .. } => {
-                Some(TextFormat::JsonSchema { name, schema, strict: true })
-            }
-        };
-        // JSON mode requires the word JSON in the input, and instructions are not part of the input.
-        let system = chat.messages.first().filter(|first| {
-            first.role == ChatRole::System && !matches!(chat.format, AnswerFormat::JsonObject)
-        });
-        let input = chat.messages.iter().skip(usize::from(system.is_some()));
-        let input = input.flat_map(|message| input_items(message, chat.reasoning));
-        let has_tools = !chat.tools.is_empty();
-
-        let mut map = serializer.serialize_map(None)?;
-        serialize_some(&mut map, "model", wire.model.as_deref())?;
-        serialize_some(&mut map, "instructions", system.map(|system| &system.content))?;
-        serialize_some(&mut map, "input", Some(IterList(input)))?;
-        serialize_some(&mut map, "tools", has_tools.then(|| IterList(chat.tools.iter().map(ToolParam))))?;
-        serialize_some(&mut map, "tool_choice", has_tools.then(|| tool_choice_name(chat.tool_choice)))?;
-        serialize_some(&mut map, "text", format.map(|format| TextParam { format }))?;
-        serialize_some(&mut map, "max_output_tokens", wire.max_output_tokens)?;
-        serialize_some(&mut map, "temperature", wire.temperature)?;
-        serialize_some(&mut map, "top_p", wire.top_p)?;
-        serialize_some(&mut map, "reasoning", wire.reasoning_effort.map(|effort| ReasoningParam { effort }))?;
-        serialize_some(
-            &mut map,
-            "include",
-            chat.reasoning.is_kept().then_some(["reasoning.encrypted_content"]),
-        )?;
-        serialize_cache(&mut map, chat.cache)?;
-        serialize_some(&mut map, "store", Some(false))?;
-        serialize_some(&mut map, "stream", chat.stream.then_some(true))?;
-        map.end()
-    }
-}
-
-#[derive(Serialize)]
-struct TextParam<'a> {
-    format: TextFormat<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum TextFormat<'a> {
-    JsonObject,
-    JsonSchema { name: &'static str, schema: &'a RawValue, strict: bool },
-}
-
-#[derive(Serialize)]
-struct ReasoningParam {
-    effort: &'static str,
-}
-
-struct ToolParam<'a>(&'a ToolSpec);
-
-impl Serialize for ToolParam<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", "function")?;
-        serialize_tool(&mut map, self.0)?;
-        // The default is true, which few schemas of tools satisfy.
-        map.serialize_entry("strict", &self.0.strict.unwrap_or(false))?;
-        map.end()
-    }
-}
-
-#[derive(Clone, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum InputItem<'a> {
-    FunctionCall {
-        call_id: &'a str,
-        name: Cow<'a, str>,
-        arguments: &'a str,
-    },
-    FunctionCallOutput {
-        call_id: &'a str,
-        output: &'a str,
-    },
-    #[serde(untagged)]
-    Message {
-        role: ChatRole,
-        content: MessageContent<'a>,
-    },
-    #[serde(untagged)]
-    Opaque(&'a Value),
-}
-
-/// The items of a message: its reasoning, its text and its calls.
-fn input_items(message: &ChatMessage, reasoning: Reasoning) -> impl Iterator<Item = InputItem<'_>> + Clone {
-    let ChatMessage { role, content, tool_calls, tool_call_id, reasoning: opaque, images } = message;
-    let ours = opaque.iter().filter(move |opaque| reasoning.is_kept() && opaque.wire == NAME);
-    let text = match role {
-        ChatRole::Tool => {
-            let call_id = short_id(tool_call_id.as_deref().unwrap_or_default(), MAX_ID);
-            Some(InputItem::FunctionCallOutput { call_id, output: content })
-        }
-        _ if content.is_empty() && !tool_calls.is_empty() => None,
-        _ => Some(InputItem::Message { role: *role, content: MessageContent { text: content, images } }),
-    };
-    let calls = tool_calls.iter().map(|call| InputItem::FunctionCall {
-        call_id: short_id(&call.id, MAX_ID),
-        name: tool_name(&call.name),
-        arguments: sent_arguments(&call.arguments),
-    });
-    ours.flat_map(|opaque| opaque.parts.iter().map(InputItem::Opaque)).chain(text).chain(calls)
 }
 
 #[derive(Default, Deserialize)]
@@ -246,15 +130,19 @@ impl Response<'_> {
         };
         let (mut text, mut commentary, mut refused) = (String::new(), String::new(), false);
         let (mut calls, mut parts) = (Vec::new(), Vec::new());
+        // If an item did not come whole, only the reasoning goes back.
+        let has_all = items.iter().all(|item| item.is_done);
+        let needs_parts = needs_parts(&items);
         for item in items {
+            let is_kept = needs_parts && (has_all || matches!(item.kind, ItemKind::Reasoning));
+            parts.extend(item.part.filter(|_| is_kept));
             match item.kind {
-                ItemKind::Text { is_commentary: true } => commentary.push_str(&item.text),
-                ItemKind::Text { is_commentary: false } => text.push_str(&item.text),
+                ItemKind::Text { phase: Some(Phase::Commentary) } => commentary.push_str(&item.text),
+                ItemKind::Text { .. } => text.push_str(&item.text),
                 ItemKind::Call => {
                     calls.push(RequestedCall { id: item.call_id, name: item.name, arguments: item.text });
                 }
-                ItemKind::Reasoning(part) => parts.push(part),
-                ItemKind::Other => {}
+                ItemKind::Reasoning | ItemKind::Other => {}
             }
             refused |= item.refused;
         }
@@ -271,11 +159,30 @@ impl Response<'_> {
             finish: if refused { ModelFinish::Refused } else { early_finish.unwrap_or(normal_finish) },
             usage: self.usage.and_then(UsageFields::into_usage),
             tool_calls,
-            reasoning: (!parts.is_empty()).then(|| OpaqueParts::new(NAME, parts)),
+            reasoning: kept_parts(NAME, parts),
             model: model_name(self.model),
             ..ModelAnswer::default()
         })
     }
+}
+
+/// Whether text and calls alone would not give the same items again.
+fn needs_parts(items: &[OutputItem]) -> bool {
+    let (mut has_text, mut has_call) = (false, false);
+    items.iter().any(|item| match item.kind {
+        ItemKind::Text { phase: Some(_) } | ItemKind::Reasoning => true,
+        ItemKind::Text { phase: None } => std::mem::replace(&mut has_text, true) || has_call,
+        ItemKind::Call => {
+            has_call = true;
+            false
+        }
+        ItemKind::Other => item.part.is_some(),
+    })
+}
+
+/// Whether a message with this phase is not part of the answer.
+fn is_commentary(phase: Option<&str>) -> bool {
+    phase == Some("commentary")
 }
 
 /// An output item, as far as the stream has sent it.
@@ -290,18 +197,30 @@ struct OutputItem {
     refused: bool,
     call_id: String,
     name: String,
+    /// The item as the provider sent it, to be sent back. None if that is not wanted.
+    part: Option<Value>,
+    /// Whether the part is the whole item.
+    is_done: bool,
+    /// About the bytes of the part.
+    part_bytes: usize,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 enum ItemKind {
     /// A kind that this wire does not know.
     #[default]
     Other,
     Text {
-        is_commentary: bool,
+        phase: Option<Phase>,
     },
     Call,
-    Reasoning(Value),
+    Reasoning,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Commentary,
+    Other,
 }
 
 #[derive(Deserialize)]
@@ -332,10 +251,15 @@ impl OutputItem {
     /// None for a value that is not an item. An unknown kind is not an error.
     fn parse(raw: &RawValue, reasoning: Reasoning) -> Option<Self> {
         let fields: ItemFields<'_> = serde_json::from_str(raw.get()).ok()?;
-        let mut item = Self { id: fields.id.unwrap_or_default(), ..Self::default() };
+        let part = reasoning.is_kept().then(|| serde_json::from_str(raw.get())).transpose().ok()?;
+        let part_bytes = if part.is_some() { raw.get().len() } else { 0 };
+        let id = fields.id.unwrap_or_default();
+        let mut item = Self { id, part, part_bytes, is_done: true, ..Self::default() };
         match fields.kind {
             Some("message") => {
-                item.kind = ItemKind::Text { is_commentary: fields.phase == Some("commentary") };
+                let phase_of =
+                    |phase| if is_commentary(Some(phase)) { Phase::Commentary } else { Phase::Other };
+                item.kind = ItemKind::Text { phase: fields.phase.map(phase_of) };
                 let content = fields.content.map_or("null", RawValue::get);
                 item.text = serde_json::from_str::<Text>(content).unwrap_or_default().0;
                 let parts: Vec<RefusalPart> = serde_json::from_str(content).unwrap_or_default();
@@ -347,9 +271,7 @@ impl OutputItem {
                 item.call_id = fields.call_id.unwrap_or_default();
                 item.name = fields.name.unwrap_or_default();
             }
-            Some("reasoning") if reasoning.is_kept() => {
-                item.kind = ItemKind::Reasoning(serde_json::from_str(raw.get()).ok()?);
-            }
+            Some("reasoning") => item.kind = ItemKind::Reasoning,
             _ => {}
         }
         Some(item)
@@ -412,8 +334,13 @@ impl Assembler {
             raw.map(|raw| parse_object(raw.get().as_bytes())).transpose()?.unwrap_or_default();
         // The event names the status. The response overrides it only with a worse one.
         let status = response.status.filter(|own| matches!(*own, "incomplete" | "failed")).unwrap_or(status);
-        let has_output = response.output.as_ref().is_some_and(|output| !output.is_empty());
-        let items = if has_output { response.items(self.reasoning) } else { std::mem::take(&mut self.items) };
+        let count = response.output.as_ref().map_or(0, Vec::len);
+        let mut items = std::mem::take(&mut self.items);
+        if count > items.len() || (count > 0 && !items.iter().all(|item| item.is_done)) {
+            items = response.items(self.reasoning);
+        } else {
+            items.sort_by_key(|item| item.index);
+        }
         self.answer = Some(response.into_answer(status, items)?);
         Ok(())
     }
@@ -440,7 +367,9 @@ impl AnswerAssembler for Assembler {
                 let Some(item) = event.item.and_then(|raw| OutputItem::parse(raw, self.reasoning)) else {
                     return Ok(false);
                 };
-                if index.is_none() && item.id.is_empty() && kind.ends_with("added") {
+                let is_done = kind.ends_with("done");
+                let item = OutputItem { is_done, ..item };
+                if index.is_none() && item.id.is_empty() && !is_done {
                     self.push(item)?;
                 } else {
                     let id = item.id.clone();
@@ -448,11 +377,11 @@ impl AnswerAssembler for Assembler {
                 }
             }
             "response.output_text.delta" => {
-                let item = self.item(index, id, ItemKind::Text { is_commentary: false })?;
+                let item = self.item(index, id, ItemKind::Text { phase: None })?;
                 item.text.push_str(&arguments_text(event.delta)?);
             }
             "response.refusal.delta" => {
-                let item = self.item(index, id, ItemKind::Text { is_commentary: false })?;
+                let item = self.item(index, id, ItemKind::Text { phase: None })?;
                 item.refused |= !arguments_text(event.delta)?.is_empty();
             }
             "response.function_call_arguments.delta" => {
@@ -483,10 +412,14 @@ impl AnswerAssembler for Assembler {
             return visit(&answer.text);
         }
         for item in &self.items {
-            if let ItemKind::Text { is_commentary: false } = item.kind {
+            if let ItemKind::Text { phase: None | Some(Phase::Other) } = item.kind {
                 visit(&item.text);
             }
         }
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.items.iter().map(|item| item.text.len() + item.part_bytes).sum()
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {

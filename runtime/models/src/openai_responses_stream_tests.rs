@@ -80,6 +80,37 @@ fn assembles_a_stream_whose_last_event_has_no_output() {
     assert_eq!(assemble(&wire(), &[events(), whole.to_vec()].concat(), Keep), Ok(expected));
 }
 
+#[test]
+fn whole_items_of_a_stream_are_kept_in_their_order() {
+    let text = message("So: ");
+    let call = function("a", "t", "{\"x\":1}");
+    let kept = |events: &[Value]| {
+        let answer = assemble(&wire(), events, Keep).unwrap();
+        (answer.text, answer.reasoning.map(|opaque| opaque.parts))
+    };
+    let items = [reasoning_item(), text.clone(), call.clone()];
+    let finished = [done(2, &call), done(0, &reasoning_item()), done(1, &text)];
+    for end in [completed(&[]), completed(&items)] {
+        let events = [events(), finished.to_vec(), vec![end]].concat();
+        assert_eq!(kept(&events), ("So: ".to_owned(), Some(items.to_vec())));
+    }
+    // Without an item's end, only the reasoning is whole.
+    let events = [events(), finished[..2].to_vec(), vec![completed(&[])]].concat();
+    assert_eq!(kept(&events), ("So: ".to_owned(), Some(vec![reasoning_item()])));
+    // Some servers send this to keep the connection.
+    let alive = [json!({"type": "keepalive", "sequence_number": 3}), done(0, &text), completed(&[])];
+    assert_eq!(kept(&alive), ("So: ".to_owned(), None));
+}
+
+#[test]
+fn a_stream_is_measured_by_what_it_holds() {
+    let mut assembler = wire().assembler(Discard);
+    add_events(&mut *assembler, &events()).unwrap();
+    assert_eq!(assembler.held_bytes(), "So: ".len() + "{\"x\":1}".len());
+    add_events(&mut *assembler, &[json!({"type": "keepalive", "padding": "x".repeat(9_000)})]).unwrap();
+    assert_eq!(assembler.held_bytes(), "So: ".len() + "{\"x\":1}".len());
+}
+
 /// Whether events name their item.
 #[derive(Clone, Copy, PartialEq)]
 enum ItemIds {
@@ -247,7 +278,9 @@ proptest! {
         sizes in prop::collection::vec(0_u8..9, 0..9),
     ) {
         let output = [reasoning_item(), message(&text), function("a", "t", &arguments)];
-        let whole = decode(&response("completed", &output)).unwrap();
+        let mut whole = decode(&response("completed", &output)).unwrap();
+        // Items that arrive in deltas do not come whole.
+        whole.reasoning = opaque("openai-responses", &[reasoning_item()]);
         let mut events = vec![
             done(0, &reasoning_item()),
             added(1, &message("")),

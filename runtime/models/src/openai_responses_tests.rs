@@ -7,10 +7,11 @@ use crate::openai_samples::{
 use crate::samples::{
     Sample, assistant, assistant_calls, call, conversation, opaque, tool, tool_result, user,
 };
-use crate::wire::Reasoning::{Discard, Keep};
+use crate::wire::Reasoning::{self, Discard, Keep};
 use crate::wire::{Wire, WireError};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
+use redflow_contract::transcript::ChatMessage;
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
 
@@ -153,6 +154,78 @@ fn a_turn_is_sent_as_reasoning_then_text_then_calls() {
     assert_eq!(body["input"], json!([reasoning_item(), {"role": "assistant", "content": ""}]));
 }
 
+/// The items of an answer with a phase, reasoning between two calls, and an item of tomorrow.
+fn items() -> Vec<Value> {
+    let phase = |phase: &str, text: &str| json!({"type": "message", "id": "msg_1", "status": "completed", "phase": phase, "content": [{"type": "output_text", "text": text, "annotations": []}]});
+    vec![
+        reasoning_item(),
+        phase("commentary", "Let me see."),
+        json!({"type": "function_call", "id": "fc_1", "call_id": "a", "name": "t", "arguments": "{\"x\": 1.0}", "status": "completed"}),
+        json!({"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gBBB"}),
+        json!({"type": "of_tomorrow", "id": "x"}),
+        phase("final_answer", "Both "),
+        json!({"type": "message", "content": [{"type": "output_text", "text": "at once."}]}),
+        json!({"type": "function_call", "id": "fc_2", "call_id": "b", "name": "t", "arguments": "{}"}),
+    ]
+}
+
+/// The items that a message of the model becomes.
+fn sent_items(message: ChatMessage, reasoning: Reasoning) -> Vec<Value> {
+    let sample = Sample { reasoning, ..conversation([user("Hi"), message, tool_result("a", "")]) };
+    let body = sample.body(&wire());
+    let items = body["input"].as_array().unwrap();
+    items[1..items.len() - 1].to_vec()
+}
+
+fn answered(output: &[Value]) -> ChatMessage {
+    let answer = decode(&response("completed", output)).unwrap();
+    ChatMessage { reasoning: answer.reasoning, ..assistant_calls(&answer.text, &answer.tool_calls) }
+}
+
+#[test]
+fn items_go_back_as_they_came() {
+    let message = answered(&items());
+    assert_eq!(message.content, "Both at once.");
+    assert_eq!(sent_items(message, Keep), items());
+    // Without other text, commentary is the answer.
+    let commentary = &items()[..3];
+    assert_eq!(answered(commentary).content, "Let me see.");
+    assert_eq!(sent_items(answered(commentary), Keep), commentary);
+    // Text and calls alone give the same items again.
+    for plain in [vec![self::message("a"), function("a", "t", "{}")], vec![function("a", "t", "{}")]] {
+        assert_eq!(answered(&plain).reasoning, None);
+    }
+    assert!(answered(&[function("a", "t", "{}"), self::message("a")]).reasoning.is_some());
+}
+
+#[test]
+fn a_message_that_was_changed_is_sent_without_its_items() {
+    let message = answered(&items());
+    let without =
+        |message: &ChatMessage| sent_items(ChatMessage { reasoning: None, ..message.clone() }, Keep);
+    assert_eq!(sent_items(message.clone(), Discard), without(&message));
+    let changes: [fn(&mut ChatMessage); 6] = [
+        |message| message.content.push('!'),
+        |message| drop(message.tool_calls.pop()),
+        |message| message.tool_calls.swap(0, 1),
+        |message| message.tool_calls[0].arguments = "{\"x\": 2}".to_owned(),
+        |message| message.tool_calls[0].name = "u".to_owned(),
+        |message| message.tool_calls[1].id = "c".to_owned(),
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let mut changed = message.clone();
+        change(&mut changed);
+        assert_eq!(sent_items(changed.clone(), Keep), without(&changed), "{number}");
+    }
+}
+
+#[test]
+fn asks_for_encrypted_reasoning_unless_the_setting_says_no() {
+    let sample = Sample { reasoning: Keep, ..conversation([user("Hi")]) };
+    assert_eq!(sample.body(&wire())["include"], json!(["reasoning.encrypted_content"]));
+    assert_eq!(sample.body(&OpenaiResponses { omits_include: true, ..wire() }).get("include"), None);
+}
+
 #[test]
 fn decodes_a_whole_answer() {
     let mut body =
@@ -175,7 +248,10 @@ fn decodes_a_whole_answer() {
         finish: ModelFinish::ToolCalls,
         usage: Some(usage),
         tool_calls: vec![call("a", "t", "{\"x\":1}")],
-        reasoning: opaque("openai-responses", &[reasoning_item()]),
+        reasoning: opaque(
+            "openai-responses",
+            &[reasoning_item(), message("So: "), function("a", "t", "{\"x\":1}")],
+        ),
         model: Some("gpt-5-2025".to_owned()),
         request_id: None,
         fell_over: Vec::new(),

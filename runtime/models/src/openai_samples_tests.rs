@@ -174,7 +174,7 @@ pub(crate) fn check_errors(wire: &dyn Wire) {
         json!({"error": {"message": "é".repeat(9000), "type": "t".repeat(9000), "code": "c".repeat(9000)}});
     let error = wire.parse_error(400, long.to_string().as_bytes());
     let sizes = [&error.message, &error.kind, &error.code].map(|text| text.chars().count());
-    assert_eq!(sizes, [500, 100, 100]);
+    assert_eq!(sizes, [4_000, 100, 100]);
 }
 
 /// Splits a text into parts of these sizes, in characters, and the rest.

@@ -1,12 +1,23 @@
-//! The cost of model calls. There is no built-in price table, because an outdated one would be wrong.
+//! The cost of model calls: where the price of a model comes from, and what a call costs by it.
+//!
+//! The prices that a node has win over those of the configuration, and those over the built-in table. A model without any
+//! of them has no known price, which is not a price of 0.
 
+mod table;
+
+pub use table::built_in;
+
+use redflow_contract::day::Day;
+use redflow_contract::deployed_model::{ModelPrice, PriceSource, PriceTier};
 use redflow_contract::fact::Usage;
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Prices of one model for a million tokens, in the currency of the table.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Price {
+    /// The input tokens of a request above which these prices hold, for the whole request. 0 for every request.
+    pub above: u64,
     /// For input tokens.
     pub input: f64,
     /// For output tokens.
@@ -15,15 +26,6 @@ pub struct Price {
     pub cached: Option<f64>,
     /// For input tokens that the provider's cache stores. By default as `input`.
     pub cache_write: Option<f64>,
-}
-
-impl Price {
-    /// Whether every price is a finite number from 0 to 10⁹.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        let prices = [Some(self.input), Some(self.output), self.cached, self.cache_write];
-        prices.into_iter().flatten().all(|price| price.is_finite() && (0.0..=1e9).contains(&price))
-    }
 }
 
 /// Prices by model. A name that ends in `*` applies to every model with that prefix.
@@ -52,45 +54,93 @@ impl Price {
             + usage.output_tokens as f64 * self.output;
         sum / 1e6
     }
+
+    fn tier(&self) -> PriceTier {
+        let Self { above, input, output, cached, cache_write } = *self;
+        PriceTier { above, input, output, cached, cache_write }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{Price, Prices, find_price};
-    use redflow_contract::fact::Usage;
+/// How the price of a model node is found.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Pricing {
+    /// The price is not known.
+    Unknown,
+    /// The price is set.
+    Fixed(Price, PriceSource),
+    /// The built-in table has the model. Its prices change from one day to the next, so each call looks them up.
+    BuiltIn {
+        /// The host of the provider.
+        host: String,
+        /// The model.
+        model: String,
+        /// Whether the provider keeps prompts for an hour.
+        keeps_an_hour: bool,
+    },
+}
 
-    fn price(input: f64) -> Price {
-        Price { input, output: 10.0, cached: Some(0.5), cache_write: None }
-    }
-
-    #[test]
-    fn the_longest_matching_name_wins() {
-        let rows = [("gpt-5*", 1.0), ("gpt-5-mini*", 2.0), ("gpt-5-mini-2025", 3.0), ("exact", 4.0)];
-        let prices: Prices = rows.into_iter().map(|(name, input)| (name.to_owned(), price(input))).collect();
-        for (model, expected) in [
-            ("gpt-5", Some(1.0)),
-            ("gpt-5-mini", Some(2.0)),
-            ("gpt-5-mini-2025", Some(3.0)),
-            ("gpt-5-mini-2025-08", Some(2.0)),
-            ("exact", Some(4.0)),
-            ("exactly", None),
-        ] {
-            assert_eq!(find_price(&prices, model).map(|price| price.input), expected, "{model}");
+impl Pricing {
+    /// The built-in prices of a model at a host; unknown if the table has none today.
+    pub(crate) fn built_in(host: &str, model: &str, keeps_an_hour: bool) -> Self {
+        match built_in(host, model, today()) {
+            Some(_) => Self::BuiltIn { host: host.to_owned(), model: model.to_owned(), keeps_an_hour },
+            None => Self::Unknown,
         }
     }
 
-    #[test]
-    fn each_kind_of_token_has_its_own_price() {
-        let usage = Usage {
-            input_tokens: 1_000,
-            output_tokens: 100,
-            cached_tokens: Some(600),
-            cache_write_tokens: Some(100),
-            ..Usage::default()
+    /// The prices of a day: one for every request, then those for larger requests. Empty if they are not known.
+    fn on(&self, day: Day) -> Vec<Price> {
+        match self {
+            Self::Unknown => Vec::new(),
+            Self::Fixed(price, _) => vec![*price],
+            Self::BuiltIn { host, model, keeps_an_hour } => {
+                let mut prices = built_in(host, model, day).unwrap_or_default();
+                if *keeps_an_hour {
+                    for price in &mut prices {
+                        price.cache_write = price.cache_write.map(|_| price.input * table::HOUR_WRITE);
+                    }
+                }
+                prices
+            }
+        }
+    }
+
+    /// The cost of a call that ends now; none if it is not known.
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<f64> {
+        let cost = match self {
+            Self::Fixed(price, _) => price.cost(usage),
+            _ => price_of(&self.on(today()), usage)?.cost(usage),
         };
-        let cost = price(2.0).cost(&usage);
-        assert!((cost - (300.0 * 2.0 + 600.0 * 0.5 + 100.0 * 2.0 + 100.0 * 10.0) / 1e6).abs() < 1e-12);
-        let odd = Usage { input_tokens: 1, cached_tokens: Some(5), ..Usage::default() };
-        assert!(price(2.0).cost(&odd) > 0.0);
+        // JSON, and so the journal, cannot hold an infinite number.
+        Some(cost).filter(|cost| cost.is_finite())
+    }
+
+    /// The prices of today, and where they come from; none if they are not known.
+    pub(crate) fn describe(&self) -> Option<ModelPrice> {
+        let source = match self {
+            Self::Unknown => return None,
+            Self::Fixed(_, source) => *source,
+            Self::BuiltIn { .. } => PriceSource::BuiltIn,
+        };
+        let prices = self.on(today());
+        let (first, larger) = prices.split_first()?;
+        let PriceTier { input, output, cached, cache_write, .. } = first.tier();
+        let tiers = larger.iter().map(Price::tier).collect();
+        Some(ModelPrice { source, input, output, cached, cache_write, tiers })
     }
 }
+
+/// The price of a request: the one with the highest limit that the request exceeds.
+fn price_of<'a>(prices: &'a [Price], usage: &Usage) -> Option<&'a Price> {
+    let holds = |price: &&Price| price.above == 0 || usage.input_tokens > price.above;
+    prices.iter().filter(holds).max_by_key(|price| price.above)
+}
+
+fn today() -> Day {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Day::of(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+#[path = "price_tests.rs"]
+mod tests;

@@ -11,13 +11,16 @@ pub(crate) use openai::OPENAI_MODEL;
 pub(crate) use openai::{AZURE_VERSION, OPENAI_URL, azure, openai};
 
 use crate::address::join;
-use crate::anthropic::AnthropicMessages;
+use crate::anthropic::{AnthropicMessages, Thinking, ThinkingDisplay};
 use crate::build::{self, ModelBuilder, ModelContext};
-use crate::capability;
+use crate::capability::{self, Capabilities, ThinkingBudget};
 use crate::model_list::ListSource;
 use crate::ollama::OllamaChat;
 use crate::transport::Endpoint;
-use redflow_contract::node::{AnthropicModelConfig, OllamaModelConfig, PromptCache, ReasoningEffort};
+use redflow_contract::node::{
+    AnthropicModelConfig, OllamaModelConfig, PromptCache, ReasoningEffort,
+    ThinkingDisplay as ConfiguredDisplay,
+};
 use redflow_ports::{BuildError, ChatModel, NodeConfig};
 use std::sync::Arc;
 
@@ -51,9 +54,12 @@ type BuildResult = Result<Arc<dyn ChatModel>, BuildError>;
 
 pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> BuildResult {
     let settings: AnthropicModelConfig = config.typed_with_options()?;
-    let base =
-        build::parse_address(&config, "baseURL", &build::or_default(settings.base_url, ANTHROPIC_URL))?;
-    let model = build::or_default(settings.model, ANTHROPIC_MODEL);
+    let base = build::parse_address(
+        &config,
+        "baseURL",
+        &build::or_default(settings.base_url.clone(), ANTHROPIC_URL),
+    )?;
+    let model = build::or_default(settings.model.clone(), ANTHROPIC_MODEL);
     let capabilities = capability::anthropic(&model).with_overrides(settings.capabilities.as_ref());
     // `topK` 0 has always meant off in this node.
     let top_k = settings.top_k.filter(|top_k| *top_k > 0);
@@ -61,7 +67,7 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
     let effort = settings.reasoning_effort;
     let takes_sampling = capabilities.takes_sampling(effort);
     let at_anthropic = build::is_at_provider(&base, &["api.anthropic.com"]);
-    let version = settings.anthropic_version.filter(|version| !version.is_empty());
+    let version = settings.anthropic_version.clone().filter(|version| !version.is_empty());
     let version = version.unwrap_or_else(|| {
         // Gateways know the older version, with its header for the key.
         let is_old = !at_anthropic || (has_sampling && takes_sampling);
@@ -109,13 +115,16 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         temperature,
         top_p,
         top_k: build::sampling_setting(takes_sampling, &config, "topK", top_k),
-        stop: build::stop_sequences(&config, settings.stop, 64)?,
-        effort: settings
-            .reasoning_effort
+        stop: build::stop_sequences(&config, settings.stop.clone(), 64)?,
+        effort: effort
             .map(ReasoningEffort::as_str)
-            .filter(|effort| !matches!(*effort, "none" | "minimal")),
-        thinking_budget: settings.thinking_budget,
+            .filter(|effort| !matches!(*effort, "none" | "minimal"))
+            .filter(|_| capabilities.is_assumed || !capabilities.efforts.is_empty()),
+        thinking: thinking(&config, &model, &capabilities, &settings)?,
+        ..AnthropicMessages::default()
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "anthropic",
         name: "Anthropic",
@@ -136,8 +145,49 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, context: &ModelContext) -> Build
         other: None,
         only_interface: false,
         interface: None,
+        price,
     }
     .build(&config, context, endpoint, wire)
+}
+
+/// What requests of a Claude model say about thinking.
+fn thinking(
+    config: &NodeConfig<'_>,
+    model: &str,
+    capabilities: &Capabilities,
+    settings: &AnthropicModelConfig,
+) -> Result<Thinking, BuildError> {
+    let takes_budget = matches!(capabilities.budget, ThinkingBudget::Fixed | ThinkingBudget::FixedOrAdaptive);
+    let is_adaptive =
+        matches!(capabilities.budget, ThinkingBudget::Adaptive | ThinkingBudget::FixedOrAdaptive);
+    // What a person sets for a model that no row knows is sent until the provider refuses it.
+    let is_known = !capabilities.is_assumed;
+    let display = settings.thinking_display.map(|display| match display {
+        ConfiguredDisplay::Summarized => ThinkingDisplay::Summarized,
+        ConfiguredDisplay::Omitted => ThinkingDisplay::Omitted,
+    });
+    if let Some(budget) = settings.thinking_budget {
+        return if takes_budget || !is_known {
+            Ok(Thinking::Enabled { budget })
+        } else {
+            Err(config.error(format!(
+                "`{model}` takes no fixed `thinkingBudget`; remove it, and say with `reasoningEffort` how much it thinks"
+            )))
+        };
+    }
+    if display.is_some() && !is_adaptive && is_known {
+        return Err(config.error(format!("`{model}` takes no `thinkingDisplay`; remove it")));
+    }
+    let effort = settings.reasoning_effort;
+    Ok(match (capabilities.thinking, effort) {
+        _ if display.is_some() => Thinking::Adaptive { display },
+        (capability::Thinking::On, Some(ReasoningEffort::None)) => Thinking::Disabled,
+        // Without this it would not think at all.
+        (capability::Thinking::Off, Some(_)) if is_adaptive && capabilities.thinks_with(effort) => {
+            Thinking::Adaptive { display }
+        }
+        _ => Thinking::Unset,
+    })
 }
 
 pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildResult {
@@ -167,6 +217,8 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         keep_alive: settings.keep_alive.filter(|text| !text.is_empty()),
         think: settings.think,
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "ollama",
         name: "Ollama",
@@ -187,6 +239,7 @@ pub(crate) fn ollama(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         other: None,
         only_interface: false,
         interface: None,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }

@@ -1,14 +1,15 @@
 //! Replies with native tool calls, on every wire.
 
 use crate::ModelSettings;
-use crate::anthropic::AnthropicMessages;
+use crate::anthropic::{AnthropicMessages, Thinking};
 use crate::gemini::Gemini;
 use crate::ollama::OllamaChat;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::recording::{Node, Recording, Reply, action_by, reply};
 use crate::samples::{
-    assistant, assistant_calls, call, conversation, opaque, tool_result, two_turns, user, with_reasoning,
+    assistant, assistant_calls, call, conversation, opaque, tool_result, two_tools, two_turns, user,
+    with_reasoning,
 };
 use crate::wire::Wire;
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{AnswerKind, ReplyFormat, ToolChoice};
 use serde_json::{Value, json};
 
@@ -28,7 +30,7 @@ fn wires() -> [(Box<dyn Wire>, &'static str, Vec<Value>); 5] {
     let anthropic = AnthropicMessages {
         model: "claude-sonnet-5-5".to_owned(),
         max_tokens: 4_096,
-        thinking_budget: Some(1_024),
+        thinking: Thinking::Enabled { budget: 1_024 },
         ..AnthropicMessages::default()
     };
     let ollama = OllamaChat { model: "qwen3".to_owned(), think: Some(true), ..OllamaChat::default() };
@@ -91,6 +93,43 @@ fn only_the_server_of_openai_refuses_reasoning() {
         let part = json!({"reasoning_content": THOUGHT});
         node.messages = vec![with_reasoning("openai-chat", &[part], assistant("Hi"))];
         assert_eq!(!node.request().body.to_string().contains(THOUGHT), refuses, "{base}");
+    }
+}
+
+#[test]
+fn compatible_servers_get_back_what_they_sent_and_no_other_server_does() {
+    let chat = |base: &str| Node::new("openai-model", json!({"baseURL": base, "apiKey": "k"}));
+    let body = json!({"choices": [{"message": {
+        "content": "<think>Hm.</think>Yes.", "reasoning": THOUGHT, "reasoning_details": [{"type": "reasoning.text", "text": THOUGHT}],
+    }, "finish_reason": "stop"}]});
+    let answer = |node: &Node| {
+        let recording = Recording::new([Reply::new(200, &[], &body.to_string())]);
+        node.call(&reply(ToolChoice::None), &recording, ModelSettings::default()).unwrap()
+    };
+    let router = answer(&chat("https://openrouter.ai/api/v1"));
+    assert_eq!(router.text, "Yes.");
+    let azure = json!({"endpoint": "https://x.openai.azure.com", "deployment": "d"});
+    let azure = Node::new("model.azure.openai", azure);
+    for (mut node, gets_it, text) in [
+        (chat("https://openrouter.ai/api/v1"), true, "Yes."),
+        (chat("https://api.groq.com/openai/v1"), false, "Yes."),
+        // The models of OpenAI do not think in their text.
+        (chat("https://api.openai.com/v1"), false, "<think>Hm.</think>Yes."),
+        (azure, false, "<think>Hm.</think>Yes."),
+    ] {
+        let reasoning = router.reasoning.clone();
+        node.messages.push(ChatMessage { reasoning, ..assistant("Yes.") });
+        let sent = node.request().body;
+        assert_eq!(sent.to_string().contains(THOUGHT), gets_it, "{sent}");
+        assert_eq!(answer(&node).text, text);
+    }
+    // DeepSeek requires reasoning of every message, also of those that have none.
+    for (base, required) in [("https://api.deepseek.com", true), ("https://api.groq.com/openai/v1", false)] {
+        let mut node = chat(base);
+        node.tools = crate::samples::two_tools();
+        node.messages.push(assistant("Yes."));
+        let message = &node.request_for(&reply(ToolChoice::Auto)).body["messages"][2];
+        assert_eq!(message.get("reasoning_content"), required.then_some(&json!("")), "{base}");
     }
 }
 
@@ -369,5 +408,24 @@ fn the_schema_of_an_answer_is_not_called_an_action() {
         let reply = AnswerKind::Reply(redflow_ports::Reply { format, ..Default::default() });
         assert_eq!(name(&reply), Some(json!("answer")));
         assert_eq!(name(&action_by(&schema)), Some(json!("action")));
+    }
+}
+
+#[test]
+fn only_the_tool_that_may_be_called_is_sent() {
+    let mut node = Node::new("openai-model", json!({"model": "gpt-4o", "api": "chat"}));
+    node.tools = two_tools();
+    for (only, expected) in [
+        (None, &["calculator", "clock"][..]),
+        (Some("clock"), &["clock"]),
+        (Some("gone"), &["calculator", "clock"]),
+    ] {
+        let only = only.map(str::to_owned);
+        let choice = ToolChoice::Required;
+        let kind = AnswerKind::Reply(redflow_ports::Reply { only, choice, ..Default::default() });
+        let body = node.request_for(&kind).body;
+        let names: Vec<_> =
+            body["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
+        assert_eq!(names, expected);
     }
 }

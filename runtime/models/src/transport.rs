@@ -3,6 +3,7 @@
 //! Owns the HTTP client with its proxy, certificates and timeouts. Never retries and never follows a
 //! redirect. Its errors never hold a library's text or an address, which may contain a password.
 
+use crate::no_proxy::NoProxy;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use hyper::body::{Frame, SizeHint};
@@ -143,8 +144,10 @@ pub enum TransportError {
 #[derive(Clone)]
 pub struct HttpSettings {
     /// A proxy for every request, such as `http://proxy:3128`. Without one, the usual environment variables
-    /// apply, but not for requests to this machine.
+    /// apply. No proxy is used for requests to this machine.
     pub proxy: Option<Url>,
+    /// Hosts that are reached without this proxy, and without that of the environment.
+    pub no_proxy: NoProxy,
     /// Certificates to trust in addition to the system's, as PEM.
     pub extra_ca: Vec<u8>,
     /// The longest time to make a connection.
@@ -157,6 +160,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             proxy: None,
+            no_proxy: NoProxy::default(),
             extra_ca: Vec::new(),
             connect_timeout: Duration::from_secs(10),
             http1_only: false,
@@ -169,6 +173,7 @@ impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpSettings")
             .field("has_proxy", &self.proxy.is_some())
+            .field("no_proxy", &self.no_proxy)
             .field("extra_ca_bytes", &self.extra_ca.len())
             .field("connect_timeout", &self.connect_timeout)
             .finish()
@@ -179,8 +184,9 @@ impl fmt::Debug for HttpSettings {
 #[derive(Clone)]
 pub struct ReqwestTransport {
     client: Client,
-    /// For this machine, which a proxy of the environment cannot reach.
-    local: Client,
+    /// Without a proxy: for this machine, which a proxy cannot reach, and for the hosts of the list.
+    direct: Client,
+    no_proxy: NoProxy,
 }
 
 /// Leaves out the clients, which know the proxy.
@@ -220,27 +226,29 @@ impl ReqwestTransport {
         let build = |builder: ClientBuilder| {
             builder.build().map_err(|_| "the HTTP client cannot be built with these settings")
         };
-        let Some(proxy) = &settings.proxy else {
-            return Ok(Self { client: build(builder())?, local: build(builder().no_proxy())? });
+        let client = match &settings.proxy {
+            None => builder(),
+            Some(proxy) if !matches!(proxy.scheme(), "http" | "https") => {
+                return Err("the proxy's address must begin with http:// or https://".to_owned());
+            }
+            Some(proxy) => {
+                builder().proxy(Proxy::all(proxy.as_str()).map_err(|_| "the proxy's address cannot be used")?)
+            }
         };
-        if !matches!(proxy.scheme(), "http" | "https") {
-            return Err("the proxy's address must begin with http:// or https://".to_owned());
-        }
-        let proxy = Proxy::all(proxy.as_str()).map_err(|_| "the proxy's address cannot be used")?;
-        let client = build(builder().proxy(proxy))?;
-        Ok(Self { local: client.clone(), client })
+        let (client, direct) = (build(client)?, build(builder().no_proxy())?);
+        Ok(Self { client, direct, no_proxy: settings.no_proxy.clone() })
     }
 
-    /// The client for an address. Loopback addresses never use a proxy of the environment.
+    /// The client for an address. Loopback addresses never use a proxy.
     #[must_use]
     pub fn client(&self, url: &Url) -> &Client {
-        if is_local(url) { self.local_client() } else { &self.client }
+        if is_local(url) || self.no_proxy.contains(url) { &self.direct } else { &self.client }
     }
 
-    /// The client for an address of this machine that need not be a loopback address.
+    /// The client without a proxy.
     #[must_use]
-    pub fn local_client(&self) -> &Client {
-        &self.local
+    pub fn direct_client(&self) -> &Client {
+        &self.direct
     }
 }
 
@@ -257,7 +265,7 @@ pub fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
         None => false,
     }
 }

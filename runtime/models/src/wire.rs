@@ -3,9 +3,10 @@
 //! Owns the types that the wires and the driver share. Pure: sees no socket, no clock and no key.
 
 use crate::event_stream::StreamFormat;
+use crate::google_error;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::plan::ToolSpec;
-use redflow_contract::transcript::ChatMessage;
+use redflow_contract::transcript::{ChatMessage, ImageType};
 use redflow_ports::{CacheKey, ToolChoice};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -100,7 +101,7 @@ impl Reasoning {
 /// The wire format of one provider's API.
 pub trait Wire: Send + Sync {
     /// Marks reasoning parts, which go back only to the wire that made them.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The same wire with the name of another model.
     fn with_model(&self, model: &str) -> Box<dyn Wire>;
@@ -108,6 +109,11 @@ pub trait Wire: Send + Sync {
     /// The address of a request, made of the address of the target. Most wires have one for all requests.
     fn address<'a>(&self, base: &'a Url, _stream: bool) -> Cow<'a, Url> {
         Cow::Borrowed(base)
+    }
+
+    /// The formats of pictures that the API takes.
+    fn image_types(&self) -> &'static [ImageType] {
+        &[ImageType::Png, ImageType::Jpeg, ImageType::Gif, ImageType::Webp]
     }
 
     /// Writes the body of a request.
@@ -131,9 +137,9 @@ pub trait Wire: Send + Sync {
     /// Reads the body of a response with an error status. Never fails: unreadable parts are empty.
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError;
 
-    /// How long the body of an error asks to wait. Most providers say it in a header.
-    fn requested_wait(&self, _body: &[u8]) -> Option<Duration> {
-        None
+    /// How long the body of an error asks to wait. Only Google does, in all of its interfaces. Others say it in a header.
+    fn requested_wait(&self, body: &[u8]) -> Option<Duration> {
+        google_error::requested_wait(&serde_json::from_slice(body).ok()?)
     }
 }
 
@@ -147,6 +153,9 @@ pub trait AnswerAssembler: Send {
 
     /// Visits the parts of the answer's text so far, without reasoning and without arguments of tool calls.
     fn visit_text(&self, visit: &mut dyn FnMut(&str));
+
+    /// About how many bytes it holds of the answer: its text, the arguments of its calls and its reasoning.
+    fn held_bytes(&self) -> usize;
 
     /// The whole answer, after the last event.
     ///

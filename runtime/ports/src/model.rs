@@ -180,6 +180,6 @@ pub struct ModelInfo {
     pub max_output: Option<u32>,
     /// Whether the cost of its calls is known.
     pub priced: bool,
-    /// The price of the configuration; none if that has none.
+    /// The price; none if it is not known.
     pub price: Option<ModelPrice>,
 }

@@ -11,6 +11,7 @@ use redflow_contract::limits::RunLimits;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::RunError;
 use redflow_json_schema::UntrustedSchema;
+use redflow_machine::output::truncated_message;
 use redflow_machine::text::{display_pointer, pointer_to, quote};
 use redflow_machine::violation::{SchemaViolation, first_violation, violations_to_visit};
 use serde_json::{Map, Value};
@@ -93,7 +94,11 @@ fn check(rules: ActionRules<'_>, answer: &ModelAnswer) -> Result<ValidAnswer, Ru
             ));
         }
         ModelFinish::Truncated => {
-            let message = "The model's answer was cut off by a length limit before it ended.";
+            let message = if rules.version < 3 {
+                "The model's answer was cut off by a length limit before it ended.".to_owned()
+            } else {
+                truncated_message(answer.usage)
+            };
             return Err(RuleViolation::of_answer(RunErrorCode::ModelTruncated, None, message));
         }
         ModelFinish::Stop | ModelFinish::ToolCalls => {}

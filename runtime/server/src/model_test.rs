@@ -85,7 +85,7 @@ impl ModelTester {
             streaming: info.streaming,
             context_window: info.context_window,
             max_output: info.max_output,
-            price: info.price,
+            price: info.price.clone(),
         }
     }
 
@@ -139,7 +139,7 @@ impl ModelTester {
             server: list.server,
             context_window: context_window.or(info.context_window),
             default_model: list.default_model.clone(),
-            price: info.price,
+            price: info.price.clone(),
         };
         match answer {
             Err(failure) => {

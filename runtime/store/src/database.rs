@@ -140,6 +140,9 @@ const MIGRATIONS: &[&str] = &[
      CREATE INDEX runs_by_user ON runs(user) WHERE user IS NOT NULL;
      CREATE INDEX runs_by_session ON runs(session) WHERE session IS NOT NULL;
      ALTER TABLE meta ADD COLUMN unclean INTEGER NOT NULL DEFAULT 0;",
+    // The calls whose price is not known, so that a sum says what it lacks.
+    "ALTER TABLE usage ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0;
+     UPDATE usage SET unpriced = calls WHERE cost IS NULL;",
 ];
 
 /// The first version whose events have a tool.

@@ -43,7 +43,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
 /// The new sums. Their names hide the tables of the database.
 const TEMP_TABLES: &str = "PRAGMA temp_store = MEMORY;
      CREATE TEMP TABLE usage(
-         day, instance, node_id, model, runs, failed, calls, input, output, cached, cost, ms,
+         day, instance, node_id, model, runs, failed, calls, input, output, cached, cost, ms, unpriced,
          PRIMARY KEY (day, instance, node_id, model)
      ) WITHOUT ROWID;
      CREATE TEMP TABLE tool_usage(

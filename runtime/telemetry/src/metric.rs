@@ -11,6 +11,7 @@ pub(crate) enum Metric {
     ModelRetries,
     Tokens,
     Cost,
+    UnpricedCalls,
     ToolCalls,
     ToolCallDuration,
     ToolsRefused,
@@ -66,6 +67,7 @@ impl Metric {
         Self::ModelRetries,
         Self::Tokens,
         Self::Cost,
+        Self::UnpricedCalls,
         Self::ToolCalls,
         Self::ToolCallDuration,
         Self::ToolsRefused,
@@ -147,6 +149,12 @@ impl Metric {
                 Sum,
                 &["provider", "model"],
                 "Cost of tokens, in the currency of the price table",
+            ),
+            Self::UnpricedCalls => (
+                "redflow_unpriced_calls_total",
+                Counter,
+                &["provider", "model"],
+                "Model calls that are not in redflow_cost_total, because their price is not known",
             ),
             Self::ToolCalls => ("redflow_tool_calls_total", Counter, &["tool", "success"], "Tool calls"),
             Self::ToolCallDuration => (

@@ -175,6 +175,9 @@ impl Meter for Metrics {
                 if let Some(usage) = usage {
                     self.count_usage(provider, model, usage);
                 }
+                if failed.is_none() && usage.is_none_or(|usage| usage.cost.is_none()) {
+                    self.count(Metric::UnpricedCalls, &[provider, model], 1);
+                }
             }
             Measurement::ModelRetry { provider, failed } => {
                 self.count(Metric::ModelRetries, &[provider, failed.as_str()], 1);

@@ -47,6 +47,7 @@ fn all_measurements() -> Metrics {
             failed: Some(RunErrorCode::RateLimit),
             took: TOOK,
         },
+        Measurement::ModelCall { provider: "ollama", model: "own", usage: None, failed: None, took: TOOK },
         Measurement::ModelRetry { provider: "openai", failed: RunErrorCode::RateLimit },
         Measurement::ToolRefused { tool: "calculator", code: ToolCode::ToolDenied },
         Measurement::ToolCall { tool: "calculator", success: true, took: TOOK },
@@ -190,6 +191,7 @@ fn every_measurement_is_rendered() {
         r#"redflow_tokens_total{provider="openai",model="m",kind="cache_write"} 3"#,
         r#"redflow_tokens_total{provider="openai",model="m",kind="reasoning"} 2"#,
         r#"redflow_cost_total{provider="openai",model="m"} 0.25"#,
+        r#"redflow_unpriced_calls_total{provider="ollama",model="own"} 1"#,
         r#"redflow_tool_calls_total{tool="calculator",success="true"} 1"#,
         r#"redflow_tool_calls_total{tool="calculator",success="false"} 1"#,
         r#"redflow_tool_call_duration_seconds_count{tool="calculator"} 2"#,
@@ -301,6 +303,19 @@ fn an_invalid_cost_is_not_added() {
     }
     let expected = r#"redflow_cost_total{provider="p",model="m"} 0.5"#;
     assert!(metrics.render().contains(expected));
+}
+
+#[test]
+fn answers_whose_price_is_not_known_are_counted() {
+    let metrics = Metrics::default();
+    let usage = |cost| Some(Usage { cost, ..Usage::default() });
+    let timeout = Some(RunErrorCode::Timeout);
+    let calls = [(usage(Some(0.0)), None), (usage(None), None), (None, None), (None, timeout)];
+    for (usage, failed) in calls {
+        metrics.record(Measurement::ModelCall { provider: "p", model: "m", usage, failed, took: TOOK });
+    }
+    let expected = r#"redflow_unpriced_calls_total{provider="p",model="m"} 2"#;
+    assert!(metrics.render().contains(expected), "{}", metrics.render());
 }
 
 #[test]

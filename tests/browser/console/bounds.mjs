@@ -144,8 +144,8 @@ export async function sums(t, browser, console) {
     // The file has the sums of the sidecar, also those without a plot.
     const [download] = await Promise.all([page.waitForEvent("download"), main.getByRole("button", { name: "Download as CSV" }).click()]);
     const [head, ...lines] = readFileSync(await download.path(), "utf8").split("\r\n");
-    assert.equal(head, `day,${by},runs,failed,calls,inputTokens,outputTokens,cachedTokens,cost,ms,instance`);
-    const written = stats.rows.map((row) => [row.day, stats.keys[row.key].key || "other", row.runs, row.failed, row.calls, row.inputTokens, row.outputTokens, row.cachedTokens, row.cost ?? "", row.ms, stats.keys[row.key].instance ?? ""].join(","));
+    assert.equal(head, `day,${by},runs,failed,calls,inputTokens,outputTokens,cachedTokens,cost,unpricedCalls,ms,instance`);
+    const written = stats.rows.map((row) => [row.day, stats.keys[row.key].key || "other", row.runs, row.failed, row.calls, row.inputTokens, row.outputTokens, row.cachedTokens, row.cost ?? "", row.unpricedCalls ?? 0, row.ms, stats.keys[row.key].instance ?? ""].join(","));
     assert.deepEqual(lines, written);
     if (by === "agent") {
       assert.ok(stats.keys.some(({ key }) => key === ""), "there are more agents than keys");

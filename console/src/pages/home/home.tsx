@@ -15,7 +15,7 @@ import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
 import { formatCost, formatCount, formatExactCost, formatShort, t } from "../../words.js";
 import { applyEvents, runEvents } from "../runs/list.js";
-import { DAY_MS, dayOf, daysBetween, seriesOf } from "../usage/sums.js";
+import { DAY_MS, dayOf, daysBetween, seriesOf, unpricedCallsOf } from "../usage/sums.js";
 
 /** The days of the plot. */
 const DAYS = 14;
@@ -188,6 +188,7 @@ function Spend({ stats }: { stats: Spending }) {
     );
   }
   const hasCost = stats.rows.some(({ cost }) => (cost ?? 0) > 0);
+  const unpriced = unpricedCallsOf(stats);
   const series = seriesOf(stats, hasCost ? "cost" : "tokens");
   return (
     <>
@@ -199,6 +200,7 @@ function Spend({ stats }: { stats: Spending }) {
         formatExactly={hasCost ? formatExactCost : formatCount}
         isSmall
       />
+      {hasCost && unpriced > 0 ? <p class="muted">{t("usage.unpriced", { n: unpriced })}</p> : null}
       <p>
         <a href="#/usage">{t("usage")}</a>
       </p>

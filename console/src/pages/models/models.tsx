@@ -1,7 +1,7 @@
 // The models of the deployed flows: who binds them, what they can do, what they cost, and a test.
 
 import { useState } from "preact/hooks";
-import type { DeployedModel, ModelDescription, ModelPrice, ModelTest } from "@redflow/bindings";
+import type { DeployedModel, ModelDescription, ModelPrice, ModelTest, PriceTier } from "@redflow/bindings";
 import { api } from "../../app.js";
 import type { Page } from "../../page.js";
 import { Act, Empty, Fact, Reading } from "../../parts/controls.js";
@@ -17,9 +17,14 @@ function abilitiesOf({ tools, vision, streaming }: ModelDescription): string {
   return (["tools", "vision", "streaming"] as const).filter((name) => has[name]).map((name) => tOf("ability", name)).join(", ");
 }
 
-function priceOf({ input, output, cached, cacheWrite }: ModelPrice): string {
-  const parts = { input, output, cached, cacheWrite };
-  return Object.entries(parts)
+/** The prices, those of larger requests, and where they come from. */
+function priceOf({ source, tiers = [], ...price }: ModelPrice): string {
+  const larger = tiers.map(({ above, ...tier }) => t("price.above", { n: above, prices: pricesOf(tier) }));
+  return `${[pricesOf(price), ...larger].join("; ")} (${tOf("price.source", source)})`;
+}
+
+function pricesOf({ input, output, cached, cacheWrite }: Omit<PriceTier, "above">): string {
+  return Object.entries({ input, output, cached, cacheWrite })
     .flatMap(([name, price]) => (price === undefined ? [] : [`${tOf("price", name)} ${formatCost(price)}`]))
     .join(", ");
 }

@@ -8,13 +8,13 @@ import { Act, Age, Badge, CopyButton, Fact } from "../../parts/controls.js";
 import { Coded, Problem } from "../../parts/problem.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace } from "../../router.js";
-import { formatCost, formatCount, formatDuration, t } from "../../words.js";
+import { formatCount, formatDuration, formatKnownCost, t } from "../../words.js";
 import { FirstDifference } from "./difference.js";
 
 export function Head({ summary, timeline }: { summary: RunSummary; timeline: RunTimeline }) {
   const { runId, status, hung, startedAt, endedAt, agent, by, parent, children, tally } = summary;
   const used = tally ?? usedBy(timeline);
-  const cost = used?.cost;
+  const cost = used === undefined ? undefined : formatKnownCost(used);
   return (
     <>
       <dl class="facts">
@@ -31,7 +31,7 @@ export function Head({ summary, timeline }: { summary: RunSummary; timeline: Run
             {t("run.tokens.both", { input: used.inputTokens, output: used.outputTokens })}
           </Fact>
         )}
-        {cost === undefined ? null : <Fact name={t("run.cost")}>{formatCost(cost)}</Fact>}
+        {cost === undefined ? null : <Fact name={t("run.cost")}>{cost}</Fact>}
         <Fact name="Node-RED">
           <Name text={agent.instance} />
         </Fact>

@@ -7,7 +7,7 @@ import { Fact, Reading, Sheet } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
 import { Mend, Problem } from "../../parts/problem.js";
 import { Name, Quote, Unfold } from "../../parts/text.js";
-import { formatCost, formatCount, formatDuration, formatShare, t, tOf } from "../../words.js";
+import { formatCount, formatDuration, formatKnownCost, formatShare, t, tOf } from "../../words.js";
 import type { WrittenText } from "./run.js";
 
 interface StepProps {
@@ -70,7 +70,7 @@ function Detail({ value, tools, isOpen, onFull, onUnfold }: DetailProps) {
             {(usage.cachedTokens ?? 0) > 0 ? ` · ${t("run.tokens.cached", { n: usage.cachedTokens ?? 0 })}` : ""}
           </Fact>
         )}
-        {usage?.cost === undefined ? null : <Fact name={t("run.cost")}>{formatCost(usage.cost)}</Fact>}
+        {usage === undefined ? null : <Fact name={t("run.cost")}>{formatKnownCost(usage)}</Fact>}
         {requestId === undefined ? null : (
           <Fact name={t("step.request")}>
             <Name text={requestId} />

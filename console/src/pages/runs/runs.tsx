@@ -14,7 +14,7 @@ import { Rows } from "../../parts/rows.js";
 import type { Column } from "../../parts/rows.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
-import { formatCost, formatCount, formatDuration, formatShort, formatTime, t, tOf } from "../../words.js";
+import { formatCount, formatDuration, formatKnownCost, formatShort, formatTime, t, tOf } from "../../words.js";
 import { CancelAll } from "./cancel-all.js";
 import { MAX_ROWS, OPEN_STATUSES, PERIODS, STATUSES, appendPage, applyEvents, applyToChildren, filterOf, keyOfLine, linesOf, requestOf, runEvents } from "./list.js";
 import type { Line, Opened } from "./list.js";
@@ -241,7 +241,7 @@ function columns({ opened, onToggle, onMore }: ColumnOptions): Column<Line>[] {
       isNumber: true,
       view: ofRun((run) => (run.tally === undefined ? "" : formatShort(run.tally.inputTokens + run.tally.outputTokens))),
     },
-    { name: "cost", title: t("run.cost"), isNumber: true, view: ofRun((run) => (run.tally?.cost === undefined ? "" : formatCost(run.tally.cost))) },
+    { name: "cost", title: t("run.cost"), isNumber: true, view: ofRun((run) => (run.tally === undefined ? "" : (formatKnownCost(run.tally) ?? ""))) },
     { name: "code", title: t("run.code"), view: ofRun((run) => (run.code === undefined ? "" : <code>{run.code}</code>)) },
   ];
 }

@@ -65,6 +65,11 @@ export function seriesOf(stats: Stats, measure: Measure): Series[] {
   return all.filter(({ total }) => total > 0);
 }
 
+/** The calls whose price is not known. The cost has no part for them. */
+export function unpricedCallsOf({ rows }: Pick<Stats, "rows">): number {
+  return rows.reduce((sum, { unpricedCalls = 0 }) => sum + unpricedCalls, 0);
+}
+
 /** A field of a CSV file. A spreadsheet must not take a stranger's text for a formula. */
 export function csvField(value: string | number): string {
   const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
@@ -73,7 +78,7 @@ export function csvField(value: string | number): string {
 
 /** The sums as a CSV file. */
 export function csvOf(stats: Stats): string {
-  const head = ["day", stats.by, "runs", "failed", "calls", "inputTokens", "outputTokens", "cachedTokens", "cost", "ms", "instance"];
+  const head = ["day", stats.by, "runs", "failed", "calls", "inputTokens", "outputTokens", "cachedTokens", "cost", "unpricedCalls", "ms", "instance"];
   const lines = stats.rows.map((row) => {
     const key = stats.keys[row.key];
     return [
@@ -86,6 +91,7 @@ export function csvOf(stats: Stats): string {
       row.outputTokens,
       row.cachedTokens,
       row.cost ?? "",
+      row.unpricedCalls ?? 0,
       row.ms,
       key?.instance ?? "",
     ];

@@ -13,7 +13,7 @@ import { Table } from "../../parts/table.js";
 import { Name } from "../../parts/text.js";
 import { formatPlace, replaceQuery } from "../../router.js";
 import { formatCost, formatCount, formatExactCost, formatShort, formatTime, t, tOf } from "../../words.js";
-import { DAY_MS, csvOf, dayOf, daysBetween, seriesOf } from "./sums.js";
+import { DAY_MS, csvOf, dayOf, daysBetween, seriesOf, unpricedCallsOf } from "./sums.js";
 import type { Measure } from "./sums.js";
 
 const PERIODS = ["7", "30", "90", "400"] as const;
@@ -59,8 +59,10 @@ function Sums({ stats }: { stats: Stats }) {
       </Empty>
     );
   }
+  const unpriced = unpricedCallsOf(stats);
   return (
     <div class="plots">
+      {unpriced === 0 ? null : <p class="muted">{t("usage.unpriced", { n: unpriced })}</p>}
       {plots.map(({ measure, series }) => (
         <Plot
           key={measure}

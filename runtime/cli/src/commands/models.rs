@@ -11,7 +11,7 @@ use crate::timeline::format_tokens;
 use redflow_contract::Message;
 use redflow_contract::catalogue::{CATALOGUE, lookup};
 use redflow_contract::code::DiagnosticCode;
-use redflow_contract::deployed_model::ModelPrice;
+use redflow_contract::deployed_model::{ModelPrice, PriceSource};
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
@@ -100,21 +100,36 @@ fn format_result(report: &ModelTest) -> String {
     }
     parts.extend(report.tokens_per_second.map(|rate| format!("{rate} a second")));
     row("used", parts);
-    row("price", report.price.iter().map(format_price).collect());
+    let unknown = || "not known; set `inputPrice` and `outputPrice` at the node, or `[prices]`".to_owned();
+    row("price", vec![report.price.as_ref().map_or_else(unknown, format_price)]);
     row("answer", report.answer.iter().map(|answer| printable_line(answer, MAX_ANSWER_CHARS)).collect());
     out
 }
 
-/// The prices of a million tokens. Those of the cache are named only if they differ.
+/// The prices of a million tokens, and where they come from. Those of the cache are named only if they differ.
 fn format_price(price: &ModelPrice) -> String {
-    let ModelPrice { input, output, cached, cache_write } = *price;
-    let mut text = format!("{input} for a million tokens read, {output} written");
-    for (price, what) in [(cached, "from the cache"), (cache_write, "stored in it")] {
-        if let Some(price) = price {
-            let _ = write!(text, ", {price} {what}");
-        }
+    let ModelPrice { source, input, output, cached, cache_write, ref tiers } = *price;
+    let mut text = format_prices([Some(input), Some(output), cached, cache_write]);
+    for tier in tiers {
+        let prices = format_prices([Some(tier.input), Some(tier.output), tier.cached, tier.cache_write]);
+        let _ = write!(text, "; with more than {} tokens read: {prices}", tier.above);
     }
-    text
+    text + match source {
+        PriceSource::Node => " (set at the node)",
+        PriceSource::Configuration => " (set in the configuration)",
+        PriceSource::BuiltIn => " (built in, in US dollars)",
+    }
+}
+
+fn format_prices([input, output, cached, cache_write]: [Option<f64>; 4]) -> String {
+    let prices = [
+        (input, "for a million tokens read"),
+        (output, "written"),
+        (cached, "from the cache"),
+        (cache_write, "stored in it"),
+    ];
+    let parts = prices.iter().filter_map(|(price, what)| Some(format!("{} {what}", (*price)?)));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// A node of a flow, with its properties resolved as for a run.

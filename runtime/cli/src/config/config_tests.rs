@@ -129,7 +129,7 @@ fn every_key_of_the_file_is_read() {
          [limits]\nmax_active = 1\nmax_active_per_agent = 2\nmax_queued = 0\nmax_queued_per_agent = 4\nmax_runs = 5\n\
          max_deliveries = 6\n\
          [run_budget]\ntokens = 1000\ncost = 0.5\nmodel_calls = 3\ntool_calls = 0\n\
-         [http]\nproxy = \"http://u:p@proxy:3128\"\nconnect_timeout_ms = 5\n\
+         [http]\nproxy = \"http://u:p@proxy:3128\"\nno_proxy = [\"intranet.example\", \"10.0.0.0/8\"]\nconnect_timeout_ms = 5\n\
          [egress]\nschemes = [\"https\"]\nports = [443, 8443]\nallow = [\"*.example.org\"]\n\
          deny = [\"secret.example.org\"]\nprivate = [\"nas.lan:8123\"]\nproxy = \"\"\nmax_body_bytes = 4096\n\
          [prices.\"gpt-5*\"]\ninput = 1\noutput = 2.5\ncached = 0.1\n\
@@ -160,6 +160,11 @@ fn every_key_of_the_file_is_read() {
     assert_eq!(settings.run_budget, budget);
     assert_eq!(settings.http.connect_timeout.as_millis(), 5);
     assert_eq!(settings.http.proxy.as_ref().and_then(url::Url::port), Some(3128));
+    for (url, is_listed) in
+        [("http://a.intranet.example", true), ("http://10.9.9.9", true), ("http://a.example", false)]
+    {
+        assert_eq!(settings.http.no_proxy.contains(&url.parse().unwrap()), is_listed, "{url}");
+    }
     let egress = redflow_egress::Egress::new(settings.egress.clone());
     let refused_by = |url: &str| egress.judge(url).err().map(|refusal| refusal.rule.as_str());
     assert_eq!(refused_by("https://a.example.org:8443/"), None);
@@ -201,7 +206,7 @@ fn an_unknown_key_is_reported_with_the_known_ones() {
     let rows = [
         (
             "[http]\nprox = 1\n",
-            "is wrong in line 2: unknown field `prox`, expected one of `proxy`, `ca_file`, `connect_timeout_ms`",
+            "is wrong in line 2: unknown field `prox`, expected one of `proxy`, `no_proxy`, `ca_file`, `connect_timeout_ms`",
         ),
         (
             "[htp]\nproxy = 1\n",
@@ -241,6 +246,11 @@ fn a_wrong_value_is_reported_with_the_allowed_ones() {
         ("[http]\n\nproxy = 5", "in line 3: it must be an address such as http://proxy.example:3128"),
         ("[http]\nproxy = \"socks5://proxy:1\"", "must be an address such as"),
         ("[http]\nproxy = \"s3cret-0123456789\"", "must be an address such as"),
+        (
+            "[http]\nno_proxy = \"a.example\"",
+            "must be a list of at most 64 texts such as \"intranet.example\"",
+        ),
+        ("[http]\nno_proxy = [\"s3cret-0123456789@a.example\"]", "must be a list of at most 64 texts"),
         (
             "[http]\nca_file = \"no/such.pem\"",
             "the certificates in no/such.pem cannot be read: there is no such file",
@@ -471,4 +481,45 @@ fn the_password_of_the_proxy_for_tools_is_not_shown() {
     let (value, _) = row(&settings, "egress.proxy");
     assert!(!value.to_string().contains(SECRET) && value.to_string().contains("proxy.example"), "{value}");
     assert!(!format!("{:?}", settings.egress).contains(SECRET));
+}
+
+#[test]
+fn the_file_in_the_data_directory_counts_if_no_other_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, burst: u32| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("[server]\nrate_burst = {burst}\n")).unwrap();
+        path
+    };
+    let in_data = file("data/redflow.toml", 1);
+    let named = file("named.toml", 3);
+    let at = |name: &str| Some(folder.path().join(name));
+    let load = |flags: Flags, env: &[(&str, Option<PathBuf>)]| {
+        let find = |name: &str| {
+            let (_, value) = env.iter().find(|(key, _)| *key == name)?;
+            value.clone().map(PathBuf::into_os_string)
+        };
+        let settings = Settings::load_with(&flags, &find).ok().unwrap();
+        (settings.server.rate_burst.value, settings.file)
+    };
+    let data = Flags { data: at("data"), ..Flags::default() };
+    let other = Flags { data: at("other"), ..Flags::default() };
+    let with_file = Flags { config: Some(named.clone()), ..data.clone() };
+    let by_variable = ("REDFLOW_CONFIG", Some(named.clone()));
+    let moved = ("REDFLOW_DATA", at("data"));
+    for (flags, env, expected) in [
+        (&data, vec![], (1, Some(&in_data))),
+        (&other, vec![], (200, None)),
+        (&Flags::default(), vec![moved], (1, Some(&in_data))),
+        (&with_file, vec![], (3, Some(&named))),
+        (&data, vec![by_variable], (3, Some(&named))),
+    ] {
+        let (burst, file) = load(flags.clone(), &env);
+        assert_eq!((burst, file.as_ref()), expected, "{flags:?} {env:?}");
+    }
+    // A file that is there must be readable.
+    std::fs::create_dir_all(folder.path().join("wrong/redflow.toml")).unwrap();
+    let wrong = Flags { data: at("wrong"), ..Flags::default() };
+    assert!(Settings::load_with(&wrong, &|_| None).is_err());
 }

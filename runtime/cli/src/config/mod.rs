@@ -25,6 +25,7 @@ use redflow_contract::node::Budget;
 use redflow_egress::EgressPolicy;
 use redflow_engine::EngineLimits;
 use redflow_memory::MemorySettings;
+use redflow_models::no_proxy::NoProxy;
 use redflow_models::price::{Price, Prices};
 use redflow_models::transport::HttpSettings;
 use redflow_node_red::TOKEN_VARIABLE;
@@ -33,17 +34,20 @@ use redflow_store::EventLogSettings;
 use redflow_telemetry::{LogFormat, RedactionLevel};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 use values::{
-    IS_SET, amount, boolean, hosts, integer_in, listen_address, log_format, node_red_url, origin, origins,
-    path, profile, proxy_url, redaction, sidecar_url, text,
+    IS_SET, amount, boolean, hosts, integer_in, listen_address, log_format, no_proxy, node_red_url, origin,
+    origins, path, profile, proxy_url, redaction, sidecar_url, text,
 };
 
 /// The variable with the key of an encrypted archive.
 pub(crate) const ARCHIVE_KEY_VARIABLE: &str = "REDFLOW_ARCHIVE_KEY";
+/// The configuration file in the data directory. It counts if neither a flag nor a variable names a file.
+const FILE_IN_DATA_DIR: &str = "redflow.toml";
 /// The most problems that are printed.
 const MAX_PROBLEMS: usize = 50;
 /// The longest timeout: an hour in milliseconds.
@@ -193,8 +197,11 @@ impl Settings {
     }
 
     fn load_with(flags: &Flags, env: Environment<'_>) -> Result<Self, ConfigErrors> {
-        let from_env = || env("REDFLOW_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let named = flags.config.clone().or_else(from_env);
+        let from_env = |name| env(name).filter(|path: &OsString| !path.is_empty()).map(PathBuf::from);
+        let named = flags.config.clone().or_else(|| from_env("REDFLOW_CONFIG"));
+        let data = || flags.data.clone().or_else(|| from_env("REDFLOW_DATA"));
+        let in_data = || file_in(&data().or_else(|| data_dir::default_data_dir(env))?);
+        let named = named.or_else(in_data);
         // A file that cannot be parsed sets nothing, but the other layers are still checked.
         let (file, unreadable) = match named.as_deref().map(ConfigFile::read).transpose() {
             Ok(file) => (file, Vec::new()),
@@ -204,7 +211,7 @@ impl Settings {
         layers.problems = unreadable;
         let config =
             layers.key("", "config").variable("REDFLOW_CONFIG").flag("--config", flags.config.clone());
-        config.read_or(|| None, |raw| path(raw).map(Some));
+        config.read_or(|| named.clone(), |raw| path(raw).map(Some));
         let server = server(&mut layers, flags, env);
         let limits = limits(&mut layers);
         let run_budget = run_budget(&mut layers);
@@ -251,6 +258,13 @@ impl Settings {
     pub(crate) fn flows_file(&self) -> Result<PathBuf, StoreError> {
         self.server.flows.value.clone().ok_or_else(data_dir::missing_data_dir)
     }
+}
+
+/// The configuration file in a data directory, if it has one.
+fn file_in(data: &Path) -> Option<PathBuf> {
+    let file = data.join(FILE_IN_DATA_DIR);
+    // A link that leads nowhere is an error, and not a missing file.
+    file.symlink_metadata().is_ok().then_some(file)
 }
 
 fn server(layers: &mut Layers<'_>, flags: &Flags, env: Environment<'_>) -> ServerSettings {
@@ -356,6 +370,7 @@ fn http(layers: &mut Layers<'_>) -> HttpSettings {
     let defaults = HttpSettings::default();
     let default_timeout = u64::try_from(defaults.connect_timeout.as_millis()).unwrap_or(HOUR_MS);
     let proxy = layers.key("http", "proxy").read_or(|| None, |raw| proxy_url(raw).map(Some));
+    let no_proxy = layers.key("http", "no_proxy").read_or(Vec::new, no_proxy);
     let ca_file = layers.key("http", "ca_file").read_or(|| None, |raw| path(raw).map(Some));
     let timeout =
         layers.key("http", "connect_timeout_ms").read_or(|| default_timeout, integer_in(1..=HOUR_MS));
@@ -367,7 +382,9 @@ fn http(layers: &mut Layers<'_>) -> HttpSettings {
         })
     });
     let connect_timeout = Duration::from_millis(timeout.value);
-    HttpSettings { proxy: proxy.value, extra_ca, connect_timeout, ..defaults }
+    // Wrong entries are reported already, and nothing starts with them.
+    let no_proxy = NoProxy::parse(&no_proxy.value).unwrap_or_default();
+    HttpSettings { proxy: proxy.value, no_proxy, extra_ca, connect_timeout, ..defaults }
 }
 
 fn prices(layers: &mut Layers<'_>) -> Prices {
@@ -389,7 +406,7 @@ fn prices(layers: &mut Layers<'_>) -> Prices {
             }
         }
         if let Some((input, output)) = input.zip(output) {
-            prices.insert(model, Price { input, output, cached, cache_write });
+            prices.insert(model, Price { above: 0, input, output, cached, cache_write });
         }
     }
     prices

@@ -5,6 +5,7 @@
 use super::file::RawValue;
 use redflow_access::Origins;
 use redflow_contract::flow::Profile;
+use redflow_models::no_proxy::NoProxy;
 use redflow_telemetry::{LogFormat, RedactionLevel};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -128,6 +129,12 @@ pub(super) fn node_red_url(raw: &RawValue) -> Result<Url, String> {
 /// Host names, with or without a port.
 pub(super) fn hosts(raw: &RawValue) -> Result<Vec<String>, String> {
     names(raw, "such as \"redflow.example\" or \"redflow.example:8443\"", |text| Origins::is_host(text))
+}
+
+/// Hosts that are reached without a proxy.
+pub(super) fn no_proxy(raw: &RawValue) -> Result<Vec<String>, String> {
+    let is_entry = |text: &String| NoProxy::parse(std::slice::from_ref(text)).is_some();
+    names(raw, "such as \"intranet.example\", \"10.0.0.0/8\" or \"*\"", is_entry)
 }
 
 /// Origins of web pages.

@@ -4,7 +4,7 @@ use super::blocking::run_blocking;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ArchiveCode;
 use redflow_contract::document_kind::DocumentKind;
-use redflow_knowledge::{ReadDocument, read_markdown, read_pages, read_text};
+use redflow_knowledge::{ReadDocument, decode_web_text, read_markdown, read_pages, read_text};
 use redflow_ports::ArchiveError;
 use redflow_worker::{Worker, WorkerError};
 
@@ -17,6 +17,10 @@ pub(super) async fn read_content(
 ) -> Result<ReadDocument, ApiError> {
     match kind {
         DocumentKind::Html => {
+            let bytes = run_blocking(move || {
+                Ok(decode_web_text(&bytes, Some("text/html"), false).map_or(bytes, String::into_bytes))
+            })
+            .await?;
             let html = worker.read_html(bytes).await.map_err(|error| unreadable(&name, &error))?;
             let read = move || {
                 let mut document = read_markdown(&name, &without_escapes(&html.markdown))?;

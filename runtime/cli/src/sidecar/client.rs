@@ -8,7 +8,7 @@ use crate::errors::store_error;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::RunId;
-use redflow_models::transport::{HttpSettings, ReqwestTransport, TransportError, is_local};
+use redflow_models::transport::{HttpSettings, ReqwestTransport, TransportError};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -40,9 +40,6 @@ impl fmt::Debug for Sidecar {
 
 impl Sidecar {
     pub(crate) fn new(url: Url, token: &SecretString, http: &HttpSettings) -> Result<Self, String> {
-        if is_local(&url) {
-            return Self::on_this_machine(url, token, http);
-        }
         let client = ReqwestTransport::new(http)?.client(&url).clone();
         Self::with_client(url, token, client)
     }
@@ -54,8 +51,8 @@ impl Sidecar {
         token: &SecretString,
         http: &HttpSettings,
     ) -> Result<Self, String> {
-        let transport = ReqwestTransport::new(&HttpSettings { proxy: None, ..http.clone() })?;
-        Self::with_client(url, token, transport.local_client().clone())
+        let client = ReqwestTransport::new(http)?.direct_client().clone();
+        Self::with_client(url, token, client)
     }
 
     fn with_client(url: Url, token: &SecretString, client: Client) -> Result<Self, String> {

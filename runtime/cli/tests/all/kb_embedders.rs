@@ -404,6 +404,13 @@ fn web() -> String {
                 "/page" => respond("200 OK", "text/html; charset=utf-8", page),
                 "/notes.md" => respond("200 OK", "application/octet-stream", "# Notes\n\nOpen both valves."),
                 "/photo" => respond("200 OK", "image/png", "picture"),
+                "/japan" => {
+                    let page = b"<meta charset=gbk><p>\x93\xfa\x96{\x8c\xea.</p>";
+                    let head = respond("200 OK", "text/html; charset=Shift_JIS", "");
+                    let head = head.replace("content-length: 0", &format!("content-length: {}", page.len()));
+                    let _ = (&stream).write_all(&[head.as_bytes(), page].concat());
+                    continue;
+                }
                 _ => respond("404 Not Found", "text/html", page),
             };
             let _ = (&stream).write_all(answer.as_bytes());
@@ -428,6 +435,13 @@ fn addresses_of_private_hosts_must_be_allowed() {
     assert_eq!(add(&page).stdout, format!("{page}: 1 passage\n"));
     let shown = folder.run_ok(["kb", "show", "w", &page]);
     assert_eq!(shown, format!("1. {page} > Care\n   | # Care\n   | \n   | Close both valves.\n\n"));
+    // The server knows the encoding better than the page.
+    let japan = address("japan");
+    assert_eq!(add(&japan).stdout, format!("{japan}: 1 passage\n"));
+    assert!(folder.run_ok(["kb", "show", "w", &japan]).contains("日本語."));
+    folder.write("china.html", b"<meta charset=gbk><p>\xd6\xd0\xce\xc4.</p>");
+    folder.run_ok(["kb", "add", "w", "china.html"]);
+    assert!(folder.run_ok(["kb", "show", "w", "china.html"]).contains("中文."));
     // The name says what it is, if the server does not.
     assert_eq!(add(&notes).stdout, format!("{notes}: 1 passage\n"));
     let listed = folder.run_ok(["kb", "list", "w"]);

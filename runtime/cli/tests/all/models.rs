@@ -70,7 +70,8 @@ fn a_working_model_passes_the_test() {
     // The second call found out that the answer does not depend on the schema.
     assert!(lines[2].starts_with("  schema   the server ignores it"), "{output:#?}");
     assert!(lines[3].starts_with("  used     1000 tokens read, 10 written, "), "{output:#?}");
-    assert!(lines[4].starts_with("  answer   {\"action\":\"final\",\"message\":\"ok\""), "{output:#?}");
+    assert!(lines[4].starts_with("  price    not known; set `inputPrice`"), "{output:#?}");
+    assert!(lines[5].starts_with("  answer   {\"action\":\"final\",\"message\":\"ok\""), "{output:#?}");
     let request = requests.recv().unwrap();
     assert!(request.starts_with("POST /v1/chat/completions HTTP/1.1"), "{request}");
     assert!(request.contains(&format!("authorization: Bearer {KEY}")), "{request}");
@@ -155,6 +156,31 @@ fn flow(address: &str, more: Value) -> Value {
     let own =
         json!({"type": "openai-model", "baseURL": address, "model": "gpt-x", "credentials": {"apiKey": KEY}});
     crate::kit::flow_with(final_answer("unused"), "m", with(own, more))
+}
+
+#[test]
+fn the_price_of_the_node_wins_over_a_configuration_in_the_data_directory() {
+    let (address, _requests) = provider("200 OK", &ok());
+    let typed = json!({"inputPrice": 1, "outputPrice": 100});
+    // The price at the node, the file in the data directory, and the cost that is printed.
+    for (more, file, cost) in [
+        (&typed, true, "cost 0.002000"),
+        (&json!({}), true, "cost 0.002100"),
+        (&json!({}), false, "cost unknown"),
+    ] {
+        let folder = Folder::with_flow(&flow(&address, more.clone()));
+        std::fs::create_dir(folder.path("data")).unwrap();
+        if file {
+            folder.write("data/redflow.toml", "[prices.\"gpt-*\"]\ninput = 2.0\noutput = 10.0\n");
+        }
+        let output = folder.redflow(["run", "flow.json", "--data", "data", "--metrics", "m.txt"]).run();
+        assert_eq!(output.code, 0, "{output:#?}");
+        assert!(output.stderr.contains(&format!("10 written, {cost}")), "{cost} {output:#?}");
+        let metrics = folder.read("m.txt");
+        let unpriced = r#"redflow_unpriced_calls_total{provider="openai",model="gpt-x"} 1"#;
+        assert_eq!(metrics.contains(unpriced), cost.ends_with("unknown"), "{metrics}");
+        assert_eq!(metrics.contains("redflow_cost_total{"), !cost.ends_with("unknown"), "{metrics}");
+    }
 }
 
 #[test]
@@ -300,7 +326,10 @@ fn one_iteration_is_shown_with_the_response_as_it_was_sent() {
         let id = folder.only_run();
         let text = folder.run_ok(["runs", "show", &id, "--iteration", "1"]);
         assert!(text.starts_with("iteration 1\nmodel     gpt-real\n"), "{text}");
-        assert!(text.contains("\nused      1000 tokens read (900 from the cache), 10 written\n"), "{text}");
+        assert!(
+            text.contains("\nused      1000 tokens read (900 from the cache), 10 written, cost unknown\n"),
+            "{text}"
+        );
         assert!(text.contains("\nanswer\n{\"action\":\"final\",\"message\":\"ok\""), "{text}");
         assert!(text.contains("\noutput\nok\n"), "{text}");
         // The key of the flow is not shown, although the provider sent it back.
@@ -328,13 +357,18 @@ fn the_test_of_a_model_says_what_it_costs() {
     let args = ["models", "test", "--type", "openai-model", "--set", &base, "--set", "model=gpt-x"];
     let config = ["--config", "redflow.toml"];
     let text = folder.run_ok(args.into_iter().chain(config));
-    let price = "  price    2 for a million tokens read, 10 written, 0.2 from the cache, 2.5 stored in it\n";
+    let price = "  price    2 for a million tokens read, 10 written, 0.2 from the cache, 2.5 stored in it (set in the configuration)\n";
     assert!(text.contains(price), "{text}");
     let report = folder.run_ok(args.into_iter().chain(config).chain(["--json"]));
     let report: Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["price"], json!({"input": 2.0, "output": 10.0, "cached": 0.2, "cacheWrite": 2.5}));
-    // Without a price there is no row.
-    assert!(!folder.run_ok(args).contains("price"));
+    assert_eq!(
+        report["price"],
+        json!({"source": "configuration", "input": 2.0, "output": 10.0, "cached": 0.2, "cacheWrite": 2.5})
+    );
+    let typed = ["--set", "inputPrice=0", "--set", "outputPrice=0"];
+    let text = folder.run_ok(args.into_iter().chain(config).chain(typed));
+    assert!(text.contains("  price    0 for a million tokens read, 0 written (set at the node)\n"), "{text}");
+    assert!(folder.run_ok(args).contains("  price    not known; "));
 }
 
 #[test]

@@ -182,6 +182,35 @@ pub(super) const CAPABILITIES: Property = Property::new(
 )
 .more();
 
+/// The highest price that a node may have.
+const MAX_PRICE: f64 = 1_000_000.0;
+
+const fn price(name: &'static str, label: &'static str, help: &'static str) -> Property {
+    Property::new(name, Kind::Decimal { min: 0.0, max: MAX_PRICE }, label, help).more()
+}
+
+pub(super) const INPUT_PRICE: Property = price(
+    "inputPrice",
+    "Price of input",
+    "US dollars for a million tokens that the model reads, such as 0.75; 0 if they cost nothing. Only together with \
+     *Price of output*. Empty: the price of the configuration counts, else the built-in one, if there is one.",
+)
+.hint("asKnown", "as far as known");
+
+pub(super) const OUTPUT_PRICE: Property = price(
+    "outputPrice",
+    "Price of output",
+    "US dollars for a million tokens that the model writes. Only together with *Price of input*.",
+)
+.hint("asKnown", "as far as known");
+
+pub(super) const CACHED_PRICE: Property = price(
+    "cachedPrice",
+    "Price of cached input",
+    "US dollars for a million tokens that come from the provider's cache. Empty for the *Price of input*.",
+)
+.hint("asInput", "as input");
+
 pub(super) const TIMEOUT: Property = Property::new(
     "timeout",
     from(1),

@@ -170,6 +170,17 @@ impl ThinkingLevel {
     }
 }
 
+/// What Claude shows of its thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingDisplay {
+    /// A summary.
+    Summarized,
+    /// Nothing.
+    Omitted,
+}
+
 /// How the sidecar identifies itself to Azure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]

@@ -8,14 +8,14 @@ use super::declaration::{
 };
 use super::key_nodes::key_node;
 use super::model_properties::{
-    API, API_KEY, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, MAX_CONCURRENT, MAX_RETRIES, MAX_TOKENS, MODEL,
-    PROMPT_CACHE, REASONING_EFFORT, RESPONSE_FORMAT, SEED, STOP_4, STOP_5, STOP_64, STREAM,
-    STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, secret, stream,
-    temperature,
+    API, API_KEY, CACHED_PRICE, CAPABILITIES, EXTRA_BODY, IDLE_TIMEOUT, INPUT_PRICE, MAX_CONCURRENT,
+    MAX_RETRIES, MAX_TOKENS, MODEL, OUTPUT_PRICE, PROMPT_CACHE, REASONING_EFFORT, RESPONSE_FORMAT, SEED,
+    STOP_4, STOP_5, STOP_64, STREAM, STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key,
+    penalty, secret, stream, temperature,
 };
 use super::model_values::{
     AzureAuthentication, CapabilityConfig, OpenaiApi, PromptCache, ReasoningEffort, ResponseFormat,
-    StopSequences, StructuredOutput, ThinkingLevel,
+    StopSequences, StructuredOutput, ThinkingDisplay, ThinkingLevel,
 };
 use super::services::{CREDENTIALS, FROM_AGENT, NO_WIRE, OPTIONS};
 use crate::edge::Role;
@@ -84,6 +84,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "OpenaiModelConfig"))]
@@ -132,9 +135,23 @@ config! {
                 ..WHOLE
             }),
             "Thinking tokens",
-            "The most tokens for thinking, from 1024; less than *Max tokens*. Empty for no thinking.",
+            "The most tokens for thinking, from 1024; less than *Max tokens*. Newer models take none: set *Reasoning*.",
         )
         .hint("off", "off")
+        .more(),
+        thinking_display: ThinkingDisplay = Property::new(
+            "thinkingDisplay",
+            Kind::Choice {
+                choices: &[
+                    choice("", "As usual for the model"),
+                    choice("summarized", "A summary"),
+                    choice("omitted", "Nothing"),
+                ],
+            },
+            "Shown thoughts",
+            "What the provider sends of the model's thoughts. They are in the response of an agent with `debug`, and \
+             never part of the answer.",
+        )
         .more(),
         #[cfg_attr(feature = "codegen", schemars(with = "PromptCache"))]
         prompt_cache: PromptCache = PROMPT_CACHE,
@@ -146,6 +163,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "AnthropicModelConfig"))]
@@ -251,6 +271,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         credential_id: String = Property::hidden(
             "credentialId",
             LINE,
@@ -314,6 +337,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "GoogleModelConfig"))]
@@ -379,6 +405,9 @@ config! {
         max_retries: u32 = MAX_RETRIES,
         idle_timeout: u64 = IDLE_TIMEOUT,
         max_concurrent: u32 = MAX_CONCURRENT,
+        input_price: f64 = INPUT_PRICE,
+        output_price: f64 = OUTPUT_PRICE,
+        cached_price: f64 = CACHED_PRICE,
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value> = CREDENTIALS,
         #[cfg_attr(feature = "codegen", schemars(with = "OllamaModelConfig"))]

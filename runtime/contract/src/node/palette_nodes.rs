@@ -76,7 +76,8 @@ pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runti
             "dataDir",
             LINE,
             "Data",
-            "The data directory of the sidecar. Each runtime needs its own.",
+            "The data directory of the sidecar. Each runtime needs its own. A file `redflow.toml` in it is the configuration \
+             of the sidecar.",
         )
         .hint("dataDir", "redflow, in Node-RED's user directory")
         .icon("folder-o"),

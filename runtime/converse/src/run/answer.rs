@@ -2,9 +2,11 @@
 
 use super::calls::ONLY_FINISH;
 use super::{MAX_CORRECTIONS, Run};
+use crate::answer_form::without_fence;
 use crate::final_answer::{FinalAnswer, answer_error, check_answer, correction};
 use crate::group::CallGroup;
-use crate::task_result::{check_result, finishing_call};
+use crate::task::{ResultForm, Task};
+use crate::task_result::{check_result, check_text, check_unknown_calls, finishing_call};
 use crate::text_call::find_text_call;
 use redflow_contract::Millis;
 use redflow_contract::action::ActionKind;
@@ -16,7 +18,7 @@ use redflow_contract::fact::{ModelAnswer, ModelFinish, ToolResult};
 use redflow_contract::node::{FINAL_ANSWER, FINISH_STEP};
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
-use redflow_machine::output::render_calls;
+use redflow_machine::output::{render_calls, truncated_message};
 use redflow_machine::text::{preview, quote};
 use serde_json::Value;
 use std::sync::Arc;
@@ -71,10 +73,11 @@ impl Run {
     fn answer_failure(&self, answer: &ModelAnswer) -> Option<RunError> {
         let (code, message) = match answer.finish {
             ModelFinish::Refused => (RunErrorCode::ModelRefused, "The model refused to answer.".to_owned()),
-            ModelFinish::Truncated => {
+            ModelFinish::Truncated if self.agent.version() == 1 => {
                 let message = "The model's answer was cut off by a length limit before it ended.";
                 (RunErrorCode::ModelTruncated, message.to_owned())
             }
+            ModelFinish::Truncated => (RunErrorCode::ModelTruncated, truncated_message(answer.usage)),
             ModelFinish::Stop | ModelFinish::ToolCalls => return None,
         };
         Some(self.record.error(code, message))
@@ -101,10 +104,14 @@ impl Run {
         if text.trim().is_empty() {
             let error =
                 self.record.error(RunErrorCode::ModelError, "The model gave an empty answer.".to_owned());
-            let tell = if self.agent.task().is_some() {
-                "Your answer was empty. Call the tool `finish_step` with your result."
-            } else {
-                "Your answer was empty. Answer, or call a tool."
+            let tell = match self.agent.task().map(|task| task.form) {
+                None => "Your answer was empty. Answer, or call a tool.",
+                Some(ResultForm::Call) => {
+                    "Your answer was empty. Call the tool `finish_step` with your result."
+                }
+                Some(ResultForm::Json | ResultForm::Text) => {
+                    "Your answer was empty. Answer with your result."
+                }
             };
             return self.correct(at, None, tell.to_owned(), &error);
         }
@@ -122,8 +129,8 @@ impl Run {
             }
             return self.correct(at, Some((text, reasoning)), tell, &error);
         }
-        if agent.task().is_some() {
-            return self.on_task_text(at, text, reasoning);
+        if let Some(task) = agent.task() {
+            return self.on_task_text(at, task, text, reasoning);
         }
         if !self.may_finish() {
             let error = invalid(self, "The model had to call a tool first, and did not.");
@@ -134,7 +141,10 @@ impl Run {
                 &error,
             );
         }
-        match check_answer(&agent, &text) {
+        // The model was asked for a call, so the prompt does not forbid a fence.
+        let has_fence = agent.has_final_tool() && agent.version() > 1;
+        let answer = if has_fence { without_fence(&text) } else { &text };
+        match check_answer(&agent, answer) {
             Ok(answer) => self.accept(at, answer),
             Err(problem) => {
                 let tell = if agent.has_final_tool() {
@@ -148,15 +158,15 @@ impl Run {
         }
     }
 
-    /// Text of an agent that must give its result with the finishing tool. Without a schema any text is a result.
-    fn on_task_text(&mut self, at: Millis, text: String, reasoning: Option<OpaqueParts>) {
-        if self.agent.output_schema().is_none() {
-            return self.accept(at, FinalAnswer { text, value: None });
+    /// Text of an agent for one thing, which may be its result.
+    fn on_task_text(&mut self, at: Millis, task: &Task, text: String, reasoning: Option<OpaqueParts>) {
+        match check_text(&self.agent, task, &text, self.task_text()) {
+            Ok(answer) => self.accept(at, answer),
+            Err(problem) => {
+                let error = problem.error(self.record.iteration());
+                self.correct(at, Some((text, reasoning)), problem.correction, &error);
+            }
         }
-        let message = "The model wrote text instead of calling the tool `finish_step`.".to_owned();
-        let error = self.record.error(RunErrorCode::OutputInvalid, message);
-        let tell = "Call the tool `finish_step` with your result.".to_owned();
-        self.correct(at, Some((text, reasoning)), tell, &error);
     }
 
     fn accept(&mut self, at: Millis, answer: FinalAnswer) {
@@ -226,6 +236,16 @@ impl Run {
                     return self.refuse_answer(at, (text, reasoning, calls), &tell, &error);
                 }
             }
+        }
+        if let Some(task) = agent.task().filter(|task| task.form != ResultForm::Call) {
+            return match check_unknown_calls(&agent, task, &calls, self.task_text()) {
+                Ok(answer) => self.accept(at, answer),
+                // Providers refuse a conversation that has calls without a list of tools.
+                Err(problem) => {
+                    let error = problem.error(self.record.iteration());
+                    self.correct(at, None, problem.correction, &error)
+                }
+            };
         }
         if let Some(task) = agent.task()
             && let Some(call) = finishing_call(&calls, self.task.concludes)

@@ -58,11 +58,15 @@ impl Run {
                 tools_used.push(record.tool_name.clone());
             }
         }
+        let total_cost = match self.agent.version() {
+            1 => Some(tally.cost.unwrap_or(0.0)),
+            _ => self.record.total_cost(),
+        };
         let metadata = RunMetadata {
             iterations,
             tool_calls: std::mem::take(&mut self.calls),
             total_tokens: tally.tokens(),
-            total_cost: tally.cost.unwrap_or(0.0),
+            total_cost,
             duration: self.record.duration_ms(at),
             finish_reason,
         };

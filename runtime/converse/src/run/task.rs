@@ -2,7 +2,7 @@
 
 use super::{Phase, Run};
 use crate::summary::OldMessages;
-use crate::task::Task;
+use crate::task::{ResultForm, Task};
 use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::{ConclusionReason, RunEventKind};
@@ -19,6 +19,10 @@ const CONCLUSION_PERCENT: u64 = 90;
 
 /// The most summaries of one run.
 const MAX_SUMMARIES: u32 = 2;
+
+/// What the agent tells the model that can only finish. The list of tools stays as it is.
+const CONCLUSION: &str =
+    "Only the tool `finish_step` can be called now. Call it with the best result that you have so far.";
 
 /// What a run with a task knows about its conversation.
 #[derive(Debug, Default)]
@@ -174,6 +178,9 @@ impl Run {
             return;
         };
         self.task.concludes = true;
+        if task.form == ResultForm::Call && agent.version() > 1 {
+            self.record.transcript.push(Arc::new(ChatMessage::new(ChatRole::User, CONCLUSION)));
+        }
         self.record.emit(at, || RunEventKind::Concluding { iteration, reason });
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::kit::{TestRun, calls, spec, text, with};
 use pretty_assertions::assert_eq;
+use redflow_contract::answer_kind::ToolChoice;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEventKind;
-use redflow_contract::fact::{FailedModel, ModelAnswer, ModelFinish};
+use redflow_contract::fact::{FailedModel, ModelAnswer, ModelFinish, Usage};
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::transcript::{ChatRole, OpaqueParts};
 use serde_json::json;
@@ -81,6 +82,44 @@ fn an_answer_that_is_refused_or_cut_off_ends_the_run() {
         run.answer(answer);
         assert_eq!(run.error().0, code);
     }
+}
+
+#[test]
+fn an_answer_that_is_cut_off_says_what_used_the_limit_up() {
+    let usage =
+        |output_tokens, reasoning_tokens| Usage { output_tokens, reasoning_tokens, ..Usage::default() };
+    for (usage, cause) in [
+        (None, ""),
+        (Some(usage(1_000, None)), ""),
+        (Some(usage(1_000, Some(400))), " Reasoning used 400 of 1000 tokens."),
+        (Some(usage(1_000, Some(900))), " Reasoning used the limit up: 900 of 1000 tokens."),
+    ] {
+        let mut run = TestRun::start(spec(), json!({"payload": "Go."}));
+        run.answer(ModelAnswer { finish: ModelFinish::Truncated, usage, ..text("") });
+        assert_eq!(
+            run.error().1["message"],
+            format!(
+                "The model's answer was cut off by a length limit before it ended.{cause} Raise `maxTokens` of the \
+                 model's node."
+            )
+        );
+    }
+}
+
+/// Some models cannot be forced to call a tool.
+#[test]
+fn text_instead_of_a_required_call_is_told_twice_and_then_fails() {
+    let agent = with(|_, own| own.tool_choice = ToolChoice::Required);
+    let mut run = TestRun::start(agent.clone(), json!({"payload": "Go."}));
+    for _ in 0..2 {
+        run.answer(text("Done."));
+        assert_eq!(run.sent(1), [(ChatRole::User, "Call a tool before you answer.".to_owned())]);
+    }
+    run.answer(text("Done."));
+    assert_eq!(run.error().0, "INVALID_ACTION");
+    let mut run = TestRun::start(agent, json!({"payload": "Go."}));
+    run.answer(text("Done.")).answer(calls(&[("light", "{}")])).ok("light", json!(1)).answer(text("Done."));
+    assert_eq!(run.finish()["payload"], "Done.");
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn a_run_counts_what_it_uses() {
         output_tokens: 9 + 2,
         cached_tokens: 0,
         cost: Some(0.25),
+        unpriced_calls: 1,
         estimated: true,
     };
     assert_eq!(run.recorder.machine().tally(), expected);

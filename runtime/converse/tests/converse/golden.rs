@@ -1,22 +1,25 @@
 //! Golden journals: recordings of released machine versions, which must always replay.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p redflow-converse golden` rewrites those of the current version. That is allowed only
-//! before its release.
+//! before its release. Those of earlier versions are never rewritten.
 
-use crate::kit::{TestRun, calls, finish_step, strategies, task, text, with};
+use crate::kit::{TestRun, calls, finish_step, json_result, strategies, task, text, with};
 use crate::sources::with_sources;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, ToolResult, Usage};
-use redflow_contract::node::{Budget, BudgetKind, OutputFormat};
+use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, ModelFinish, ToolResult, Usage};
+use redflow_contract::node::{Budget, BudgetKind, OutputFormat, ToolChoice};
 use redflow_contract::plan::TaskKind;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts};
+use redflow_converse::MACHINE_VERSION;
 use serde_json::json;
 use std::path::Path;
 
-/// Together they use every fact and every effect of the machine.
-fn runs() -> Vec<(&'static str, TestRun)> {
-    let mut parallel = TestRun::start_in(
+/// Runs of a version. Together they use every fact and every effect of the machine.
+fn runs(version: u32) -> Vec<(&'static str, TestRun)> {
+    let start = |spec, message| TestRun::start_version(version, spec, message, None);
+    let mut parallel = TestRun::start_version(
+        version,
         with(|spec, own| {
             spec.memory = true;
             spec.debug = true;
@@ -45,7 +48,7 @@ fn runs() -> Vec<(&'static str, TestRun)> {
     let effect = parallel.open[0].id();
     parallel.feed(|at| Fact::MemoryAppended { at, effect }).unwrap();
 
-    let mut schema = TestRun::start(
+    let mut schema = start(
         with(|_, own| {
             own.output_format = OutputFormat::Full;
             own.output_schema = Some(json!({"type": "object", "properties": {"n": {"type": "integer"}},
@@ -57,26 +60,27 @@ fn runs() -> Vec<(&'static str, TestRun)> {
     schema.answer(calls(&[("final_answer", r#"{"n": 1}"#)]));
 
     let budget = Budget { tool_calls: Some(1), ..Budget::default() };
-    let mut budgeted = TestRun::start(with(|spec, _| spec.budget = Some(budget)), json!({"payload": "Go."}));
+    let mut budgeted = start(with(|spec, _| spec.budget = Some(budget)), json!({"payload": "Go."}));
     budgeted.answer(calls(&[("light", "{}"), ("mail", "{}")]));
     let effect = budgeted.tool_call("mail");
     let fact = |at| Fact::BudgetReached { at, effect, budget: BudgetKind::ToolCalls, limit: 1.0, spent: 1.0 };
     budgeted.feed(fact).unwrap();
     budgeted.ok("light", json!(true));
 
-    let mut sources = with_sources();
+    let mut sources = with_sources(version);
     sources.answer(text("Done."));
 
     let mut runs =
         vec![("parallel", parallel), ("schema", schema), ("budget", budgeted), ("sources", sources)];
-    runs.extend(task_runs());
+    runs.extend(task_runs(version));
     runs
 }
 
 /// Agents for one thing: a summary, the conclusion, and what they are told about wrong results.
-fn task_runs() -> Vec<(&'static str, TestRun)> {
+fn task_runs(version: u32) -> Vec<(&'static str, TestRun)> {
+    let start = |spec, message| TestRun::start_version(version, spec, message, None);
     let go = || json!({"payload": "I live in Oslo, where the light is on."});
-    let mut objective = TestRun::start(
+    let mut objective = start(
         task(TaskKind::Objective, |spec, own| {
             spec.debug = true;
             spec.max_iterations = 6;
@@ -100,20 +104,19 @@ fn task_runs() -> Vec<(&'static str, TestRun)> {
         "{names:?}"
     );
 
-    let mut extract = TestRun::start(task(TaskKind::Extract, |_, _| ()), go());
+    let mut extract = start(task(TaskKind::Extract, |_, _| ()), go());
     extract.answer(text("Oslo.")).answer(finish_step(&json!({"city": 4})));
     extract.answer(finish_step(&json!({"city": "Oslo"})));
 
-    let mut classify = TestRun::start(task(TaskKind::Classify, |_, _| ()), go());
+    let mut classify = start(task(TaskKind::Classify, |_, _| ()), go());
     for _ in 0..3 {
         classify.answer(finish_step(&json!("other")));
     }
 
-    let mut summarize = TestRun::start(task(TaskKind::Summarize, |_, _| ()), go());
+    let mut summarize = start(task(TaskKind::Summarize, |_, _| ()), go());
     summarize.answer(finish_step(&json!("long ".repeat(20)))).answer(finish_step(&json!("Light in Oslo.")));
 
-    let too_long =
-        TestRun::start(task(TaskKind::Summarize, |_, _| ()), json!({"payload": "long ".repeat(700)}));
+    let too_long = start(task(TaskKind::Summarize, |_, _| ()), json!({"payload": "long ".repeat(700)}));
     vec![
         ("task-objective", objective),
         ("task-extract", extract),
@@ -123,19 +126,75 @@ fn task_runs() -> Vec<(&'static str, TestRun)> {
     ]
 }
 
+/// What version 2 has added: results as JSON and as text, an unknown price, and an answer that was cut off.
+fn version_2_runs() -> Vec<(&'static str, TestRun)> {
+    let start = |spec, message| TestRun::start_version(2, spec, message, None);
+    let go = || json!({"payload": "I live in Oslo, where the light is on."});
+    let mut extract = start(task(TaskKind::Extract, |_, _| ()), go());
+    extract
+        .answer(text("Oslo."))
+        .answer(finish_step(&json!({})))
+        .answer(json_result(&json!({"city": "Oslo"})));
+
+    let mut summarize = start(task(TaskKind::Summarize, |_, _| ()), go());
+    summarize.answer(text(&"long ".repeat(20))).answer(text("Light in Oslo."));
+
+    let last = task(TaskKind::Objective, |spec, own| {
+        spec.max_iterations = 2;
+        own.output_schema = Some(json!({"type": "object", "required": ["on"]}));
+    });
+    let mut objective = start(last, go());
+    objective.answer(calls(&[("light", "{}")])).ok("light", json!(1));
+    objective.answer(text("```json\n{\"result\": {\"on\": true}}\n```"));
+
+    let mut required = start(
+        with(|_, own| {
+            own.output_format = OutputFormat::Full;
+            own.output_schema = Some(json!({"type": "object", "required": ["n"]}));
+            own.tool_choice = ToolChoice::Required;
+        }),
+        go(),
+    );
+    let usage = Some(Usage { input_tokens: 9, output_tokens: 9, ..Usage::default() });
+    required.answer(calls(&[("final_answer", r#"{"n": 1}"#)]));
+    required.answer(ModelAnswer { usage, ..calls(&[("light", "{}")]) }).ok("light", json!(1));
+    required.answer(text("```\n{\"n\": 1}\n```"));
+
+    let mut truncated = start(with(|_, _| ()), go());
+    let usage = Usage { output_tokens: 1_000, reasoning_tokens: Some(990), ..Usage::default() };
+    truncated.answer(ModelAnswer { usage: Some(usage), finish: ModelFinish::Truncated, ..text("") });
+    vec![
+        ("json-result", extract),
+        ("text-result", summarize),
+        ("result-in-text", objective),
+        ("required", required),
+        ("truncated", truncated),
+    ]
+}
+
 #[test]
 fn golden_journals_replay_and_are_written_again_as_they_are() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
-    for (name, run) in runs() {
-        run.finish();
-        let path = folder.join(format!("{name}.jsonl"));
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(&path, run.journal()).unwrap();
+    for version in 1..=MACHINE_VERSION {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{version}"));
+        let mut runs = runs(version);
+        if version == 2 {
+            runs.extend(version_2_runs());
         }
-        let golden = std::fs::read(&path).unwrap();
-        let report = redflow_machine::replay(&golden, &strategies());
-        assert!(report.equal, "{name}: {report:?}");
-        assert_eq!(String::from_utf8(run.journal()).unwrap(), String::from_utf8(golden).unwrap(), "{name}");
+        for (name, run) in runs {
+            run.finish();
+            let path = folder.join(format!("{name}.jsonl"));
+            if version == MACHINE_VERSION && std::env::var_os("UPDATE_GOLDEN").is_some() {
+                std::fs::create_dir_all(&folder).unwrap();
+                std::fs::write(&path, run.journal()).unwrap();
+            }
+            let golden = std::fs::read(&path).unwrap();
+            let report = redflow_machine::replay(&golden, &strategies());
+            assert!(report.equal, "{name}: {report:?}");
+            assert_eq!(
+                String::from_utf8(run.journal()).unwrap(),
+                String::from_utf8(golden).unwrap(),
+                "{name}"
+            );
+        }
     }
 }

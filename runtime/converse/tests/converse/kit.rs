@@ -13,7 +13,7 @@ use redflow_contract::plan::{
 };
 use redflow_contract::transcript::{ChatRole, RequestedCall, Transcript};
 use redflow_contract::{Message, Millis};
-use redflow_converse::Converse;
+use redflow_converse::{Converse, MACHINE_VERSION};
 use redflow_machine::{ParentRun, Recorder, Status, Step, StepError, Strategies};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -103,7 +103,12 @@ pub(crate) fn task(kind: TaskKind, change: impl FnOnce(&mut AgentSpec, &mut Conv
     })
 }
 
-/// An answer that gives a result.
+/// An answer that gives a result as JSON.
+pub(crate) fn json_result(result: &Value) -> ModelAnswer {
+    text(&json!({ "result": result }).to_string())
+}
+
+/// An answer that gives a result by the finishing tool.
 pub(crate) fn finish_step(result: &Value) -> ModelAnswer {
     calls(&[("finish_step", &json!({ "result": result }).to_string())])
 }
@@ -180,9 +185,18 @@ impl TestRun {
     }
 
     pub(crate) fn start_in(spec: AgentSpec, message: Value, session: Option<&str>) -> Self {
+        Self::start_version(MACHINE_VERSION, spec, message, session)
+    }
+
+    pub(crate) fn start_version(
+        version: u32,
+        spec: AgentSpec,
+        message: Value,
+        session: Option<&str>,
+    ) -> Self {
         let plan = EncodedPlan::new(&plan(&spec)).unwrap();
         let spec = Arc::new(spec);
-        let agent = strategies().compile(&spec).unwrap();
+        let agent = strategies().compile_version(&spec, version).unwrap();
         let Value::Object(message) = message else { panic!("not an object") };
         let (run_id, session) = ("0197-run".into(), session.map(str::to_owned));
         let fact = Fact::RunStarted {

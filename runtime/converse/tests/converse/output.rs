@@ -3,7 +3,9 @@
 use crate::kit::{START, TestRun, calls, text, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::answer_kind::{ReplyFormat, ToolChoice};
-use redflow_contract::node::OutputFormat;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, Usage};
+use redflow_contract::node::{BudgetKind, OutputFormat};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::schemas::SCHEMAS;
 use redflow_contract::transcript::ChatRole;
@@ -177,19 +179,93 @@ fn a_failed_run_has_a_full_output_too() {
 }
 
 #[test]
+fn the_total_cost_is_null_if_a_price_is_unknown() {
+    let spec = || {
+        with(|spec, own| {
+            own.output_format = OutputFormat::Full;
+            spec.max_iterations = 2;
+        })
+    };
+    let start = || TestRun::start(spec(), json!({"payload": "Go."}));
+    let cost = |run: &TestRun| run.finish()["payload"]["metadata"]["totalCost"].clone();
+    let unpriced = |answer: ModelAnswer| {
+        let usage = answer.usage.map(|usage| Usage { cost: None, ..usage });
+        ModelAnswer { usage, ..answer }
+    };
+    let uncounted = |answer: ModelAnswer| ModelAnswer { usage: None, ..answer };
+    let call = || calls(&[("light", "{}")]);
+
+    let mut run = start();
+    run.answer(call()).ok("light", json!(1)).answer(text("Done."));
+    assert_eq!(cost(&run), json!(0.5));
+    for (first, second) in [
+        (unpriced(call()), unpriced(text("Done."))),
+        (call(), unpriced(text("Done."))),
+        (uncounted(call()), text("Done.")),
+        // A failed run.
+        (unpriced(call()), unpriced(call())),
+    ] {
+        let mut run = start();
+        run.answer(first).ok("light", json!(1)).answer(second);
+        if run.names() == ["light"] {
+            run.ok("light", json!(1));
+        }
+        assert_eq!(cost(&run), json!(null));
+    }
+    // Calls without an answer: nothing is known about the price.
+    let mut run = start();
+    run.feed(|at| Fact::DeadlineReached { at }).unwrap();
+    assert_eq!(cost(&run), json!(null));
+    // A model that failed has given no answer; the price of the other one is known.
+    let mut run = start();
+    let failed = FailedModel { model: "a".to_owned(), code: RunErrorCode::RateLimit, skipped: false };
+    run.answer(ModelAnswer { fell_over: vec![failed], ..text("Done.") });
+    assert_eq!(cost(&run), json!(0.25));
+    // No call at all.
+    let run = TestRun::start(spec(), json!({}));
+    assert_eq!(cost(&run), json!(0.0));
+    let mut run = start();
+    let (effect, budget) = (run.model_call().0, BudgetKind::ModelCalls);
+    run.feed(|at| Fact::BudgetReached { at, effect, budget, limit: 0.0, spent: 0.0 }).unwrap();
+    assert_eq!(cost(&run), json!(0.0));
+    // Both are valid by the schema.
+    let schema = SCHEMAS.iter().find(|(name, _)| *name == "full-output").unwrap().1;
+    let schema = redflow_json_schema::Schema::compile(&serde_json::from_str(schema).unwrap()).unwrap();
+    let mut run = start();
+    run.answer(uncounted(text("Done.")));
+    assert!(schema.is_valid(&run.finish()["payload"]));
+}
+
+#[test]
 fn with_required_a_tool_is_called_before_the_finishing_tool() {
     let agent = with(|_, own| {
         own.output_schema = Some(total());
         own.tool_choice = ToolChoice::Required;
     });
-    let mut run = TestRun::start(agent, json!({"payload": "Go."}));
-    assert_eq!(run.model_call().2.tools.len(), 3);
+    let mut run = TestRun::start(agent.clone(), json!({"payload": "Go."}));
+    // The list stays as it is, because some models bind their thoughts to it.
+    let (_, _, first) = run.model_call();
+    let names: Vec<&str> = first.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(
+        (names, first.choice),
+        (vec!["weather", "light", "mail", "final_answer"], ToolChoice::Required)
+    );
     run.answer(calls(&[("final_answer", r#"{"total": 1}"#)]));
     assert_eq!(run.results()[0].1["error"], "Call another tool before you answer.");
     run.answer(calls(&[("light", "{}")])).ok("light", json!(1));
-    assert_eq!(run.model_call().2.tools.len(), 4);
+    assert_eq!(run.model_call().2, first);
     run.answer(calls(&[("final_answer", r#"{"total": 1}"#)]));
     assert_eq!(run.finish()["payload"], r#"{"total": 1}"#);
+
+    // A model that cannot be forced: text that follows the schema comes too early, too.
+    let mut run = TestRun::start(agent, json!({"payload": "Go."}));
+    for early in ["It is 1.", r#"{"total": 1}"#] {
+        run.answer(text(early));
+        assert_eq!(run.sent(1), [(ChatRole::User, "Call a tool before you answer.".to_owned())]);
+    }
+    run.answer(calls(&[("light", "{}")])).ok("light", json!(1));
+    run.answer(text("```json\n{\"total\": 1}\n```"));
+    assert_eq!(run.finish()["payload"], "{\"total\": 1}\n");
 }
 
 #[test]

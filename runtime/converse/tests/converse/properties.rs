@@ -7,6 +7,7 @@ use redflow_contract::effect::Effect;
 use redflow_contract::fact::{Fact, ModelAnswer, ModelFinish, ToolResult};
 use redflow_contract::node::{BudgetKind, OutputFormat};
 use redflow_contract::transcript::ChatRole;
+use redflow_converse::MACHINE_VERSION;
 use redflow_machine::Status;
 use serde_json::json;
 
@@ -26,6 +27,7 @@ fn choice() -> impl Strategy<Value = Choice> {
         Just(String::new()),
         Just("Done.".to_owned()),
         Just(r#"{"n": 1}"#.to_owned()),
+        Just("```json\n{\"n\": 1}\n```".to_owned()),
         Just("```\n{\"name\": \"mail\", \"arguments\": {}}\n```".to_owned()),
         any::<String>(),
     ];
@@ -84,6 +86,7 @@ proptest! {
         choices in prop::collection::vec(choice(), 60),
         (parallel, tool_choice, format) in (1..4_u32, 0..3_u8, 0..3_u8),
         (schema, memory) in (any::<bool>(), any::<bool>()),
+        version in 1..=MACHINE_VERSION,
     ) {
         let spec = with(|spec, own| {
             spec.memory = memory;
@@ -94,7 +97,7 @@ proptest! {
             own.output_format = [OutputFormat::Text, OutputFormat::Json, OutputFormat::Full][usize::from(format)];
             own.output_schema = schema.then(|| json!({"type": "object", "required": ["n"]}));
         });
-        let mut run = TestRun::start_in(spec, json!({"payload": "Go."}), Some("f:s"));
+        let mut run = TestRun::start_version(version, spec, json!({"payload": "Go."}), Some("f:s"));
         for choice in &choices {
             let waits = match run.status() {
                 Status::Finished(_) => break,

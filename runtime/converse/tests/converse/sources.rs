@@ -6,6 +6,7 @@ use redflow_contract::archive::{SourceKind, Trust};
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::source::Source;
+use redflow_converse::MACHINE_VERSION;
 use serde_json::{Value, json};
 
 fn result(references: &[&str]) -> ToolResult {
@@ -21,8 +22,8 @@ fn result(references: &[&str]) -> ToolResult {
 }
 
 /// A run with two calls at once. The second one returns first.
-pub(crate) fn with_sources() -> TestRun {
-    let mut run = TestRun::start(spec(), json!({"payload": "How?"}));
+pub(crate) fn with_sources(version: u32) -> TestRun {
+    let mut run = TestRun::start_version(version, spec(), json!({"payload": "How?"}), None);
     run.answer(calls(&[("weather", r#"{"place": "Oslo"}"#), ("light", "{}")]));
     run.returned("light", result(&["a/1.md#1", "a/2.md#1"]));
     run.returned("weather", result(&["a/3.md#1", "a/1.md#1"]));
@@ -31,7 +32,7 @@ pub(crate) fn with_sources() -> TestRun {
 
 #[test]
 fn sources_reach_the_envelope_and_events_but_not_the_model() {
-    let mut run = with_sources();
+    let mut run = with_sources(MACHINE_VERSION);
     let observation = json!({"success": true, "output": 1});
     let expected = ["c1", "c2"].map(|id| (id.to_owned(), observation.clone()));
     assert_eq!(run.results(), expected);

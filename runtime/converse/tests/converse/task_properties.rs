@@ -9,6 +9,7 @@ use redflow_contract::fact::{Fact, ModelAnswer, ModelFinish, ToolResult, Usage};
 use redflow_contract::plan::TaskKind;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
+use redflow_converse::MACHINE_VERSION;
 use redflow_machine::Status;
 use serde_json::json;
 
@@ -27,6 +28,8 @@ fn choice() -> impl Strategy<Value = Choice> {
         Just(String::new()),
         Just("Short.".to_owned()),
         Just("long ".repeat(200)),
+        Just(r#"{"result": {"n": 1}}"#.to_owned()),
+        Just("```json\n{\"n\": 1}\n```".to_owned()),
         any::<String>()
     ];
     (0..20_u8, calls, text, prop::option::of(0..1_500_u64)).prop_map(|(kind, calls, text, tokens)| Choice {
@@ -71,15 +74,19 @@ proptest! {
     fn no_pair_is_lost_and_calls_are_bounded(
         choices in prop::collection::vec(choice(), 60),
         (limit, most) in (150..1_200_u32, 1..9_u32),
-        (schema, memory) in (any::<bool>(), any::<bool>()),
+        (schema, memory, tools) in (any::<bool>(), any::<bool>(), any::<bool>()),
+        version in 1..=MACHINE_VERSION,
     ) {
         let spec = task(TaskKind::Objective, |spec, own| {
             spec.memory = memory;
             spec.max_iterations = most;
             own.output_schema = schema.then(|| json!({"type": "object", "required": ["n"]}));
             own.task.as_mut().unwrap().max_token_limit = limit;
+            if !tools {
+                spec.tools.clear();
+            }
         });
-        let mut run = TestRun::start_in(spec, json!({"payload": "Reach this."}), Some("f:s"));
+        let mut run = TestRun::start_version(version, spec, json!({"payload": "Reach this."}), Some("f:s"));
         let (mut steps, mut summaries) = (0, 0);
         for choice in &choices {
             if matches!(run.status(), Status::Finished(_)) {
@@ -122,7 +129,13 @@ proptest! {
                     prop_assert!(reply.tools.is_empty());
                 } else {
                     steps += 1;
-                    prop_assert!(reply.tools.iter().any(|tool| tool.name == "finish_step"));
+                    let calls = tools || version == 1;
+                    prop_assert_eq!(reply.tools.iter().any(|tool| tool.name == "finish_step"), calls);
+                    let listed = if tools { 4 } else { 0 };
+                    prop_assert!(version == 1 || reply.tools.len() == listed);
+                    // Providers refuse calls in a conversation without tools.
+                    let has_calls = |message: &std::sync::Arc<ChatMessage>| !message.tool_calls.is_empty();
+                    prop_assert!(calls || !transcript.segments().iter().any(has_calls));
                     let has_objective = |message: &std::sync::Arc<ChatMessage>| message.content == "Reach this.";
                     prop_assert!(transcript.segments().iter().any(has_objective));
                     prop_assert_eq!(transcript.segments()[0].role, ChatRole::System);

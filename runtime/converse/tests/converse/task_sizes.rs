@@ -60,6 +60,17 @@ fn conclusions(run: &TestRun) -> Vec<ConclusionReason> {
     run.events.iter().filter_map(reason).collect()
 }
 
+/// Whether a message tells the model that it can only finish.
+fn concludes(message: &ChatMessage) -> bool {
+    message.content.starts_with("Only the tool `finish_step` can be called now.")
+}
+
+/// How often the model is told that it can only finish.
+fn count_told(run: &TestRun) -> usize {
+    let (_, transcript, _) = run.model_call();
+    transcript.segments().iter().filter(|message| concludes(message)).count()
+}
+
 /// The roles of the messages of the open call, a letter each.
 fn roles(run: &TestRun) -> String {
     let (_, transcript, _) = run.model_call();
@@ -196,15 +207,18 @@ fn from_90_percent_on_the_model_can_only_finish() {
         grow(&mut run, tokens);
         let (_, _, reply) = run.model_call();
         assert_eq!(
-            (reply.tools.len() == 1, reply.choice == ToolChoice::Required),
+            (reply.only.is_some(), reply.choice == ToolChoice::Required),
             (concludes, concludes),
             "{tokens}"
         );
+        assert_eq!(reply.tools.len(), 4);
+        assert_eq!(count_told(&run), usize::from(concludes));
         assert_eq!(conclusions(&run), if concludes { vec![ConclusionReason::Tokens] } else { vec![] });
         if concludes {
             // It stays so, and is reported once.
             run.answer(ModelAnswer { usage: None, ..text("") });
-            assert_eq!(run.model_call().2.tools.len(), 1);
+            assert_eq!(run.model_call().2.only.as_deref(), Some("finish_step"));
+            assert_eq!(count_told(&run), 1);
         }
         run.answer(finish_step(&json!("on")));
         run.finish();
@@ -219,7 +233,7 @@ fn a_summary_may_put_the_conclusion_off() {
         grow(&mut run, tokens);
     }
     run.answer(text("Short."));
-    assert_eq!((conclusions(&run), run.model_call().2.tools.len()), (vec![], 4));
+    assert_eq!((conclusions(&run), run.model_call().2.only), (vec![], None));
     // If the rest alone is too long, the model must finish.
     let mut run = start();
     for tokens in [200, 300, 400] {
@@ -256,16 +270,15 @@ fn without_usage_the_size_is_an_estimate() {
 
 #[test]
 fn a_text_longer_than_the_window_calls_no_model() {
-    // The prompt is a part of the conversation too.
-    let prompt = {
-        let run = start();
-        let (_, transcript, _) = run.model_call();
-        transcript.segments()[0].tokens()
-    };
-    let fits = 3 * (1_000 - prompt - 4);
     for kind in [TaskKind::Summarize, TaskKind::Extract, TaskKind::Objective] {
         let start =
             |bytes: usize| TestRun::start(task(kind, |_, _| ()), json!({"payload": "x".repeat(bytes)}));
+        // The prompt is a part of the conversation too.
+        let prompt = {
+            let (_, transcript, _) = start(1).model_call();
+            transcript.segments()[0].tokens()
+        };
+        let fits = 3 * (1_000 - prompt - 4);
         let mut run = start(fits);
         assert_eq!(conclusions(&run), [ConclusionReason::Tokens]);
         run.answer(finish_step(&if kind == TaskKind::Extract { json!({"city": "x"}) } else { json!("x") }));
@@ -330,7 +343,9 @@ fn recalled(payload: &str, turns: &[usize]) -> TestRun {
 /// The numbers of the recalled turns that the model gets. No call is without its result, and the message is the last.
 fn kept_turns(run: &TestRun, payload: &str) -> Vec<String> {
     let (_, transcript, _) = run.model_call();
-    let [_system, recalled @ .., message] = transcript.segments() else { panic!("{transcript:?}") };
+    let mut segments = transcript.segments().to_vec();
+    segments.retain(|message| !concludes(message));
+    let [_system, recalled @ .., message] = segments.as_slice() else { panic!("{transcript:?}") };
     assert_eq!((message.role, message.content.as_str()), (ChatRole::User, payload));
     let number = |turn: &[std::sync::Arc<ChatMessage>]| {
         assert_eq!(Some(&turn[1].tool_calls[0].id), turn[2].tool_call_id.as_ref());

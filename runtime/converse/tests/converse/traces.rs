@@ -6,6 +6,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::node::BudgetKind;
 use redflow_contract::trace::RunTrace;
+use redflow_converse::MACHINE_VERSION;
 use redflow_machine::run_trace;
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ fn short(run: &TestRun) -> Vec<String> {
 
 #[test]
 fn calls_at_once_return_in_their_own_order() {
-    let mut run = with_sources();
+    let mut run = with_sources(MACHINE_VERSION);
     run.answer(text("Done."));
     assert_eq!(
         short(&run),

@@ -286,10 +286,12 @@ pub(crate) fn join_models(
         let ModelInfo { provider, model, .. } = model.info();
         let advice = match *provider {
             "scripted" => "add `usage.cost` to its replies",
-            _ => "add one to `[prices]` in the configuration",
+            _ => {
+                "set `inputPrice` and `outputPrice` at its node, or add it to `[prices]` in the configuration"
+            }
         };
         return Err(format!(
-            "its budget limits the `cost`, but the model `{model}` has no price: {advice}, or limit `tokens` \
+            "its budget limits the `cost`, but the model `{model}` has no known price: {advice}, or limit `tokens` \
              instead"
         ));
     }

@@ -95,7 +95,7 @@ pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact
         Effect::CallModel { iteration, answer_kind, .. },
         Fact::ModelAnswered { answer, .. },
     ) = (stream, effect, &fact)
-        && !answer_kind.is_summary()
+        && answer_kind.is_streamed()
     {
         Box::pin(stream.complete(*iteration, &answer.text)).await;
     }
@@ -228,8 +228,8 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
     let id = effect.id();
     match effect {
         Effect::CallModel { iteration, transcript, spec, answer_kind, first_model, .. } => {
-            let is_step = !answer_kind.is_summary();
-            let observer = if is_step { ScrubbedDeltas::new(*iteration, context) } else { None };
+            let is_streamed = answer_kind.is_streamed();
+            let observer = if is_streamed { ScrubbedDeltas::new(*iteration, context) } else { None };
             let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
             let (iteration, first_model, retry) = (*iteration, *first_model, true);
             let waits = RunWait { context, iteration };
@@ -246,7 +246,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
                 keeps_raw: spec.debug,
             };
             let call = agent.model.call(request);
-            let answer = match context.stream.filter(|_| is_step) {
+            let answer = match context.stream.filter(|_| is_streamed) {
                 Some(stream) => Box::pin(stream.send_during(call)).await,
                 None => call.await,
             };

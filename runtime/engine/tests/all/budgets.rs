@@ -133,9 +133,13 @@ async fn refuses_the_last_calls_of_a_group() {
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_cost_needs_a_price() {
     let free = json!({"inputTokens": 60, "outputTokens": 40});
-    for (is_live, advice) in
-        [(true, "add one to `[prices]` in the configuration"), (false, "add `usage.cost` to its replies")]
-    {
+    for (is_live, advice) in [
+        (
+            true,
+            "set `inputPrice` and `outputPrice` at its node, or add it to `[prices]` in the configuration",
+        ),
+        (false, "add `usage.cost` to its replies"),
+    ] {
         let mut flow = flow(&free, json!({}));
         if is_live {
             flow[2]["live"] = json!(true);
@@ -143,7 +147,7 @@ async fn a_budget_of_cost_needs_a_price() {
         let reports = setup(json!({"cost": 1})).start_engine(&flow).fire().await;
         assert_eq!(ends(&reports), ["run-1 a refused CONFIG_INVALID"]);
         let text = only_message(&reports)["error"]["message"].as_str().unwrap().to_owned();
-        let expected = format!("the model `m` has no price: {advice}, or limit `tokens` instead");
+        let expected = format!("the model `m` has no known price: {advice}, or limit `tokens` instead");
         assert!(text.contains(&expected), "{text}");
     }
 }

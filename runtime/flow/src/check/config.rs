@@ -120,6 +120,9 @@ impl Checker<'_> {
                         self.check_http_request(ix, &config);
                         self.check_key_node(ix, &config);
                         self.check_knowledge_base(ix, &config);
+                        if role == Role::Model {
+                            self.check_model_price(ix, &config);
+                        }
                         let config = Value::Object(config);
                         for schema in schemas {
                             self.report_violations(ix, schema, &config, SecretReferences::Keep);

@@ -9,6 +9,7 @@ mod flow_tools;
 mod http_request;
 mod key_node;
 mod knowledge_base;
+mod model_price;
 mod named_services;
 mod presets;
 pub(crate) mod schema;

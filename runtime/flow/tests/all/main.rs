@@ -21,6 +21,7 @@ mod kit;
 mod knowledge_base;
 mod manifest;
 mod mcp_servers;
+mod model_price;
 mod named_services;
 mod phrases;
 mod plan;

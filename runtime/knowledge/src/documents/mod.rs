@@ -2,7 +2,8 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `clean` | bytes to text: encodings, and characters that are removed |
+//! | `clean` | bytes to text: Unicode, and characters that are removed |
+//! | `encoding` | bytes to text: the other encodings of the web |
 //! | `names` | the title of a document, and its name in error texts |
 //! | `packer` | divides a text into passages: lengths, joining, overlap |
 //! | `units` | where a text may be cut: sentences, lines, words, letters |
@@ -13,6 +14,7 @@
 //! No I/O and no clock. HTML and PDF are converted elsewhere: parsers of hostile formats run in another process.
 
 mod clean;
+mod encoding;
 mod markdown;
 mod names;
 mod packer;
@@ -21,6 +23,7 @@ mod units;
 mod values;
 
 pub use clean::clean as clean_text;
+pub use encoding::decode_web_text;
 pub use markdown::read_markdown;
 pub use names::clean_name;
 pub use redflow_contract::document_kind::DocumentKind;

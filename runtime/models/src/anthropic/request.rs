@@ -5,12 +5,15 @@
 //! - Adjacent messages of one role become one turn. An empty turn becomes `(empty)`.
 //! - A conversation that is empty or starts with the model gets a user turn `…` first.
 //! - A call without a result gets one that says so. A result without a call is left out.
+//! - An answer of this API goes back with its blocks as they came, if the message still says the same.
 //! - An id that the API would refuse is replaced by the position of the call.
 //! - A conversation with calls needs tools. A request without tools names those that were called, and forbids
 //!   to call them.
 
-use super::{AnthropicMessages, NAME};
+use super::{AnthropicMessages, NAME, Thinking, ThinkingDisplay};
+use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::{Arguments, InputSchema, tool_name};
+use crate::own_parts::{MessageRest, WithField, parts_of, text_at};
 use crate::wire::{AnswerFormat, CacheLifetime, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Image, ImageType};
@@ -77,7 +80,22 @@ struct ToolChoiceParam {
 #[derive(Serialize)]
 struct ThinkingParam {
     r#type: &'static str,
-    budget_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display: Option<ThinkingDisplay>,
+}
+
+impl ThinkingParam {
+    fn new(thinking: Thinking) -> Option<Self> {
+        let (r#type, budget_tokens, display) = match thinking {
+            Thinking::Unset => return None,
+            Thinking::Adaptive { display } => ("adaptive", None, display),
+            Thinking::Enabled { budget } => ("enabled", Some(budget), None),
+            Thinking::Disabled => ("disabled", None, None),
+        };
+        Some(Self { r#type, budget_tokens, display })
+    }
 }
 
 #[derive(Serialize)]
@@ -108,12 +126,12 @@ impl<'a> RequestBody<'a> {
         };
         let choice = match chat.tool_choice {
             ToolChoice::Auto => "auto",
-            // With thinking, the API refuses requests that require a call.
-            ToolChoice::Required if wire.thinking_budget.is_some() => "auto",
+            // With a budget for thinking, the API refuses requests that require a call.
+            ToolChoice::Required if matches!(wire.thinking, Thinking::Enabled { .. }) => "auto",
             ToolChoice::Required => "any",
             ToolChoice::None => "none",
         };
-        let tools = Tools::new(chat);
+        let tools = Tools::new(chat, wire.takes_any_root);
         let choice = if chat.tools.is_empty() { "none" } else { choice };
         let format = match chat.format {
             AnswerFormat::JsonSchema { schema, .. } => Some(OutputFormat { r#type: "json_schema", schema }),
@@ -131,9 +149,7 @@ impl<'a> RequestBody<'a> {
             top_p: wire.top_p,
             top_k: wire.top_k,
             stop_sequences: &wire.stop,
-            thinking: wire
-                .thinking_budget
-                .map(|budget_tokens| ThinkingParam { r#type: "enabled", budget_tokens }),
+            thinking: ThinkingParam::new(wire.thinking),
             output_config: OutputConfig { effort: wire.effort, format },
             cache_control: chat.cache.map(|cache| CacheControl {
                 r#type: "ephemeral",
@@ -151,13 +167,14 @@ struct Tools<'a> {
     declared: &'a [ToolSpec],
     /// The tools that were called, if none is declared.
     called: BTreeSet<Cow<'a, str>>,
+    takes_any_root: bool,
 }
 
 impl<'a> Tools<'a> {
-    fn new(chat: &ChatRequest<'a>) -> Option<Self> {
+    fn new(chat: &ChatRequest<'a>, takes_any_root: bool) -> Option<Self> {
         let calls = chat.messages.iter().flat_map(|message| &message.tool_calls);
         let called = calls.filter(|_| chat.tools.is_empty()).map(|call| tool_name(&call.name)).collect();
-        let tools = Self { declared: chat.tools, called };
+        let tools = Self { declared: chat.tools, called, takes_any_root };
         (!tools.declared.is_empty() || !tools.called.is_empty()).then_some(tools)
     }
 }
@@ -173,19 +190,21 @@ impl Serialize for Tools<'_> {
             #[serde(skip_serializing_if = "Option::is_none")]
             strict: Option<bool>,
         }
-        let declared = self.declared.iter().map(|tool| Tool {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: InputSchema(tool.input_schema.as_ref()),
-            strict: tool.strict,
-        });
-        let called = self.called.iter().map(|name| Tool {
-            name: name.as_ref(),
-            description: "",
-            input_schema: InputSchema(None),
-            strict: None,
-        });
-        serializer.collect_seq(declared.chain(called))
+        let mut tools = serializer.serialize_seq(None)?;
+        for tool in self.declared {
+            let schema = tool_schema(tool, self.takes_any_root);
+            tools.serialize_element(&Tool {
+                name: &tool.name,
+                description: &tool.description,
+                strict: strictness(tool, schema.as_ref()),
+                input_schema: InputSchema(schema.as_deref()),
+            })?;
+        }
+        for name in &self.called {
+            let input_schema = InputSchema(None);
+            tools.serialize_element(&Tool { name, description: "", input_schema, strict: None })?;
+        }
+        tools.end()
     }
 }
 
@@ -264,6 +283,10 @@ enum Block<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+    /// A call as the provider sent it, with the input as the model wrote it.
+    #[serde(untagged)]
+    OwnCall(WithField<'a, Arguments<'a>>),
+    /// Any other block as the provider sent it.
     #[serde(untagged)]
     Opaque(&'a Value),
 }
@@ -280,8 +303,15 @@ fn assistant_blocks(all: &[Arc<ChatMessage>], turn: Range<usize>, reasoning: Rea
     let mut blocks = Vec::new();
     for index in turn {
         let message = &all[index];
-        let opaque = message.reasoning.iter().filter(|opaque| reasoning.is_kept() && opaque.wire == NAME);
-        blocks.extend(opaque.flat_map(|opaque| &opaque.parts).map(Block::Opaque));
+        if let Some(parts) = parts_of(message, NAME, reasoning) {
+            // A journal of an earlier version has only the thoughts, which came first.
+            if parts.iter().all(is_thought) {
+                blocks.extend(parts.iter().map(Block::Opaque));
+            } else if let Some(own) = own_blocks(all, index, parts) {
+                blocks.extend(own);
+                continue;
+            }
+        }
         blocks.extend(text_of(message).map(|text| Block::Text { text }));
         blocks.extend(message.tool_calls.iter().enumerate().map(|(nth, call)| Block::ToolUse {
             id: call_id(all, index, nth),
@@ -290,6 +320,39 @@ fn assistant_blocks(all: &[Arc<ChatMessage>], turn: Range<usize>, reasoning: Rea
         }));
     }
     blocks
+}
+
+fn is_thought(part: &Value) -> bool {
+    !matches!(text_at(part, "type"), Some("text" | "tool_use"))
+}
+
+/// The blocks of an answer of this API, if the message still says the same.
+fn own_blocks<'a>(all: &'a [Arc<ChatMessage>], index: usize, parts: &'a [Value]) -> Option<Vec<Block<'a>>> {
+    let mut rest = MessageRest::of(&all[index]);
+    let (mut blocks, mut calls) = (Vec::with_capacity(parts.len()), 0);
+    for part in parts {
+        match text_at(part, "type") {
+            Some("text") => {
+                let text = text_at(part, "text").unwrap_or_default();
+                rest.take_text(text)?;
+                // The API sends blank texts, but refuses them.
+                if text.trim().is_empty() {
+                    continue;
+                }
+            }
+            Some("tool_use") => {
+                let call = rest.take_call(text_at(part, "name").unwrap_or_default(), part.get("input"))?;
+                text_at(part, "id").filter(|id| *id == call_id(all, index, calls))?;
+                calls += 1;
+                let value = Arguments(&call.arguments);
+                blocks.push(Block::OwnCall(WithField { part: part.as_object()?, key: "input", value }));
+                continue;
+            }
+            _ => {}
+        }
+        blocks.push(Block::Opaque(part));
+    }
+    rest.is_empty().then_some(blocks)
 }
 
 /// The blocks of these messages of the user. The results for the calls of the previous turn come first.

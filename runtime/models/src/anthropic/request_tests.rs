@@ -1,12 +1,14 @@
-use super::{AnthropicMessages, NAME};
+use super::{AnthropicMessages, NAME, Thinking, ThinkingDisplay};
 use crate::samples::{
     Sample, assistant, assistant_calls, call, conversation, first_request, first_request_with_schema,
     request_with_memory, request_with_tools, second_request, system, tool, tool_result, tool_turn,
     tool_turn_with_reasoning, user, with_reasoning, with_strict,
 };
 use crate::wire::CacheLifetime;
-use crate::wire::Reasoning::{Discard, Keep};
+use crate::wire::Reasoning::{self, Discard, Keep};
+use crate::wire::Wire;
 use pretty_assertions::assert_eq;
+use redflow_contract::transcript::ChatMessage;
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
 
@@ -32,7 +34,8 @@ fn request_bodies_equal_their_golden_files() {
     // Only the API version of 2023 accepts these settings.
     let sampled =
         AnthropicMessages { temperature: Some(0.7), top_p: Some(0.9), top_k: Some(40), ..limited.clone() };
-    let thinking = AnthropicMessages { max_tokens: 8192, thinking_budget: Some(2048), ..wire() };
+    let thinking =
+        AnthropicMessages { max_tokens: 8192, thinking: Thinking::Enabled { budget: 2048 }, ..wire() };
     let cases = [
         ("first", wire(), first_request()),
         ("first-schema", wire(), first_request_with_schema()),
@@ -242,6 +245,121 @@ fn sends_reasoning_back_only_to_its_own_wire_and_only_if_kept() {
     assert_eq!(turn("openai-responses", Keep), "Hm.");
 }
 
+/// An answer as a stream brings it: its thoughts, texts and calls take turns.
+fn interleaved() -> (Vec<Value>, ChatMessage) {
+    let content = vec![
+        json!({"type": "thinking", "thinking": "", "signature": "c2lnMQ=="}),
+        json!({"type": "text", "text": "I look, "}),
+        json!({"type": "tool_use", "id": "toolu_1", "name": "x", "input": {"b": 1.50, "a": "é"}, "caller": {"type": "direct"}}),
+        json!({"type": "redacted_thinking", "data": "b3BhcXVl"}),
+        json!({"type": "text", "text": "\n"}),
+        json!({"type": "text", "text": "and again."}),
+        json!({"type": "tool_use", "id": "toolu_2", "name": "y", "input": {}}),
+    ];
+    let body = json!({"type": "message", "content": content, "stop_reason": "tool_use"});
+    let answer = wire().decode(body.to_string().as_bytes(), Keep).unwrap();
+    let message =
+        ChatMessage { reasoning: answer.reasoning, ..assistant_calls(&answer.text, &answer.tool_calls) };
+    (content, message)
+}
+
+/// The blocks that a message of the model becomes.
+fn sent_blocks(message: ChatMessage, reasoning: Reasoning) -> Value {
+    let results = [tool_result("toolu_1", "1"), tool_result("toolu_2", "2")];
+    let messages = [user("?"), message].into_iter().chain(results);
+    turns(&Sample { reasoning, ..conversation(messages) }).swap_remove(0)
+}
+
+#[test]
+fn blocks_go_back_as_they_came_through_several_rounds() {
+    let (mut content, message) = interleaved();
+    // The API refuses blank texts.
+    content.remove(4);
+    let mut messages = vec![user("?")];
+    for round in 0..3 {
+        let mut turn = message.clone();
+        let part = |part: &mut Value| {
+            part["id"] = json!(format!("toolu_{round}_{}", part["name"].as_str().unwrap()))
+        };
+        let opaque = turn.reasoning.as_mut().unwrap();
+        opaque.parts.iter_mut().filter(|part| part["type"] == "tool_use").for_each(part);
+        for call in &mut turn.tool_calls {
+            call.id = format!("toolu_{round}_{}", call.name);
+        }
+        let results: Vec<_> = turn.tool_calls.iter().map(|call| tool_result(&call.id, "1")).collect();
+        messages.push(turn);
+        messages.extend(results);
+    }
+    let all = turns(&Sample { reasoning: Keep, ..conversation(messages) });
+    for (round, blocks) in all.iter().step_by(2).enumerate() {
+        let mut expected = content.clone();
+        expected[2]["id"] = json!(format!("toolu_{round}_x"));
+        expected[5]["id"] = json!(format!("toolu_{round}_y"));
+        assert_eq!(blocks, &json!(expected));
+    }
+    assert_eq!(all.len(), 6);
+}
+
+#[test]
+fn the_input_of_a_call_goes_back_as_the_model_wrote_it() {
+    let written = r#"{"z": 1e2, "a":"\u00e9", "n": 12345678901234567890123.0}"#;
+    let body = format!(
+        r#"{{"content":[{{"type":"thinking","thinking":"","signature":"s"}},{{"type":"tool_use","id":"toolu_1","name":"x","input":{written}}}]}}"#
+    );
+    let answer = wire().decode(body.as_bytes(), Keep).unwrap();
+    let message = ChatMessage { reasoning: answer.reasoning, ..assistant_calls("", &answer.tool_calls) };
+    let sample =
+        Sample { reasoning: Keep, ..conversation([user("?"), message, tool_result("toolu_1", "1")]) };
+    let mut bytes = Vec::new();
+    wire().encode(&sample.request(), &mut bytes).unwrap();
+    let sent = String::from_utf8(bytes).unwrap();
+    assert!(sent.contains(&format!(r#"[{{"type":"thinking","thinking":"","signature":"s"}},{{"type":"tool_use","id":"toolu_1","name":"x","input":{written}}}]"#)), "{sent}");
+}
+
+#[test]
+fn a_message_that_was_changed_is_sent_without_its_thoughts() {
+    let (_, message) = interleaved();
+    let without =
+        |message: &ChatMessage| sent_blocks(ChatMessage { reasoning: None, ..message.clone() }, Keep);
+    assert_ne!(sent_blocks(message.clone(), Keep), without(&message));
+    assert_eq!(sent_blocks(message.clone(), Discard), without(&message));
+    let changes: [fn(&mut ChatMessage); 7] = [
+        |message| message.content.push('!'),
+        |message| message.content = message.content.replace("look", "see"),
+        |message| drop(message.tool_calls.pop()),
+        |message| message.tool_calls.swap(0, 1),
+        |message| message.tool_calls[0].arguments = r#"{"b":2,"a":"é"}"#.to_owned(),
+        |message| message.tool_calls[0].name = "z".to_owned(),
+        |message| message.tool_calls[1].id = "toolu_9".to_owned(),
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let mut changed = message.clone();
+        change(&mut changed);
+        assert_eq!(sent_blocks(changed.clone(), Keep), without(&changed), "{number}");
+    }
+}
+
+#[test]
+fn sends_how_the_model_thinks() {
+    let adaptive = |display| Thinking::Adaptive { display };
+    for (thinking, sent) in [
+        (Thinking::Unset, None),
+        (adaptive(None), Some(json!({"type": "adaptive"}))),
+        (
+            adaptive(Some(ThinkingDisplay::Summarized)),
+            Some(json!({"type": "adaptive", "display": "summarized"})),
+        ),
+        (adaptive(Some(ThinkingDisplay::Omitted)), Some(json!({"type": "adaptive", "display": "omitted"}))),
+        (Thinking::Enabled { budget: 1024 }, Some(json!({"type": "enabled", "budget_tokens": 1024}))),
+        (Thinking::Disabled, Some(json!({"type": "disabled"}))),
+    ] {
+        let body = request_with_tools().body(&AnthropicMessages { thinking, ..wire() });
+        assert_eq!(body.get("thinking"), sent.as_ref());
+        let forced = if matches!(thinking, Thinking::Enabled { .. }) { "auto" } else { "any" };
+        assert_eq!(body["tool_choice"]["type"], forced);
+    }
+}
+
 #[test]
 fn sends_tools_with_a_tool_choice() {
     let cases = [(ToolChoice::Auto, "auto"), (ToolChoice::Required, "any"), (ToolChoice::None, "none")];
@@ -252,7 +370,8 @@ fn sends_tools_with_a_tool_choice() {
         );
     }
     // A thinking model cannot be forced to call a tool.
-    let thinking = AnthropicMessages { thinking_budget: Some(1024), max_tokens: 2048, ..wire() };
+    let thinking =
+        AnthropicMessages { thinking: Thinking::Enabled { budget: 1024 }, max_tokens: 2048, ..wire() };
     for (tool_choice, kind) in [(ToolChoice::Required, "auto"), (ToolChoice::None, "none")] {
         let body = Sample { tool_choice, ..request_with_tools() }.body(&thinking);
         assert_eq!(body["tool_choice"], json!({"type": kind}));

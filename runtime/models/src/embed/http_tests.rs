@@ -24,7 +24,7 @@ fn settings(choice: Embeddings) -> EmbedderSettings {
 }
 
 fn shared(recording: &Arc<Recording>, meter: &Arc<RetryLog>) -> ModelSettings {
-    let price = Price { input: 2.0, output: 0.0, cached: None, cache_write: None };
+    let price = Price { input: 2.0, ..Price::default() };
     ModelSettings {
         transport: Some(Arc::<Recording>::clone(recording)),
         prices: [("text-embedding-3-small".to_owned(), price)].into(),

@@ -10,6 +10,7 @@
 
 use super::{Gemini, NAME, is_thought};
 use crate::lenient::{Arguments, InputSchema, tool_name};
+use crate::own_parts::{MessageRest, parts_of, text_at};
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Image, RequestedCall};
@@ -352,35 +353,20 @@ fn given_id(call: &RequestedCall) -> Option<&str> {
     Some(call.id.as_str()).filter(|id| !id.is_empty())
 }
 
-fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
-    value.get(key)?.as_str()
-}
-
-/// The parts of an answer of this API, if the message still says the same. Its text may have been changed, and
-/// its calls dropped.
+/// The parts of an answer of this API, if the message still says the same.
 fn own_parts(message: &ChatMessage, reasoning: Reasoning) -> Option<&[Value]> {
-    let opaque = message.reasoning.as_ref().filter(|opaque| reasoning.is_kept() && opaque.wire == NAME)?;
-    let (mut text, mut calls) = (message.content.as_str(), message.tool_calls.iter());
-    for part in &opaque.parts {
+    let parts = parts_of(message, NAME, reasoning)?;
+    let mut rest = MessageRest::of(message);
+    for part in parts {
         if part.as_object().is_none_or(is_thought) {
             continue;
         }
-        text = text.strip_prefix(text_at(part, "text").unwrap_or_default())?;
+        rest.take_text(text_at(part, "text").unwrap_or_default())?;
         if let Some(sent) = part.get("functionCall") {
-            calls.next().filter(|call| is_same_call(call, sent))?;
+            rest.take_call(text_at(sent, "name").unwrap_or_default(), sent.get("args"))?;
         }
     }
-    let is_same = text.is_empty() && calls.next().is_none() && !opaque.parts.is_empty();
-    is_same.then_some(opaque.parts.as_slice())
-}
-
-fn is_same_call(call: &RequestedCall, sent: &Value) -> bool {
-    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let is_same = match sent.get("args").filter(|args| !args.is_null()) {
-        Some(args) => *args == arguments,
-        None => arguments.as_object().is_some_and(serde_json::Map::is_empty),
-    };
-    is_same && text_at(sent, "name").unwrap_or_default() == call.name
+    (rest.is_empty() && !parts.is_empty()).then_some(parts)
 }
 
 #[cfg(test)]

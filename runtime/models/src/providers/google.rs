@@ -58,6 +58,8 @@ pub(crate) fn google(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         thinking_level: settings.thinking_level.map(ThinkingLevel::as_str),
         needs_signatures: !is_old,
     });
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "gcp.gemini",
         name: "Google",
@@ -78,6 +80,7 @@ pub(crate) fn google(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         other: None,
         only_interface: false,
         interface: None,
+        price,
     }
     .build(&config, context, endpoint, wire)
 }

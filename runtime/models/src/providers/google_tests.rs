@@ -54,6 +54,9 @@ fn every_property() {
         max_retries: Some(0),
         idle_timeout: Some(60_000),
         max_concurrent: Some(1),
+        input_price: Some(1.0),
+        output_price: Some(2.0),
+        cached_price: Some(0.5),
         credentials: json!({"apiKey": "own-key"}).as_object().cloned(),
         options: None,
     };

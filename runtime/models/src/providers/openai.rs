@@ -9,7 +9,7 @@ use crate::model_list::ListSource;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::refusals::Interface;
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, is_within};
 use crate::wire::Wire;
 use redflow_contract::azure::is_azure_host;
 use redflow_contract::node::{
@@ -143,6 +143,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         (sampling("temperature", settings.temperature), sampling("topP", settings.top_p));
     let effort_name = effort.map(ReasoningEffort::as_str);
     let extra_body = build::extra_body(&config, settings.extra_body)?;
+    let host = base.host_str().unwrap_or_default();
     let chat = OpenaiChat {
         model: Some(model.clone()),
         max_tokens: Some(max_tokens),
@@ -157,7 +158,11 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         // Mistral refuses the field, and tells the usage without it.
         stream_usage: !build::is_at_provider(&base, &["mistral.ai"]),
         refuses_reasoning: at_openai,
+        fills_reasoning: is_within(host, &["deepseek.com"]),
+        may_think_in_text: !at_openai && !is_azure_host(host),
+        mark: OpenaiChat::mark(&base),
         extra_body: extra_body.clone(),
+        ..OpenaiChat::default()
     };
     let responses = OpenaiResponses {
         model: Some(model.clone()),
@@ -165,9 +170,13 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         temperature,
         top_p,
         reasoning_effort: effort_name,
+        omits_include: !capabilities.asks_encrypted,
         extra_body,
+        ..OpenaiResponses::default()
     };
     let (first, other) = wires(choice, chat, responses, &endpoint)?;
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: "openai",
         name: "OpenAI's interface",
@@ -195,6 +204,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         other,
         only_interface: api == OpenaiApi::Responses,
         interface: Some(first.interface),
+        price,
     }
     .build(&config, context, first.endpoint, first.wire)
 }
@@ -273,6 +283,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         stop,
         reasoning_effort: effort_name,
         stream_usage: supports("2024-09-01"),
+        mark: OpenaiChat::mark(&base),
         ..OpenaiChat::default()
     };
     let responses = OpenaiResponses {
@@ -281,9 +292,12 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         temperature,
         top_p,
         reasoning_effort: effort_name,
+        omits_include: !capabilities.asks_encrypted,
         ..OpenaiResponses::default()
     };
     let (first, other) = wires(choice, chat, responses, &endpoint)?;
+    let price =
+        build::node_price(&config, [settings.input_price, settings.output_price, settings.cached_price])?;
     ModelBuilder {
         provider: AZURE_PROVIDER,
         name: "Azure OpenAI",
@@ -304,6 +318,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         other,
         only_interface: api == OpenaiApi::Responses,
         interface: Some(first.interface),
+        price,
     }
     .build(&config, context, first.endpoint, first.wire)
 }

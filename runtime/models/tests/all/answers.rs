@@ -101,7 +101,6 @@ async fn empty_refused_and_truncated_answers() {
         (ANTHROPIC, claude("", "end_turn"), "", Stop),
         (ANTHROPIC, claude(block, "refusal"), "ha", Refused),
         (ANTHROPIC, claude(block, "max_tokens"), "ha", Truncated),
-        (ANTHROPIC, claude(block, "model_context_window_exceeded"), "ha", Truncated),
         (OLLAMA, r#"{"message":{"content":""},"done":true}"#.to_owned(), "", Stop),
         (
             OLLAMA,

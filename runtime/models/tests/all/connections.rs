@@ -5,6 +5,7 @@ use crate::wires::{CHAT, KEY, WIRES, call_error, call_text};
 use futures::future::join_all;
 use redflow_contract::code::RunErrorCode as Code;
 use redflow_models::ModelSettings;
+use redflow_models::no_proxy::NoProxy;
 use redflow_models::transport::HttpSettings;
 use serde_json::json as value;
 
@@ -67,9 +68,7 @@ async fn a_configured_proxy_gets_every_request() {
     let settings = with_proxy(&format!("http://user:passwort@{}", proxy.address));
     let model = CHAT.at_url("http://models.invalid:8080", value!({}), settings).unwrap();
     assert_eq!(call_text(&*model).await, "hi");
-    // A configured proxy is also used for this machine.
-    let local = format!("http://{}", unused_address().await);
-    let model = CHAT.at_url(&local, value!({}), with_proxy(&proxy.url())).unwrap();
+    let model = CHAT.at_url("http://models.invalid", value!({}), with_proxy(&proxy.url())).unwrap();
     assert_eq!(call_text(&*model).await, "hi");
     let seen = proxy.seen();
     let first = seen.requests[0].head.lines().next();
@@ -77,6 +76,38 @@ async fn a_configured_proxy_gets_every_request() {
     assert_eq!(seen.requests[0].header("proxy-authorization"), Some("Basic dXNlcjpwYXNzd29ydA=="));
     assert_eq!(seen.requests[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!(seen.requests[1].header("proxy-authorization"), None);
+}
+
+/// The address at which this machine can reach the server, and which is no loopback address.
+fn outer_url(server: &ScriptedServer) -> String {
+    format!("http://0.0.0.0:{}", server.address.port())
+}
+
+#[tokio::test]
+async fn a_configured_proxy_is_not_for_this_machine_and_the_hosts_of_the_list() {
+    let proxy = ScriptedServer::start(vec![json(CHAT.answer); 2]).await;
+    let server = ScriptedServer::start(vec![json(CHAT.answer); 5]).await;
+    let port = server.address.port();
+    let local = ["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{port}"));
+    let outer = outer_url(&server);
+    let listed = format!("0.0.0.0:{port}");
+    for (url, entry, is_direct) in [
+        (&local[0], "a.example", true),
+        (&local[1], "a.example", true),
+        (&outer, "a.example", false),
+        (&outer, "0.0.0.0:1", false),
+        (&outer, "0.0.0.0", true),
+        (&outer, &listed, true),
+        (&outer, "*", true),
+    ] {
+        let before = (proxy.request_count(), server.request_count());
+        let mut settings = with_proxy(&proxy.url());
+        settings.http.no_proxy = NoProxy::parse(&[entry.to_owned()]).unwrap();
+        let model = CHAT.at_url(url, value!({}), settings).unwrap();
+        assert_eq!(call_text(&*model).await, "hi");
+        let requests = (proxy.request_count() - before.0, server.request_count() - before.1);
+        assert_eq!(requests, if is_direct { (0, 1) } else { (1, 0) }, "{url} {entry}");
+    }
 }
 
 #[tokio::test]
@@ -117,6 +148,7 @@ fn a_proxy_of_the_environment_is_not_for_this_machine() {
     for name in ["NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "REQUEST_METHOD"] {
         command.env_remove(name);
     }
+    command.env("NO_PROXY", "0.0.0.0");
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] {
         command.env(name, format!("http://127.0.0.1:{port}"));
     }
@@ -128,9 +160,18 @@ fn a_proxy_of_the_environment_is_not_for_this_machine() {
 #[tokio::test]
 #[ignore = "needs its own environment; the test above runs it"]
 async fn behind_a_proxy_of_the_environment() {
-    let server = ScriptedServer::start([json(CHAT.answer)]).await;
-    let model = CHAT.at_url(&server.url(), value!({}), ModelSettings::default()).unwrap();
-    assert_eq!(call_text(&*model).await, "hi");
+    let server = ScriptedServer::start(vec![json(CHAT.answer); 2]).await;
+    // The second one is in the list of the environment.
+    for url in [server.url(), outer_url(&server)] {
+        let model = CHAT.at_url(&url, value!({}), ModelSettings::default()).unwrap();
+        assert_eq!(call_text(&*model).await, "hi");
+    }
+    // The list of the settings counts for a proxy of the environment too.
+    let mut settings = ModelSettings::default();
+    settings.http.no_proxy = NoProxy::parse(&["models.invalid".to_owned()]).unwrap();
+    let model = CHAT.at_url("http://models.invalid", value!({}), settings).unwrap();
+    let (_, message) = call_error(&*model).await;
+    assert!(message.ends_with("its name cannot be resolved"), "{message}");
     // Every other request uses the proxy, which is not running. Without it, the error would name DNS.
     let model = CHAT.at_url("http://models.invalid", value!({}), ModelSettings::default()).unwrap();
     let (_, message) = call_error(&*model).await;

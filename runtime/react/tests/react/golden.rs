@@ -4,14 +4,14 @@
 //! only before its release. Those of earlier versions are never rewritten.
 
 use crate::script::{
-    ScriptStep, ScriptedRun, calculate, final_answer, records, resume_journal, run_script,
-    run_script_version, send_mail, spec, turn, with, write_journal,
+    ScriptStep, ScriptedRun, calculate, final_answer, records, resume_journal, run_script_version, send_mail,
+    spec, turn, with, write_journal,
 };
 use crate::script::{replay, strategies};
 use crate::sources::with_sources;
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
-use redflow_contract::fact::{ModelAnswer, Usage};
+use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -137,7 +137,15 @@ fn too_much_work() -> ScriptedRun {
         let schema = json!({"properties": {"expression": {"pattern": "[ab]*a[ab]{900}c"}}});
         spec.tools[0].input_schema = Some(schema);
     });
-    run_script(spec, &[calculate(&"ab".repeat(1_600), 0.5)])
+    run_script_version(2, spec, &[calculate(&"ab".repeat(1_600), 0.5)])
+}
+
+/// A run whose answer is cut off, because the model reasoned too long.
+fn truncated() -> ScriptedRun {
+    let usage = Usage { output_tokens: 1_000, reasoning_tokens: Some(1_000), ..Usage::default() };
+    let finish = ModelFinish::Truncated;
+    let answer = ModelAnswer { finish, usage: Some(usage), ..ModelAnswer::default() };
+    run_script_version(3, spec(), &[ScriptStep::ModelAnswer(Box::new(answer))])
 }
 
 /// The journal as the first release wrote it, without classes.
@@ -157,6 +165,7 @@ fn path_of(version: u32, name: &str) -> PathBuf {
 
 fn check_golden(version: u32, name: &str, written: Vec<u8>) {
     if version == MACHINE_VERSION && std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(folder().join(format!("v{version}"))).unwrap();
         std::fs::write(path_of(version, name), &written).unwrap();
     }
     let golden = std::fs::read_to_string(path_of(version, name)).unwrap();
@@ -175,7 +184,8 @@ fn golden_journals_equal_the_current_ones() {
         }
     }
     check_golden(2, "too-much-work", too_much_work().journal());
-    check_golden(2, "sources", with_sources().journal());
+    check_golden(2, "sources", with_sources(2).journal());
+    check_golden(3, "truncated", truncated().journal());
 }
 
 /// Every golden journal, with its name.
@@ -238,7 +248,7 @@ fn golden_journals_can_be_resumed_after_every_step() {
                 (classes.len(), open > 0),
                 (
                     0,
-                    ["input-invalid.jsonl", "live.jsonl", "too-much-work.jsonl"]
+                    ["input-invalid.jsonl", "live.jsonl", "too-much-work.jsonl", "truncated.jsonl"]
                         .iter()
                         .all(|none| !name.ends_with(none))
                 ),

@@ -13,6 +13,7 @@ use redflow_contract::journal::JournalRecord;
 use redflow_contract::node::{EffectClass, StopCondition};
 use redflow_contract::plan::{AgentPlan, EncodedPlan};
 use redflow_machine::{Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, ParentRun, Recorder};
+use redflow_react::MACHINE_VERSION;
 use serde_json::{Value, json};
 
 fn finished() -> ScriptedRun {
@@ -169,7 +170,8 @@ fn refuses_files_that_are_not_journals() {
 
 #[test]
 fn reports_another_version() {
-    for (what, line) in [("contract", "\"contract\":1"), ("machine", "\"machine\":2")] {
+    let machine = format!("\"machine\":{MACHINE_VERSION}");
+    for (what, line) in [("contract", "\"contract\":1"), ("machine", &machine)] {
         for (number, advice) in [(7, "a newer Redflow Runtime"), (0, "no longer knows")] {
             let header = finished().lines[0].replace(line, &format!("\"{what}\":{number}"));
             let difference = difference(header.as_bytes());
@@ -179,7 +181,8 @@ fn reports_another_version() {
         }
     }
     // A later header may have unknown keys.
-    let header = finished().lines[0].replace("\"machine\":2", "\"machine\":3,\"colour\":\"blue\"");
+    let later = format!("\"machine\":{},\"colour\":\"blue\"", MACHINE_VERSION + 1);
+    let header = finished().lines[0].replace(&machine, &later);
     assert_eq!(found(header.as_bytes()), (1, DifferenceKind::Version));
 }
 

@@ -299,7 +299,12 @@ impl ScriptedRun {
         Self::start_version(MACHINE_VERSION, spec, message, session)
     }
 
-    fn start_version(version: u32, spec: AgentSpec, message: Value, session: Option<&str>) -> Self {
+    pub(crate) fn start_version(
+        version: u32,
+        spec: AgentSpec,
+        message: Value,
+        session: Option<&str>,
+    ) -> Self {
         let plan = EncodedPlan::new(&plan(&spec)).unwrap();
         let agent = CompiledAgent::compile_version(Arc::new(spec), version).unwrap();
         let fact = first_fact(agent.spec(), message, session);

@@ -8,6 +8,7 @@ use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::source::Source;
+use redflow_react::MACHINE_VERSION;
 use serde_json::{Value, json};
 
 fn source(reference: &str, score: f64) -> Source {
@@ -22,9 +23,9 @@ fn source(reference: &str, score: f64) -> Source {
 }
 
 /// A run whose tool returns sources twice, one of them in both results.
-pub(crate) fn with_sources() -> ScriptedRun {
+pub(crate) fn with_sources(version: u32) -> ScriptedRun {
     let spec = with(|spec| spec.model_response_wired = true);
-    let mut run = ScriptedRun::start(spec, json!({"payload": "How?"}), None);
+    let mut run = ScriptedRun::start_version(version, spec, json!({"payload": "How?"}), None);
     for sources in [
         vec![source("manuals/pump.md#2", 0.756), source("manuals/Größe.md#1", 0.1)],
         vec![source("manuals/parts.csv#1", 0.9), source("manuals/pump.md#2", 0.5)],
@@ -40,7 +41,7 @@ pub(crate) fn with_sources() -> ScriptedRun {
 
 #[test]
 fn the_envelope_has_each_source_once_in_the_order_of_first_use() {
-    let run = with_sources();
+    let run = with_sources(MACHINE_VERSION);
     let expected = [("manuals/pump.md#2", 0.756), ("manuals/Größe.md#1", 0.1), ("manuals/parts.csv#1", 0.9)];
     let expected: Vec<Value> = expected
         .map(|(reference, score)| {
@@ -65,7 +66,7 @@ fn the_envelope_has_each_source_once_in_the_order_of_first_use() {
 
 #[test]
 fn events_have_the_sources_and_the_model_reads_none() {
-    let run = with_sources();
+    let run = with_sources(MACHINE_VERSION);
     let sources: Vec<Vec<&str>> = run
         .events
         .iter()
@@ -93,7 +94,7 @@ fn events_have_the_sources_and_the_model_reads_none() {
 
 #[test]
 fn a_run_with_sources_replays() {
-    let run = with_sources();
+    let run = with_sources(MACHINE_VERSION);
     let (events, report) = replay_events(&run.journal());
     assert!(report.equal && report.complete, "{report:?}");
     assert_eq!(events, run.events);

@@ -288,12 +288,17 @@ fn used(tally: &RunTally) -> String {
     if tally.estimated {
         text.push_str(", estimated");
     }
-    text + &tally.cost.map(|cost| format!(", cost: {cost}")).unwrap_or_default()
+    text + &match (tally.cost, tally.unpriced_calls) {
+        (Some(cost), 0) => format!(", cost: {cost}"),
+        (Some(cost), calls) => format!(", cost: at least {cost} (calls with unknown price: {calls})"),
+        (None, _) if tally.tokens() > 0 => ", cost: unknown".to_owned(),
+        (None, _) => String::new(),
+    }
 }
 
 fn tokens(usage: &Usage) -> String {
-    let cost = usage.cost.map(|cost| format!(", cost: {cost}")).unwrap_or_default();
-    format!("tokens in: {}, out: {}{cost}", usage.input_tokens, usage.output_tokens)
+    let cost = usage.cost.map_or_else(|| "unknown".to_owned(), |cost| cost.to_string());
+    format!("tokens in: {}, out: {}, cost: {cost}", usage.input_tokens, usage.output_tokens)
 }
 
 fn json_bytes(value: &impl Serialize) -> usize {

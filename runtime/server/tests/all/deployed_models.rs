@@ -50,7 +50,7 @@ async fn lists_the_models_of_the_sidecar_and_of_node_reds() {
         "omittedAgents": 0,
         "model": {
             "provider": "openai", "name": "priced-1", "server": server.url(""), "tools": true, "vision": false,
-            "streaming": true, "price": {"input": 1.0, "output": 8.0, "cached": 0.5},
+            "streaming": true, "price": {"source": "configuration", "input": 1.0, "output": 8.0, "cached": 0.5},
         },
     });
     assert_eq!(list["models"][0], gpt);

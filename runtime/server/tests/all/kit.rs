@@ -197,7 +197,7 @@ impl Meter for ClosedSockets {
 fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     let price =
-        redflow_models::price::Price { input: 1.0, output: 8.0, cached: Some(0.5), cache_write: None };
+        redflow_models::price::Price { input: 1.0, output: 8.0, cached: Some(0.5), ..Default::default() };
     let prices = redflow_models::price::Prices::from([("priced-*".to_owned(), price)]);
     let settings = redflow_models::ModelSettings { prices, ..redflow_models::ModelSettings::default() };
     redflow_models::register(&mut adapters, settings);

@@ -16,14 +16,12 @@ fn schema() -> Value {
 
 /// An extractor whose first result lacks a value.
 fn extractor() -> Value {
-    let finish =
-        |result: Value| json!({"toolCalls": [{"name": "finish_step", "arguments": {"result": result}}]});
     json!([
         {"id": "tab", "type": "tab", "label": "Home"},
         {"id": "agent", "type": "ai-extractor", "z": "tab", "name": "Order", "outputSchema": schema(), "model": "model",
          "wires": [["result"], []]},
         {"id": "model", "type": "scripted-model", "z": "tab", "wires": [],
-         "replies": [finish(json!({"name": "Ada"})), finish(json!({"name": "Ada", "count": 3}))]},
+         "replies": [{"result": {"name": "Ada"}}, {"result": {"name": "Ada", "count": 3}}]},
         {"id": "result", "type": "debug", "z": "tab", "active": true, "complete": "payload", "targetType": "msg",
          "wires": []},
     ])

@@ -34,6 +34,7 @@ pub(super) struct Sums {
     output: u64,
     cached: u64,
     cost: Option<u64>,
+    unpriced: u64,
     ms: u64,
 }
 
@@ -46,6 +47,7 @@ impl Sums {
             (&mut self.input, other.input),
             (&mut self.output, other.output),
             (&mut self.cached, other.cached),
+            (&mut self.unpriced, other.unpriced),
             (&mut self.ms, other.ms),
         ];
         for (sum, more) in pairs {
@@ -72,6 +74,7 @@ impl Sums {
             output_tokens: self.output,
             cached_tokens: self.cached,
             cost: self.cost.map(|cost| cost as f64 / COST_UNIT),
+            unpriced_calls: self.unpriced,
             ms: self.ms,
         }
     }
@@ -155,12 +158,15 @@ fn scan(
     each: &mut dyn FnMut(Day, Key, &Sums),
 ) -> rusqlite::Result<()> {
     let (sql, is_agent) = match query.by {
-        StatsBy::Tool => ("SELECT day, '', tool, 0, failed, calls, 0, 0, 0, NULL, ms FROM tool_usage", false),
-        StatsBy::Model => {
-            ("SELECT day, '', model, runs, failed, calls, input, output, cached, cost, ms FROM usage", false)
+        StatsBy::Tool => {
+            ("SELECT day, '', tool, 0, failed, calls, 0, 0, 0, NULL, ms, 0 FROM tool_usage", false)
         }
+        StatsBy::Model => (
+            "SELECT day, '', model, runs, failed, calls, input, output, cached, cost, ms, unpriced FROM usage",
+            false,
+        ),
         StatsBy::Agent | StatsBy::Code => (
-            "SELECT day, instance, node_id, runs, failed, calls, input, output, cached, cost, ms FROM usage",
+            "SELECT day, instance, node_id, runs, failed, calls, input, output, cached, cost, ms, unpriced FROM usage",
             true,
         ),
     };
@@ -178,6 +184,7 @@ fn scan(
             cached: sum(8)?,
             cost: row.get::<_, Option<i64>>(9)?.map(|cost| u64::try_from(cost).unwrap_or(0)),
             ms: sum(10)?,
+            unpriced: sum(11)?,
         };
         let instance = if is_agent { row.get(1)? } else { String::new() };
         each(Day(number(0)?), Key { instance, name: row.get(2)? }, &sums);

@@ -50,6 +50,7 @@ struct ModelSums {
     output: i64,
     cached: i64,
     cost: Option<i64>,
+    unpriced: i64,
     ms: i64,
 }
 
@@ -80,6 +81,7 @@ impl PendingUsage {
             add_to(&mut sums.output, used.output_tokens);
             add_to(&mut sums.cached, used.cached_tokens);
             add_to(&mut sums.ms, used.ms);
+            add_to(&mut sums.unpriced, used.unpriced_calls);
             if let Some(cost) = used.cost.map(to_stored_cost) {
                 sums.cost = Some(sums.cost.unwrap_or_default().saturating_add(cost).min(MAX_SUM));
             }
@@ -107,18 +109,20 @@ impl PendingUsage {
     pub(crate) fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         for (key, sums) in &self.models {
             let [instance, node_id, model] = key.row(connection, "usage", "model")?;
-            let ModelSums { runs, failed, calls, input, output, cached, cost, ms } = sums;
+            let ModelSums { runs, failed, calls, input, output, cached, cost, unpriced, ms } = sums;
             connection
                 .prepare_cached(&format!(
-                    "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                    "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
                      ON CONFLICT DO UPDATE SET runs = min(runs + excluded.runs, {MAX_SUM}),
                          failed = min(failed + excluded.failed, {MAX_SUM}), calls = min(calls + excluded.calls, {MAX_SUM}),
                          input = min(input + excluded.input, {MAX_SUM}), output = min(output + excluded.output, {MAX_SUM}),
                          cached = min(cached + excluded.cached, {MAX_SUM}), ms = min(ms + excluded.ms, {MAX_SUM}),
-                         cost = min(coalesce(cost + excluded.cost, cost, excluded.cost), {MAX_SUM})"
+                         cost = min(coalesce(cost + excluded.cost, cost, excluded.cost), {MAX_SUM}),
+                         unpriced = min(unpriced + excluded.unpriced, {MAX_SUM})"
                 ))?
                 .execute(params![
-                    key.day.0, instance, node_id, model, runs, failed, calls, input, output, cached, cost, ms
+                    key.day.0, instance, node_id, model, runs, failed, calls, input, output, cached, cost, ms,
+                    unpriced
                 ])?;
         }
         for (key, ToolSums { calls, failed, ms }) in &self.tools {

@@ -101,6 +101,11 @@ fn a_cost_is_stored_in_billionths() {
     add(&connection, 1, "agent", &used("paid", &cost(None)));
     assert_eq!(number(&connection, "SELECT cost FROM usage WHERE model = 'free'"), None);
     assert_eq!(number(&connection, "SELECT cost FROM usage WHERE model = 'paid'"), Some(500_000_002));
+    // A call whose price is not known is counted.
+    for model in ["free", "paid"] {
+        let unpriced = format!("SELECT unpriced FROM usage WHERE model = '{model}'");
+        assert_eq!(number(&connection, &unpriced), Some(1), "{model}");
+    }
 }
 
 /// A run is counted once, with the model of its last answer, and also if no model answered.

@@ -248,7 +248,8 @@ async fn a_run_adds_to_the_sums_of_its_day(store: &dyn CountingStore) {
     };
     let expected = [
         StatsRow { key: 0, day: "1970-01-02".into(), ..sums(2, 0, 2, [110, 4, 2], Some(0.75)) },
-        StatsRow { key: 0, day: "1970-01-03".into(), ..sums(1, 0, 1, [1, 2, 1], None) },
+        // Two calls of 1970-01-02 have a price, this one has none: that is not a cost of 0.
+        StatsRow { key: 0, day: "1970-01-03".into(), unpriced_calls: 1, ..sums(1, 0, 1, [1, 2, 1], None) },
         StatsRow { key: 1, day: "1970-01-03".into(), ..sums(1, 1, 1, [7, 2, 1], Some(0.25)) },
     ];
     assert_eq!(agents.rows, expected);

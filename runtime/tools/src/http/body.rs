@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redflow_contract::json::{JsonLimits, parse_exact};
 use redflow_contract::scrub::Scrubber;
+use redflow_knowledge::decode_web_text;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -57,7 +58,8 @@ impl KeptBody {
             shown.insert("body".to_owned(), value);
             return shown;
         }
-        let Some(text) = decode_text(&bytes, content_type, size > bytes.len() as u64) else {
+        let goes_on = size > bytes.len() as u64;
+        let Some(text) = decode_text(&bytes, content_type, goes_on) else {
             let mut body = json!({"contentType": content_type, "bytes": size, "sha256": digest});
             if is_whole && whole.len() <= MAX_BASE64_BYTES {
                 body["base64"] = Value::from(STANDARD.encode(whole));
@@ -65,7 +67,12 @@ impl KeptBody {
             shown.insert("body".to_owned(), body);
             return shown;
         };
-        let end = if is_whole { text.len() } else { keep };
+        let end = match (is_whole, goes_on) {
+            (true, _) => text.len(),
+            (false, false) => keep,
+            // UTF-16 becomes shorter, and the end of what was kept can be within a secret.
+            (false, true) => keep.min(text.len().saturating_sub(AFTER_BOUND / 2)),
+        };
         let (text, is_cut) = cut_text(text, end, scrubber);
         shown.insert("body".to_owned(), Value::from(text));
         if is_cut {
@@ -85,33 +92,37 @@ fn parse_json(bytes: &[u8]) -> Option<Value> {
     (value.to_string().len() <= MAX_JSON_BYTES).then_some(value)
 }
 
-/// Decodes UTF-8 or Latin-1; none if the bytes are no text. `goes_on` says that the last character may be cut.
+/// Decodes text; none if the bytes are no text. `goes_on` says that the last character may be cut.
 fn decode_text(bytes: &[u8], content_type: Option<&str>, goes_on: bool) -> Option<String> {
     let lower = content_type.unwrap_or_default().to_ascii_lowercase();
-    let charset = lower.split(';').skip(1).find_map(|part| part.trim().strip_prefix("charset="));
-    let charset = charset.map(|name| name.trim_matches(['"', '\'', ' ']));
-    let is_text = lower.starts_with("text/");
-    let is_latin = matches!(charset, Some("iso-8859-1" | "latin1" | "us-ascii" | "ascii"));
+    let (is_text, has_charset) = (lower.starts_with("text/"), lower.contains("charset="));
     let is_media = ["image/", "audio/", "video/", "font/"].iter().any(|family| lower.starts_with(family));
-    let has_binary = |bytes: &[u8]| bytes.contains(&0);
-    if has_binary(bytes) || (is_media && !lower.contains("+xml")) {
+    if is_media && !lower.contains("+xml") {
         return None;
     }
-    if !is_latin {
-        let utf8 = match std::str::from_utf8(bytes) {
-            Ok(text) => Some(text),
-            Err(error) if goes_on && error.error_len().is_none() => {
-                std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()
-            }
-            Err(_) => None,
-        };
-        if let Some(text) = utf8 {
-            return Some(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned());
-        }
+    if (is_text || has_charset || lower.contains("xml"))
+        && let Some(text) = decode_web_text(bytes, content_type, goes_on)
+    {
+        return (!text.contains('\0')).then_some(text);
     }
-    // Every byte is a character of Latin-1, so only what is announced as text counts.
-    let announced = is_latin || (is_text && charset.is_none());
-    announced.then(|| bytes.iter().copied().map(char::from).collect())
+    if bytes.contains(&0) {
+        return None;
+    }
+    let utf8 = match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) if goes_on && error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    };
+    match utf8 {
+        Some(text) => Some(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned()),
+        // In this encoding every byte is a character, so only what is announced as text counts.
+        None if is_text && !has_charset => {
+            decode_web_text(bytes, Some("text/plain; charset=windows-1252"), goes_on)
+        }
+        None => None,
+    }
 }
 
 /// Cuts a text at `end`, and where its JSON would be too long. Leaves no part of a secret. Says whether it cut.
@@ -169,6 +180,13 @@ mod tests {
             ("text/html", b"gr\xfcn", json!("grün")),
             ("text/html; charset=ISO-8859-1", b"gr\xfcn", json!("grün")),
             ("text/html; charset=\"latin1\"", "ü".as_bytes(), json!("Ã¼")),
+            ("text/html; charset=windows-1252", b"5 \x80", json!("5 €")),
+            ("text/plain", b"5 \x80", json!("5 €")),
+            ("text/html; charset=Shift_JIS", b"\x93\xfa\x96{\x8c\xea", json!("日本語")),
+            ("text/html; charset=GBK", b"\xd6\xd0\xce\xc4", json!("中文")),
+            ("application/json; charset=gbk", b"\"\xd6\xd0\"", json!("\"中\"")),
+            ("text/html", b"<meta charset=euc-kr>\xc7\xd1", json!("<meta charset=euc-kr>한")),
+            ("text/plain", b"\xff\xfea\0\xe9\0", json!("aé")),
             ("image/svg+xml", b"<svg/>", json!("<svg/>")),
             ("application/json", nested.as_bytes(), json!(nested)),
         ] {
@@ -179,6 +197,9 @@ mod tests {
             ("application/pdf", b"%PDF \xff\xfe"),
             ("text/plain", b"a\0b"),
             ("text/html; charset=utf-8", b"gr\xfcn"),
+            ("text/html; charset=of-tomorrow", b"gr\xfcn"),
+            ("text/html; charset=gbk", b"a\0b"),
+            ("application/octet-stream", b"\xff\xfea\0"),
         ] {
             use base64::Engine as _;
             let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -204,6 +225,10 @@ mod tests {
             (&shown["bytes"], &shown["sha256"]),
             (&json!(400_002), &json!(Digest::of(&large).to_hex()))
         );
+        // As UTF-8 it would be shorter than the bound.
+        let utf16: Vec<u8> = "a".repeat(200_000).encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let shown = show("text/plain; charset=utf-16le", &utf16, 150_000);
+        assert_eq!((&shown["body"], &shown["truncated"]), (&json!("a".repeat(75_000)), &json!(true)));
         let described = show("image/png", &large, KEEP);
         assert_eq!(described["body"]["bytes"], 400_002);
         assert!(described["body"].get("base64").is_none());

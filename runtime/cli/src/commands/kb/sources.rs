@@ -8,7 +8,7 @@ use redflow_contract::document_kind::{DOCUMENT_ENDINGS, DocumentKind};
 use redflow_contract::knowledge_api::MAX_DOCUMENT_BYTES;
 use redflow_contract::secret::is_secret_parameter;
 use redflow_egress::{Egress, EgressError, EgressRequest};
-use redflow_knowledge::clean_name;
+use redflow_knowledge::{clean_name, decode_web_text};
 use redflow_ports::ArchiveError;
 #[cfg(unix)]
 use rustix::fs::{Mode, OFlags};
@@ -307,7 +307,9 @@ async fn fetch_address(url: &str, egress: &Egress) -> Result<Fetched, ArchiveErr
     while let Some(part) = answer.body.chunk().await.map_err(failed)? {
         bytes.extend_from_slice(&part);
     }
-    Ok(Fetched { kind, bytes })
+    // The mark says that the text is UTF-8 now, whatever the `<meta>` of a page names.
+    let text = decode_web_text(&bytes, content_type, false).filter(|_| kind != DocumentKind::Pdf);
+    Ok(Fetched { kind, bytes: text.map_or(bytes, |text| format!("\u{feff}{text}").into_bytes()) })
 }
 
 fn problem(name: &str, why: &str) -> ArchiveError {
