@@ -29,6 +29,7 @@ mod recorder;
 mod redis_server;
 mod redis_trouble;
 mod scripted;
+mod strict;
 mod validator;
 mod wires_table;
 mod world;

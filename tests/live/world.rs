@@ -24,8 +24,13 @@ pub(crate) fn process_env(name: &str) -> Option<String> {
 }
 
 pub(crate) fn adapters() -> Adapters {
+    adapters_with(ModelSettings::default())
+}
+
+/// The same with other settings of the models.
+pub(crate) fn adapters_with(models: ModelSettings) -> Adapters {
     let mut adapters = Adapters::default();
-    redflow_models::register(&mut adapters, ModelSettings::default());
+    redflow_models::register(&mut adapters, models);
     redflow_memory::register(&mut adapters, MemorySettings::default());
     redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_nodes::register(&mut adapters);
@@ -73,7 +78,16 @@ impl World {
 
     /// A flow with the agent `a`.
     pub(crate) fn with_flow(flow: &Value) -> Self {
-        let adapters = Arc::new(adapters());
+        Self::try_new(flow, Arc::new(adapters()), Arc::default())
+            .unwrap_or_else(|why| panic!("refused: {why}"))
+    }
+
+    /// The same with other adapters and a store. The error says why a check refuses the flow.
+    pub(crate) fn try_new(
+        flow: &Value,
+        adapters: Arc<Adapters>,
+        store: Arc<MemoryStore>,
+    ) -> Result<Self, String> {
         let options = CheckOptions {
             profile: Profile::Strict,
             limits: FlowLimits::default(),
@@ -85,9 +99,11 @@ impl World {
             env: &process_env,
         };
         let checked = check_bytes(flow.to_string().as_bytes(), &options);
-        let checked = checked.unwrap_or_else(|report| panic!("refused: {report:#?}"));
+        let checked = checked.map_err(|report| format!("{report:#?}"))?;
+        if !checked.report.ok {
+            return Err(format!("{:#?}", checked.report.diagnostics));
+        }
         let agent = checked.flow.find("a").unwrap();
-        let store = Arc::new(MemoryStore::default());
         let ports = Ports {
             strategies: redflow_strategies::strategies().clone(),
             clock: Arc::new(SystemClock),
@@ -104,7 +120,10 @@ impl World {
             env: process_env,
         };
         let built = build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env);
-        Self { engine: Engine::new(Some(built), ports, EngineLimits::default()), agent, store }
+        if let [(_, error), ..] = built.build_errors() {
+            return Err(error.to_string());
+        }
+        Ok(Self { engine: Engine::new(Some(built), ports, EngineLimits::default()), agent, store })
     }
 
     /// Sends the agent a message and gives its result. The journal of the run must replay.
