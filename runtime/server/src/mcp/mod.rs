@@ -19,6 +19,7 @@ mod sessions;
 pub(crate) mod streams;
 mod tool_call;
 mod tool_list;
+mod tool_names;
 mod tools;
 
 use crate::app::App;
