@@ -301,6 +301,22 @@ async fn each_iteration_is_progress() {
     }
 }
 
+/// A proxy ends a connection on which nothing moves.
+#[tokio::test]
+async fn a_call_without_progress_shows_signs_of_life() {
+    let mut setup = Setup::default();
+    setup.settings.mcp_heartbeat = Duration::from_millis(20);
+    let sidecar = setup.start(Some(tool_flow("tool.slow"))).await;
+    let call = json!({"name": "Counting", "arguments": {"input": "?"}});
+    let request = Modern::new(&sidecar).request("tools/call", call);
+    let (mut tcp, seen) = read_until(&request, ": keep-alive").await;
+    assert!(seen.starts_with("HTTP/1.1 200") && seen.contains("text/event-stream"), "{seen}");
+    assert!(read_more(&mut tcp, ": keep-alive").await.contains(": keep-alive"));
+    // The run ends with the connection, as before the first comment.
+    drop(tcp);
+    assert_eq!(status_becomes(&sidecar, "failed").await["code"], "CANCELLED");
+}
+
 pub(crate) fn slow_call() -> Value {
     json!({"name": "Counting", "arguments": {"input": "?"}, "_meta": {"progressToken": 1}})
 }
