@@ -4,6 +4,7 @@
 //! before its release.
 
 use crate::kit::{TestRun, calls, finish_step, strategies, task, text, with};
+use crate::result_images::with_images;
 use crate::sources::with_sources;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
@@ -67,8 +68,18 @@ fn runs() -> Vec<(&'static str, TestRun)> {
     let mut sources = with_sources();
     sources.answer(text("Done."));
 
-    let mut runs =
-        vec![("parallel", parallel), ("schema", schema), ("budget", budgeted), ("sources", sources)];
+    let mut pictures = with_images();
+    pictures.answer(text("A pixel."));
+    let effect = pictures.open[0].id();
+    pictures.feed(|at| Fact::MemoryAppended { at, effect }).unwrap();
+
+    let mut runs = vec![
+        ("parallel", parallel),
+        ("schema", schema),
+        ("budget", budgeted),
+        ("sources", sources),
+        ("result-images", pictures),
+    ];
     runs.extend(task_runs());
     runs
 }
