@@ -3409,7 +3409,7 @@ cost?: number,
 estimated?: boolean, };
 
 /**
- * The result of a tool call. The model reads its JSON without the sources.
+ * The result of a tool call. The model reads its JSON without the sources and the pictures.
  */
 export type ToolResult = { 
 /**
@@ -3431,7 +3431,16 @@ code?: ToolCode,
 /**
  * What the output comes from, the best first. The model does not read it.
  */
-sources?: Array<Source>, };
+sources?: Array<Source>, 
+/**
+ * Pictures of the output, at most [`MAX_IMAGES`](crate::transcript::MAX_IMAGES) in a fact. An agent that takes
+ * pictures shows them to its model after the results.
+ */
+images?: Array<Image>, 
+/**
+ * What the runtime tells the model about the output, such as that a picture was left out.
+ */
+note?: string, };
 
 /**
  * Where something comes from.
@@ -4339,7 +4348,11 @@ preview?: string,
 /**
  * What the output comes from, the best first.
  */
-sources?: Array<Source>, } | { "type": "waiting_for_outcome", 
+sources?: Array<Source>, 
+/**
+ * The bytes of each picture that the model gets.
+ */
+imageBytes?: Array<number>, } | { "type": "waiting_for_outcome", 
 /**
  * The iteration of the run, from 1.
  */

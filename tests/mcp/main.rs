@@ -15,5 +15,6 @@ mod conformance;
 mod frameworks;
 mod interruptions;
 mod kit;
+mod pictures;
 mod recorder;
 mod strict_openai;

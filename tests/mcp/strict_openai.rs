@@ -1,6 +1,6 @@
 //! A model with the API of OpenAI. It refuses what OpenAI documents that it refuses about names of tools.
 
-use redflow_testkit::http::{HttpRequest, HttpServer, json_response};
+use redflow_testkit::{HttpRequest, HttpServer, json_response};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

@@ -436,6 +436,7 @@ fn format_event(event: &RunEvent) -> Option<String> {
             duration_ms,
             preview: text,
             sources,
+            image_bytes,
             ..
         } => {
             let outcome = if *success { "ok".green().to_string() } else { "failed".red().to_string() };
@@ -446,7 +447,11 @@ fn format_event(event: &RunEvent) -> Option<String> {
             let tool = printable_line(tool, 24);
             let duration = format!("{duration_ms} ms{}", format_tries(*tries)).dimmed().to_string();
             let from = preview(&format_sources(sources));
-            format!("     └ {tool} {outcome}{code}{why}  {duration}{}{from}", preview(text))
+            let pictures = match image_bytes.len() {
+                0 => String::new(),
+                count => format!("  pictures: {count}"),
+            };
+            format!("     └ {tool} {outcome}{code}{why}  {duration}{pictures}{}{from}", preview(text))
         }
         RunEventKind::WaitingForOutcome { tool, reason, .. } => format!(
             "{} waiting: it is unknown whether `{}` happened: {}",

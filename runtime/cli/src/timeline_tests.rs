@@ -32,6 +32,7 @@ fn line(error: Option<&str>, code: Option<ToolCode>, tries: Option<u32>, sources
         duration_ms: 5,
         preview: None,
         sources,
+        image_bytes: Vec::new(),
     };
     let agent = NodeRef { instance: "local".into(), node_id: "a".into() };
     let text = format_event(&RunEvent { run_id: "r".into(), seq: 1, at: 0, agent, event }).unwrap();

@@ -251,6 +251,10 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
         sources: Vec<Source>,
+        /// The bytes of each picture that the model gets.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<u32>>", optional))]
+        image_bytes: Vec<u32>,
     },
     /// The run waits until a person gives the outcome of a call.
     WaitingForOutcome {

@@ -369,7 +369,7 @@ impl Usage {
     }
 }
 
-/// The result of a tool call. The model reads its JSON without the sources.
+/// The result of a tool call. The model reads its JSON without the sources and the pictures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(deny_unknown_fields)]
@@ -389,6 +389,14 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
     pub sources: Vec<Source>,
+    /// Pictures of the output, at most [`MAX_IMAGES`](crate::transcript::MAX_IMAGES) in a fact. An agent that takes
+    /// pictures shows them to its model after the results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Image>>", optional))]
+    pub images: Vec<Image>,
+    /// What the runtime tells the model about the output, such as that a picture was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 fn one() -> u32 {
@@ -408,13 +416,25 @@ impl ToolResult {
     /// Makes the result of a successful call.
     #[must_use]
     pub fn ok(output: Value) -> Self {
-        Self { success: true, output: Some(output), error: None, code: None, sources: Vec::new() }
+        Self { success: true, output: Some(output), ..Self::empty() }
     }
 
     /// Makes the result of a failed call.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
-        Self { success: false, output: None, error: Some(error.into()), code: None, sources: Vec::new() }
+        Self { error: Some(error.into()), ..Self::empty() }
+    }
+
+    fn empty() -> Self {
+        Self {
+            success: false,
+            output: None,
+            error: None,
+            code: None,
+            sources: Vec::new(),
+            images: Vec::new(),
+            note: None,
+        }
     }
 
     /// Makes the result of a call that the runtime refused or ended.
@@ -423,7 +443,16 @@ impl ToolResult {
         Self { code: Some(code), ..Self::failed(error) }
     }
 
-    /// What the model reads: the JSON of the result without its sources.
+    /// Adds a sentence to what the model reads.
+    pub fn add_note(&mut self, sentence: &str) {
+        let note = self.note.get_or_insert_default();
+        if !note.is_empty() {
+            note.push(' ');
+        }
+        note.push_str(sentence);
+    }
+
+    /// What the model reads: the JSON of the result without its sources and pictures.
     #[must_use]
     pub fn observation(&self) -> String {
         #[derive(Serialize)]
@@ -435,10 +464,17 @@ impl ToolResult {
             error: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             code: Option<ToolCode>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            note: Option<&'a str>,
         }
-        let Self { success, output, error, code, .. } = self;
-        let observation =
-            Observation { success: *success, output: output.as_ref(), error: error.as_deref(), code: *code };
+        let Self { success, output, error, code, note, .. } = self;
+        let observation = Observation {
+            success: *success,
+            output: output.as_ref(),
+            error: error.as_deref(),
+            code: *code,
+            note: note.as_deref(),
+        };
         serde_json::to_string(&observation).unwrap_or_default()
     }
 

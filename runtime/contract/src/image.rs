@@ -6,11 +6,11 @@ mod bounds;
 mod header;
 mod problem;
 
-use crate::transcript::{Image, ImageType};
+use crate::transcript::{Image, ImageType, MAX_IMAGES};
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
-pub use bounds::{MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE};
+pub use bounds::{MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE, MAX_IMAGES_BASE64};
 pub use header::{ImageHeader, read_header};
 pub use problem::ImageProblem;
 use std::borrow::Cow;
@@ -80,6 +80,19 @@ pub fn check_base64(
 #[must_use]
 pub fn image_bytes(image: &Image) -> Vec<u8> {
     STANDARD.decode(&*image.data).unwrap_or_default()
+}
+
+/// Keeps the first pictures that fit into one message, and at most `most`. Gives how many it removed.
+pub fn fit_images(images: &mut Vec<Image>, most: usize) -> usize {
+    let count = images.len();
+    let mut bytes = 0;
+    let fitting = images.iter().take_while(|image| {
+        bytes += image.data.len();
+        bytes <= MAX_IMAGES_BASE64
+    });
+    let fitting = fitting.count().min(MAX_IMAGES).min(most);
+    images.truncate(fitting);
+    count - fitting
 }
 
 struct NotBase64;

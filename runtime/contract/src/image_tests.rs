@@ -1,8 +1,9 @@
 use super::{
-    DataUrl, ImageHeader, ImageProblem, MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE, check_base64,
-    check_bytes, format_of, image_from_bytes, parse_data_url, read_header,
+    DataUrl, ImageHeader, ImageProblem, MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE, MAX_IMAGES_BASE64,
+    check_base64, check_bytes, fit_images, format_of, image_from_bytes, parse_data_url, read_header,
 };
 use crate::transcript::ImageType::{self, Gif, Jpeg, Png, Webp};
+use crate::transcript::{Image, MAX_IMAGES};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
@@ -187,5 +188,24 @@ proptest! {
         if let Ok(picture) = picture {
             prop_assert_eq!(STANDARD.decode(&*picture.data).unwrap(), bytes);
         }
+    }
+}
+
+#[test]
+fn the_first_pictures_that_fit_into_a_message_are_kept() {
+    let image = |bytes: usize| Image { mime: ImageType::Png, data: "A".repeat(bytes).into() };
+    let fit = |sizes: &[usize], most: usize| {
+        let mut images: Vec<Image> = sizes.iter().map(|bytes| image(*bytes)).collect();
+        let removed = fit_images(&mut images, most);
+        (images.len(), removed)
+    };
+    assert_eq!(fit(&[4, 4, 4, 4], 9), (4, 0));
+    assert_eq!(fit(&[4, 4, 4, 4, 4, 4], 9), (MAX_IMAGES, 2));
+    assert_eq!(fit(&[4, 4], 1), (1, 1));
+    assert_eq!(fit(&[MAX_IMAGES_BASE64, 4], 9), (1, 1));
+    assert_eq!(fit(&[MAX_IMAGES_BASE64 + 4, 4], 9), (0, 2));
+    for bytes in 0..9 {
+        let image = Image { mime: ImageType::Png, data: STANDARD.encode(vec![7; bytes]).into() };
+        assert_eq!(image.file_bytes(), bytes);
     }
 }

@@ -81,6 +81,15 @@ pub struct Image {
     pub data: Arc<str>,
 }
 
+impl Image {
+    /// The bytes of the file.
+    #[must_use]
+    pub fn file_bytes(&self) -> usize {
+        let body = self.data.trim_end_matches('=');
+        body.len() * 3 / 4
+    }
+}
+
 /// A format of pictures. Most providers with vision take all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]

@@ -10,6 +10,7 @@ mod ending;
 mod feed;
 mod images;
 mod memory;
+mod result_images;
 mod task;
 
 use crate::compile::CompiledAgent;

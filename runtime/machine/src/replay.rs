@@ -403,9 +403,13 @@ impl<'a> Replayer<'a> {
 
 /// The call that a fact answers, its result, and how often the tool was tried.
 fn answered_call(fact: &Fact) -> Option<(EffectId, ToolResult, Option<u32>)> {
+    // Only the journal has the data of pictures.
+    let without_images = |result: &ToolResult| ToolResult { images: Vec::new(), ..result.clone() };
     match fact {
-        Fact::ToolReturned { effect, result, tries, .. } => Some((*effect, result.clone(), Some(*tries))),
-        Fact::OutcomeResolved { effect, result, .. } => Some((*effect, result.clone(), None)),
+        Fact::ToolReturned { effect, result, tries, .. } => {
+            Some((*effect, without_images(result), Some(*tries)))
+        }
+        Fact::OutcomeResolved { effect, result, .. } => Some((*effect, without_images(result), None)),
         _ => None,
     }
 }

@@ -14,6 +14,7 @@ use crate::machine::RunCaller;
 use crate::output::{build_message, new_envelope, new_event, preview_value, render_calls, render_prompt};
 use crate::spending::{RefusedCall, Spending, budget_exceeded};
 use crate::text::{preview, truncate_reason};
+use images::file_bytes;
 use redflow_contract::answer_kind::AnswerKind;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{CallConversation, Effect, Ending, ToolCall};
@@ -421,6 +422,7 @@ impl RunRecord {
             duration_ms,
             preview: output,
             sources: result.sources.clone(),
+            image_bytes: result.images.iter().map(file_bytes).collect(),
         });
     }
 

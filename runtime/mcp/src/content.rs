@@ -1,4 +1,4 @@
-//! Results of calls: the content of a server becomes a bounded value without pictures and sounds.
+//! Results of calls: the content of a server becomes a bounded value, and pictures beside it. Sounds are left out.
 
 use crate::schema::OutputSchema;
 use crate::text::{clean_and_cut, cut_bytes};
@@ -7,6 +7,8 @@ use base64::prelude::BASE64_STANDARD;
 use redflow_contract::code::ToolCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::ToolResult;
+use redflow_contract::image::check_base64;
+use redflow_contract::transcript::{Image, MAX_IMAGES};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 
@@ -16,26 +18,48 @@ const MAX_LABEL_CHARS: usize = 2_048;
 /// The most bytes of the reason of a failed call.
 pub(crate) const MAX_ERROR_BYTES: usize = 8_192;
 
-/// The result of a call. It has at most `most` bytes. What is cut no longer follows the schema of the output, so it is
-/// checked before.
+/// The result of a call, with its pictures. Beside them it has at most `most` bytes. What is cut no longer follows the
+/// schema of the output, so it is checked before.
 pub(crate) fn result_of(sent: CallToolResult, most: usize, schema: Option<&OutputSchema>) -> ToolResult {
     if sent.is_error == Some(true) {
         return ToolResult::failed(error_text(&sent, most.min(MAX_ERROR_BYTES)));
     }
     // Some servers send `null` for what they do not have.
     let structured = sent.structured_content.filter(|value| !value.is_null());
-    if let Some(schema) = schema {
-        return match promised_value(structured, &sent.content, schema) {
-            Ok(value) => ToolResult::ok(bounded_value(value, most)),
-            Err(violation) => output_invalid(&violation),
-        };
+    let output = match schema {
+        Some(schema) => match promised_value(structured, &sent.content, schema) {
+            Ok(value) => bounded_value(value, most),
+            Err(violation) => return output_invalid(&violation),
+        },
+        None => match (structured, sent.content.as_slice()) {
+            (Some(value), _) => bounded_value(value, most),
+            (None, []) => Value::Null,
+            (None, [ContentBlock::Text(text)]) => bounded_text(&text.text, most),
+            (None, blocks) => bounded_blocks(blocks.iter().map(block_value), blocks.len(), most),
+        },
+    };
+    with_images(output, sent.content.iter())
+}
+
+/// The result with the pictures of these blocks. Their formats are those of their bytes, whatever the server says.
+fn with_images<'a>(output: Value, blocks: impl Iterator<Item = &'a ContentBlock>) -> ToolResult {
+    let mut result = ToolResult::ok(output);
+    let mut unusable = 0;
+    for (number, image) in (1..).zip(blocks.filter_map(ContentBlock::as_image)) {
+        match check_base64(&image.data, None) {
+            Ok((mime, data)) => result.images.push(Image { mime, data: data.into() }),
+            Err(problem) => {
+                unusable += 1;
+                if unusable <= MAX_IMAGES {
+                    result.add_note(&format!("Picture {number} of the output was left out: it {problem}."));
+                }
+            }
+        }
     }
-    ToolResult::ok(match (structured, sent.content.as_slice()) {
-        (Some(value), _) => bounded_value(value, most),
-        (None, []) => Value::Null,
-        (None, [ContentBlock::Text(text)]) => bounded_text(&text.text, most),
-        (None, blocks) => bounded_blocks(blocks.iter().map(block_value), blocks.len(), most),
-    })
+    if unusable > MAX_IMAGES {
+        result.add_note(&format!("Further unusable pictures were left out: {}.", unusable - MAX_IMAGES));
+    }
+    result
 }
 
 /// The result of a call that the library cannot read, because it does not know a block of it; none if it is no result
@@ -44,18 +68,20 @@ pub(crate) fn loose_result(sent: Value, most: usize, schema: Option<&OutputSchem
     let Value::Object(mut sent) = sent else { return None };
     let Some(Value::Array(blocks)) = sent.remove("content") else { return None };
     let known = |block: &Value| serde_json::from_value::<ContentBlock>(block.clone()).ok();
+    let known_blocks = || blocks.iter().filter_map(known);
     if schema.is_some()
         || sent.get("isError") == Some(&Value::Bool(true))
         || sent.get("structuredContent").is_some_and(|value| !value.is_null())
     {
-        let mut known_part = CallToolResult::success(blocks.iter().filter_map(known).collect());
+        let mut known_part = CallToolResult::success(known_blocks().collect());
         known_part.is_error = sent.get("isError").and_then(Value::as_bool);
         known_part.structured_content = sent.remove("structuredContent");
         return Some(result_of(known_part, most, schema));
     }
     let value =
         |block: &Value| known(block).map_or_else(|| json!({"type": "unknown"}), |block| block_value(&block));
-    Some(ToolResult::ok(bounded_blocks(blocks.iter().map(value), blocks.len(), most)))
+    let output = bounded_blocks(blocks.iter().map(value), blocks.len(), most);
+    Some(with_images(output, known_blocks().collect::<Vec<_>>().iter()))
 }
 
 /// The value that follows the schema of the output. A server must send it as structured content. Some send it as a text

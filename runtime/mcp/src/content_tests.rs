@@ -3,6 +3,7 @@ use crate::schema::OutputSchema;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::ToolCode;
 use redflow_contract::digest::Digest;
+use redflow_contract::transcript::{Image, ImageType};
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
@@ -147,4 +148,40 @@ fn a_promised_output_is_checked_before_it_is_cut() {
     // A failed call owes no output.
     let failed = both(json!({"content": [text("no file")], "isError": true}), 500);
     assert_eq!((failed.code, failed.error.as_deref()), (None, Some("no file")));
+}
+
+/// A picture of one pixel.
+const GIF: &str = "R0lGODlhAQABAIAAAA==";
+
+#[test]
+fn pictures_come_beside_the_output_with_the_format_of_their_bytes() {
+    let image = |data: &str, mime: &str| json!({"type": "image", "data": data, "mimeType": mime});
+    let gif = || Image { mime: ImageType::Gif, data: GIF.into() };
+    let sent = json!({"content": [text("Look."), image(GIF, "image/png"), image("AAEC", "image/bmp"), image(GIF, "")]});
+    let of_library = result_of(serde_json::from_value(sent.clone()).unwrap(), 1_000, None);
+    let mut unknown = sent.clone();
+    unknown["content"].as_array_mut().unwrap().push(json!({"type": "hologram"}));
+    for result in [of_library, loose_result(unknown, 1_000, None).unwrap()] {
+        assert_eq!(result.images, [gif(), gif()]);
+        assert_eq!(
+            result.note.as_deref(),
+            Some(
+                "Picture 2 of the output was left out: it is no PNG, JPEG, GIF or WebP file; convert it to one of these \
+                 formats."
+            )
+        );
+        let output = result.output.unwrap();
+        assert_eq!((&output[1]["bytes"], output.to_string().contains(GIF)), (&json!(13), false));
+    }
+    // Also beside structured content, but not in a failure.
+    let structured = json!({"content": [image(GIF, "image/gif")], "structuredContent": {"a": 1}});
+    let result = result_of(serde_json::from_value(structured).unwrap(), 1_000, None);
+    assert_eq!((result.output, result.images), (Some(json!({"a": 1})), vec![gif()]));
+    let failed = json!({"content": [image(GIF, "image/gif")], "isError": true});
+    let result = result_of(serde_json::from_value(failed).unwrap(), 1_000, None);
+    assert_eq!((result.images, result.note), (Vec::new(), None));
+    // The note is bounded.
+    let many = json!({"content": vec![image("AAEC", "x/y"); 100]});
+    let note = result_of(serde_json::from_value(many).unwrap(), 1_000, None).note.unwrap();
+    assert!(note.ends_with("Further unusable pictures were left out: 96.") && note.len() < 1_000, "{note}");
 }

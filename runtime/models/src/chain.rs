@@ -29,6 +29,7 @@ impl ModelChain {
         // Any of them may have to answer.
         let info = ModelInfo {
             tools: models.iter().all(|model| model.info().tools),
+            vision: models.iter().all(|model| model.info().vision),
             priced: models.iter().all(|model| model.info().priced),
             ..first
         };

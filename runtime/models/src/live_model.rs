@@ -147,9 +147,7 @@ impl ChatModel for LiveModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
-                AnswerKind::Reply(reply) => {
-                    (self.offered_tools(reply), reply.choice, Reasoning::Keep)
-                }
+                AnswerKind::Reply(reply) => (self.offered_tools(reply), reply.choice, Reasoning::Keep),
                 AnswerKind::Action(_) => (&[][..], ToolChoice::None, Reasoning::Discard),
             };
             if !tools.is_empty() && !self.info.tools {

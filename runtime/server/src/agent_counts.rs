@@ -103,6 +103,7 @@ mod tests {
             duration_ms: 1,
             preview: None,
             sources: Vec::new(),
+            image_bytes: Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! How large a picture may be.
+//! How large a picture may be, and how many of them.
 
 /// The most bytes of the file of one picture.
 pub const MAX_IMAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -6,3 +6,5 @@ pub const MAX_IMAGE_BYTES: usize = 3 * 1024 * 1024;
 pub const MAX_IMAGE_PIXELS: u64 = 40_000_000;
 /// The most pixels of one side of a picture.
 pub const MAX_IMAGE_SIDE: u32 = 16_384;
+/// The most bytes of the pictures of one message in Base64: as much as a message of Node-RED may have.
+pub const MAX_IMAGES_BASE64: usize = 4 * 1024 * 1024;

@@ -234,7 +234,7 @@ impl Run {
         self.go_on(at, group);
     }
 
-    fn append_results(&mut self, at: Millis, group: CallGroup) {
+    fn append_results(&mut self, at: Millis, mut group: CallGroup) {
         for call in &group.0 {
             let CallState::Done(end) = &call.state else { continue };
             let message = ChatMessage {
@@ -243,6 +243,7 @@ impl Run {
             };
             self.push_to_turn(message);
         }
+        self.append_result_images(&mut group);
         self.record_calls(at, group);
         self.call_model(at);
     }

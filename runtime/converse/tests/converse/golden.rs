@@ -4,6 +4,7 @@
 //! before its release. Those of earlier versions are never rewritten.
 
 use crate::kit::{TestRun, calls, finish_step, json_result, strategies, task, text, with};
+use crate::result_images::with_images;
 use crate::sources::with_sources;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
@@ -72,6 +73,14 @@ fn runs(version: u32) -> Vec<(&'static str, TestRun)> {
 
     let mut runs =
         vec![("parallel", parallel), ("schema", schema), ("budget", budgeted), ("sources", sources)];
+    // Runs of the first version had no pictures in results.
+    if version == MACHINE_VERSION {
+        let mut pictures = with_images();
+        pictures.answer(text("A pixel."));
+        let effect = pictures.open[0].id();
+        pictures.feed(|at| Fact::MemoryAppended { at, effect }).unwrap();
+        runs.push(("result-images", pictures));
+    }
     runs.extend(task_runs(version));
     runs
 }

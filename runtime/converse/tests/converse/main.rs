@@ -14,6 +14,7 @@ mod memory;
 mod output;
 mod plans;
 mod properties;
+mod result_images;
 mod sources;
 mod task_properties;
 mod task_sizes;

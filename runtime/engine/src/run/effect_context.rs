@@ -8,6 +8,8 @@ use crate::observe::FlowObserver;
 use crate::ports::Ports;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{EffectId, RunId};
+use redflow_contract::image::fit_images;
+use redflow_contract::transcript::MAX_IMAGES;
 use redflow_ports::ToolOutcome;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -38,12 +40,32 @@ pub(super) fn outcome_fact(
     match outcome {
         ToolOutcome::Returned(result) => {
             // The model sees a failed call and can ask for less.
-            let result = match result_problem(&result, &agent.compiled.spec().limits) {
+            let mut result = match result_problem(&result, &agent.compiled.spec().limits) {
                 Some(problem) => ToolResult::failed(format!("the tool's result {problem}")),
                 None => result,
             };
+            if !result.images.is_empty() {
+                keep_visible_images(&mut result, agent);
+            }
             Fact::ToolReturned { at, effect: id, result, tries }
         }
         ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
+    }
+}
+
+/// Keeps the pictures that the model of the agent gets, and tells it about the others. The texts are stored in journals.
+fn keep_visible_images(result: &mut ToolResult, agent: &BuiltAgent) {
+    if !result.success {
+        return result.images.clear();
+    }
+    let takes_pictures = agent.compiled.spec().converse.is_some() && agent.model.info().vision;
+    let (most, reason) = if takes_pictures {
+        (MAX_IMAGES, "the pictures of one result are too many or too large")
+    } else {
+        (0, "this agent or one of its models takes no pictures")
+    };
+    match fit_images(&mut result.images, most) {
+        0 => {}
+        count => result.add_note(&format!("Pictures left out: {count}, because {reason}.")),
     }
 }

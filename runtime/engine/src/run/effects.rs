@@ -18,6 +18,7 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, RecallInput, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{EffectId, RunId};
+use redflow_contract::image::MAX_IMAGES_BASE64;
 use redflow_contract::input::InputDetails;
 use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
@@ -298,9 +299,6 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
     }
 }
 
-/// The most bytes of Base64 that a run downloads: as much as a message may have.
-const MAX_FETCHED_BYTES: usize = 4 * 1024 * 1024;
-
 /// Downloads the pictures of a message, one after the other. The first failure is the answer.
 async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>) -> Fact {
     let now = || context.ports.clock.now();
@@ -316,10 +314,10 @@ async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>)
         match fetched {
             Ok(image) => {
                 bytes += image.data.len();
-                if bytes > MAX_FETCHED_BYTES {
+                if bytes > MAX_IMAGES_BASE64 {
                     let message = format!(
                         "The pictures have together more than {} MiB in Base64; name fewer or smaller ones.",
-                        MAX_FETCHED_BYTES / (1024 * 1024)
+                        MAX_IMAGES_BASE64 / (1024 * 1024)
                     );
                     let error = Failure { code: RunErrorCode::ImageInvalid, message };
                     return Fact::ImagesFailed { at: now(), effect: id, error };

@@ -361,6 +361,8 @@ impl RunDriver {
             return Err(StoreError::new(StoreCode::ResultInvalid, format!("the result {problem}")));
         }
         result.limit_sources();
+        // A person gives an output, not what a runtime makes of one.
+        (result.images, result.note) = (Vec::new(), None);
         let at = self.ports.clock.now();
         self.feed(Fact::OutcomeResolved { at, effect, result }, None).await
     }

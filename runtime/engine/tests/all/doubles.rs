@@ -296,6 +296,7 @@ impl ModelDouble {
             model,
             context_window: window.map(|window| u32::try_from(window).unwrap()),
             tools: config.props.get("takesTools") != Some(&json!(false)),
+            vision: config.props.get("vision") == Some(&json!(true)),
             ..scripted.info().clone()
         };
         Ok(Self { double: Double::build(config), scripted, info, usage })
@@ -385,7 +386,9 @@ impl Tool for Double {
                 (None, None) => {
                     let sources = self.props.get("sources").cloned().unwrap_or(json!([]));
                     let sources = serde_json::from_value(sources).unwrap();
-                    ToolOutcome::Returned(ToolResult { sources, ..ToolResult::ok(self.result()) })
+                    let images = self.props.get("images").cloned().unwrap_or(json!([]));
+                    let images = serde_json::from_value(images).unwrap();
+                    ToolOutcome::Returned(ToolResult { sources, images, ..ToolResult::ok(self.result()) })
                 }
             }
         })

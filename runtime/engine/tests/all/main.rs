@@ -40,6 +40,7 @@ mod refusals;
 mod registry;
 mod replays;
 mod requests;
+mod result_images;
 mod run_events;
 mod schedules;
 mod secrets;

@@ -1,9 +1,15 @@
-//! What a run records about the pictures of its message.
+//! What a run records about pictures of its message and of results.
 
 use super::RunRecord;
 use crate::image::TakenImage;
 use redflow_contract::Millis;
 use redflow_contract::effect::Effect;
+use redflow_contract::transcript::Image;
+
+/// The bytes of the file of a picture, for events.
+pub(super) fn file_bytes(image: &Image) -> u32 {
+    u32::try_from(image.file_bytes()).unwrap_or(u32::MAX)
+}
 
 impl RunRecord {
     /// Keeps what was taken out of the message, until the message of the result is built.

@@ -200,11 +200,14 @@ impl Report<'_> {
             Kind::ToolCalled { iteration, tool, .. } | Kind::WaitingForOutcome { iteration, tool, .. } => {
                 (Some(*iteration), vec![self.tool(tool)])
             }
-            Kind::ToolReturned { iteration, tool, success, code, duration_ms, sources, .. } => {
+            Kind::ToolReturned {
+                iteration, tool, success, code, duration_ms, sources, image_bytes, ..
+            } => {
                 let mut about = vec![self.tool(tool), format!("{duration_ms} ms")];
                 about.push(if *success { "succeeded" } else { "failed" }.to_owned());
                 about.extend(code.map(|code| code.to_string()));
                 about.extend((!sources.is_empty()).then(|| format!("sources: {}", sources.len())));
+                about.extend((!image_bytes.is_empty()).then(|| format!("pictures: {}", image_bytes.len())));
                 (Some(*iteration), about)
             }
             Kind::RunFinished { stop_reason, duration_ms, .. } => {

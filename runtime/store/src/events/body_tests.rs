@@ -110,6 +110,7 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
             code: None,
             tries: None,
             sources: Vec::new(),
+            image_bytes: Vec::new(),
         })
     };
     let answered = |preview| {

@@ -153,6 +153,7 @@ pub(crate) fn tool_returned(run: &str, seq: u32, tool: &str) -> RunEvent {
         duration_ms: 5,
         preview: None,
         sources: Vec::new(),
+        image_bytes: Vec::new(),
     };
     RunEvent { event, ..run_event(run, seq) }
 }
