@@ -81,7 +81,9 @@ fn message(state: &mut State, row: &ChatRow, parts: Vec<Part>) -> Value {
     if !thoughts.is_empty() {
         if row.site == Site::Mistral {
             let thinking = json!({"type": "thinking", "thinking": [{"type": "text", "text": thoughts.concat()}], "closed": true});
-            message.insert("content".to_owned(), json!([thinking, {"type": "text", "text": said}]));
+            // An answer without text has no part for it.
+            let text = (!said.is_empty()).then(|| json!({"type": "text", "text": said}));
+            message.insert("content".to_owned(), [thinking].into_iter().chain(text).collect());
         }
         if let Some(key) = thought_key(row.site) {
             message.insert(key.to_owned(), json!(thoughts.concat()));
