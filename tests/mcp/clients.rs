@@ -26,7 +26,7 @@ impl Sdk {
 }
 
 /// A flow with an agent that takes two steps, and a flow tool.
-fn flow() -> Value {
+pub(crate) fn flow() -> Value {
     let step = json!({"action": "tool", "tool": "celsius", "input": {"room": "kitchen"}, "confidence": 0.9});
     json!([
         {"id": "tab", "type": "tab", "label": "House"},
@@ -45,7 +45,7 @@ fn flow() -> Value {
 #[track_caller]
 fn assert_seen(seen: &Value) {
     let tools: Vec<&str> = seen["tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(tools.contains(&"agent.house") && tools.contains(&"flow.celsius"), "{seen:#}");
+    assert!(tools.contains(&"agent__house") && tools.contains(&"flow__celsius"), "{seen:#}");
     let result = &seen["result"];
     assert_ne!(result["isError"], true, "{seen:#}");
     assert!(result["content"].to_string().contains("21.5"), "{seen:#}");
@@ -53,7 +53,7 @@ fn assert_seen(seen: &Value) {
 }
 
 fn call_over_http(sidecar: &Sidecar, sdk: Sdk, era: &str) -> Value {
-    let mut command = sdk.command(era, "agent.house", &json!({"input": "How warm is it?"}));
+    let mut command = sdk.command(era, "agent__house", &json!({"input": "How warm is it?"}));
     command.args(["http", &sidecar.mcp()]).env("REDFLOW_TOKEN", &sidecar.token);
     json_output(command)
 }
@@ -95,7 +95,7 @@ fn both_sdks_call_an_agent_over_stdio_in_both_eras() {
         let sidecar = is_running.then(|| home.serve());
         for sdk in [Sdk::TypeScript, Sdk::Python] {
             for era in ["legacy", "modern"] {
-                let mut command = sdk.command(era, "agent.house", &json!({"input": "How warm is it?"}));
+                let mut command = sdk.command(era, "agent__house", &json!({"input": "How warm is it?"}));
                 command.arg("stdio").args(stdio_command(&home, sidecar.as_ref()));
                 assert_seen(&json_output(command));
             }
@@ -123,7 +123,7 @@ fn the_inspector_lists_and_calls_over_http_and_stdio() {
         let listed = json_output(inspect(target, &["--method", "tools/list"]));
         let names: Vec<&str> =
             listed["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
-        assert!(names.contains(&"agent.house") && names.contains(&"flow.celsius"), "{listed:#}");
+        assert!(names.contains(&"agent__house") && names.contains(&"flow__celsius"), "{listed:#}");
         let result = json_output(inspect(target, &call));
         assert!(result["content"].to_string().contains("21.5"), "{result:#}");
     }

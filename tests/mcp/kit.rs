@@ -51,18 +51,21 @@ pub(crate) fn node() -> PathBuf {
     node
 }
 
-/// A Python with the packages of `requirements.txt`.
+/// A Python with the packages of `requirements.txt`, and those of `requirements-langchain.txt` in a folder of their own.
 pub(crate) fn python() -> PathBuf {
     let venv = folder().join("dist/python");
     let python = venv.join("bin/python");
-    install("dist/python/installed", &["requirements.txt"], || {
+    install("dist/python/installed", &["requirements.txt", "requirements-langchain.txt"], || {
         let mut make = Command::new("python3");
         make.args(["-m", "venv", "--clear"]).arg(&venv);
         let mut pip = Command::new(&python);
-        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "-r", "requirements.txt"]);
+        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "-r"];
+        pip.args(install).arg("requirements.txt");
+        let mut other_sdk = Command::new(&python);
+        other_sdk.args(install).args(["requirements-langchain.txt", "--target"]).arg(venv.join("langchain"));
         let mut mark = Command::new("touch");
         mark.arg(venv.join("installed"));
-        vec![make, pip, mark]
+        vec![make, pip, other_sdk, mark]
     });
     python
 }

@@ -1,5 +1,5 @@
 //! MCP with programs that are not ours: the official conformance suite for both eras of the protocol and in both
-//! directions, three servers, and three clients. All come from the package registries, with exact versions.
+//! directions, three servers, three clients, and four frameworks for agents. All come from the package registries, with exact versions.
 
 #![allow(
     clippy::expect_used,
@@ -12,6 +12,8 @@
 mod agents;
 mod clients;
 mod conformance;
+mod frameworks;
 mod interruptions;
 mod kit;
 mod recorder;
+mod strict_openai;

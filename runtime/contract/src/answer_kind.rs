@@ -33,8 +33,8 @@ pub struct Reply {
     /// The tools that the model may call. They are sent even if it must not call one, because the
     /// conversation may have calls of them.
     pub tools: Arc<[ToolSpec]>,
-    /// The name of the only tool of the list that the model may call now; none if it may call all. Models that bind their
-    /// thoughts to the list get all of it.
+    /// The name of the only tool of the list that the model may call now; none if it may call all. Models that
+    /// bind their thoughts to the list get all of it.
     pub only: Option<String>,
     /// Whether the model may call tools. Has no effect without tools.
     pub choice: ToolChoice,

@@ -292,6 +292,17 @@ pub fn id_part(text: &str) -> String {
 /// that would be too long ends with a digest of the id.
 #[must_use]
 pub fn provider_name(id: &str) -> String {
+    let name = provider_letters(id);
+    if name.len() > MAX_TOOL_NAME_BYTES { end_with_digest(name, id) } else { name }
+}
+
+/// The name of a tool whose [`provider_name`] does not identify it: it ends with a digest of `identity`.
+#[must_use]
+pub fn distinct_provider_name(id: &str, identity: &str) -> String {
+    end_with_digest(provider_letters(id), identity)
+}
+
+fn provider_letters(id: &str) -> String {
     let mut name = String::new();
     for c in id.chars() {
         match c {
@@ -300,12 +311,14 @@ pub fn provider_name(id: &str) -> String {
             _ => name.push('-'),
         }
     }
-    if name.len() > MAX_TOOL_NAME_BYTES {
-        name.truncate(KEPT_NAME_BYTES);
-        let digest = Digest::of(id.as_bytes()).to_hex();
-        name.push('_');
-        name.extend(digest.chars().take(MAX_TOOL_NAME_BYTES - KEPT_NAME_BYTES - 1));
-    }
+    name
+}
+
+fn end_with_digest(mut name: String, identity: &str) -> String {
+    name.truncate(KEPT_NAME_BYTES);
+    let digest = Digest::of(identity.as_bytes()).to_hex();
+    name.push('_');
+    name.extend(digest.chars().take(MAX_TOOL_NAME_BYTES - KEPT_NAME_BYTES - 1));
     name
 }
 
@@ -329,7 +342,8 @@ pub fn is_tool_pattern(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        MAX_TOOL_ID_BYTES, id_part, is_tool_id, is_tool_pattern, matches_tool, own_tool_id, provider_name,
+        MAX_TOOL_ID_BYTES, distinct_provider_name, id_part, is_tool_id, is_tool_pattern, matches_tool,
+        own_tool_id, provider_name,
     };
 
     #[test]
@@ -368,6 +382,9 @@ mod tests {
         assert_ne!(one, other);
         let exact = format!("{}.b", "a".repeat(61));
         assert_eq!(provider_name(&exact), format!("{}__b", "a".repeat(61)));
+        let (one, other) = (distinct_provider_name("a.b", "one"), distinct_provider_name("a.b", "other"));
+        assert!(one.starts_with("a__b_") && other.starts_with("a__b_") && one != other, "{one} {other}");
+        assert_eq!(distinct_provider_name(&long('a'), "one").len(), 64);
     }
 
     #[test]

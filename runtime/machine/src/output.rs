@@ -69,7 +69,8 @@ pub fn truncated_message(usage: Option<Usage>) -> String {
         format!(" Reasoning used {reasoning} of {output} tokens.")
     };
     format!(
-        "The model's answer was cut off by a length limit before it ended.{cause} Raise `maxTokens` of the model's node."
+        "The model's answer was cut off by a length limit before it ended.{cause} Raise `maxTokens` of the model's \
+         node."
     )
 }
 

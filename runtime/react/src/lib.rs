@@ -21,6 +21,6 @@ pub use strategy::React;
 /// The version of the machine of new runs, which journals record. What a machine of one version does with
 /// given facts never changes.
 ///
-/// Version 2 bounds the work of checking a tool's input, and refuses integers that would change. Version 3 says what used
-/// up the limit of an answer that was cut off.
+/// Version 2 bounds the work of checking a tool's input, and refuses integers that would change. Version 3 says
+/// whether reasoning used up the limit of an answer that was cut off.
 pub const MACHINE_VERSION: u32 = 3;

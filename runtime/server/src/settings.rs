@@ -85,6 +85,8 @@ pub struct Settings {
     pub first_message_timeout: Duration,
     /// Interval of the heartbeats on `/comms`.
     pub comms_heartbeat: Duration,
+    /// Interval of the signs of life on `/mcp` while a call works. Proxies end silent connections.
+    pub mcp_heartbeat: Duration,
     /// Sockets on `/observability` that may be open at once.
     pub max_observers: u32,
     /// Interval of the heartbeats on `/observability`.
@@ -118,6 +120,7 @@ impl Default for Settings {
             heartbeat: Duration::from_secs(30),
             first_message_timeout: Duration::from_secs(10),
             comms_heartbeat: Duration::from_secs(15),
+            mcp_heartbeat: Duration::from_secs(10),
             max_observers: 256,
             observability_heartbeat: Duration::from_secs(15),
             max_instances: 16,

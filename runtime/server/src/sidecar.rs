@@ -145,7 +145,7 @@ impl Sidecar {
             store: Arc::clone(&store),
             run_reader,
             clock,
-            mcp: McpServer::new(settings.max_body_bytes),
+            mcp: McpServer::new(settings.max_body_bytes, settings.mcp_heartbeat),
             settings,
             meter,
             render_metrics: metrics,

@@ -113,7 +113,7 @@ fn it_finds_the_sidecar_of_the_data_directory() {
     let mut second = Client::start(&sidecar.folder, &[]);
     for client in [&mut first, &mut second] {
         client.initialize();
-        assert_eq!(client.tools(1), ["agent.a"]);
+        assert_eq!(client.tools(1), ["agent__a"]);
         client.request(2, "tools/call", slow_call());
         let answer = client.answer(2);
         assert_eq!(answer["result"]["isError"], false, "{answer}");
@@ -129,7 +129,7 @@ fn without_a_sidecar_it_is_one_itself() {
     let folder = Folder::with_flow(&agent_flow(0));
     let mut alone = Client::start(&folder, &["--flows", "flow.json"]);
     alone.initialize();
-    assert_eq!(alone.tools(1), ["agent.a"]);
+    assert_eq!(alone.tools(1), ["agent__a"]);
     // Nothing listens, so another one cannot join it.
     let second = folder.redflow(["mcp", "serve"]).stdin("").run();
     second.assert_refused("error[DATA_LOCKED]");
@@ -143,7 +143,7 @@ fn the_answers_of_a_script_are_written_before_it_ends() {
     // The last name is no text of a header, and arrives nevertheless.
     let call = |name: &str| ("tools/call", json!({"name": name, "arguments": {"input": "x"}}));
     let answers = ask(&sidecar.folder, &[("tools/list", json!({})), call("agent.a"), call("agent.Ümlaut")]);
-    assert_eq!(answers[0]["result"]["tools"][0]["name"], "agent.a");
+    assert_eq!(answers[0]["result"]["tools"][0]["name"], "agent__a");
     assert_eq!(answers[1]["result"]["content"][0]["text"], "done");
     assert_eq!(answers[2]["error"]["data"]["code"], "NOT_FOUND", "{}", answers[2]);
 }
@@ -259,15 +259,15 @@ fn a_killed_sidecar_is_answered_and_comes_back() {
     let answer = client.answer(5);
     assert_eq!(answer["error"]["data"]["code"], "SIDECAR_UNREACHABLE", "{answer}");
     // The session is opened again, and the client does not notice.
-    assert_eq!(client.tools(6), ["agent.a"]);
-    assert_eq!(client.tools(7), ["agent.a"]);
+    assert_eq!(client.tools(6), ["agent__a"]);
+    assert_eq!(client.tools(7), ["agent__a"]);
     // Its notifications go on: a tool of the manifest changes the list.
     std::thread::park_timeout(Duration::from_secs(3));
     let tool = json!({"id": "test.shown", "kind": "http", "description": "Reads.", "method": "GET",
         "url": "https://example.org/x", "effect": "read", "mcp": true, "inputSchema": {"type": "object"}});
     std::fs::write(sidecar.folder.data().join("tools.json"), json!({"tools": [tool]}).to_string()).unwrap();
     client.wait_for(|message| message["method"] == "notifications/tools/list_changed");
-    assert_eq!(client.tools(8), ["agent.a", "test.shown"]);
+    assert_eq!(client.tools(8), ["agent__a", "test__shown"]);
 }
 
 /// A call with a key happens once, whenever the sidecar is killed.

@@ -33,6 +33,8 @@ pub(crate) struct ExposedAgent {
     pub(crate) node: NodeSummary,
     /// Its name as a part of an id.
     pub(crate) name: String,
+    /// Whether the name has each character of the node's name, or `-` for a space.
+    pub(crate) has_exact_name: bool,
     pub(crate) description: String,
     /// JSON Schema of its answer, if that is always an object.
     pub(crate) output_schema: Option<Arc<Map<String, Value>>>,
@@ -66,6 +68,7 @@ fn expose(agent: &CheckedAgent, raw: &RawNode) -> Option<ExposedAgent> {
     let output_schema = converse.and_then(|converse| object_schema(converse.output_schema.as_ref()?));
     Some(ExposedAgent {
         name: id_part(&label.chars().take(MAX_NAME).collect::<String>()),
+        has_exact_name: label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ')),
         description: clean(&text),
         output_schema,
         node,

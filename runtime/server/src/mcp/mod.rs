@@ -11,6 +11,7 @@ mod content;
 mod current_tools;
 pub(crate) mod exposed_nodes;
 mod handler;
+mod keep_alive;
 mod problem;
 mod quota;
 mod resources;
@@ -19,6 +20,7 @@ mod sessions;
 pub(crate) mod streams;
 mod tool_call;
 mod tool_list;
+mod tool_names;
 mod tools;
 
 use crate::app::App;
@@ -31,6 +33,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures::StreamExt as _;
 use handler::McpHandler;
+use keep_alive::keep_alive;
 use redflow_access::Caller;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
@@ -83,14 +86,16 @@ pub(crate) async fn message(
     let session = session_id(&parts.headers)?;
     if let Some(session) = &session {
         // It is dropped with the request, when that is answered.
-        let session_use = app.mcp.sessions.enter(session, &caller, id)?;
+        let session_use = app.mcp.sessions.enter(session, &caller, id.clone())?;
         parts.extensions.insert(Arc::new(session_use));
     }
     let request = Request::from_parts(parts, Body::from(bytes));
     if is_initialize && session.is_none() {
         return open_session(app, caller, request).await;
     }
-    Ok(answer(app, request, CancellationToken::new()).await)
+    let heartbeat = app.settings.mcp_heartbeat;
+    // A client without sessions gets nothing before the first message, which may be the result of a long run.
+    Ok(keep_alive(answer(app, request, CancellationToken::new()), heartbeat, id).await)
 }
 
 /// Opens a session. A task of its own: a session whose client disconnects meanwhile must not be lost.

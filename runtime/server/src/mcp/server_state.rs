@@ -7,6 +7,7 @@ use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Calls of agents that are under way at the same time. One token has at most half of them.
@@ -25,12 +26,13 @@ pub(crate) struct McpServer {
 }
 
 impl McpServer {
-    pub(crate) fn new(max_body_bytes: usize) -> Self {
+    pub(crate) fn new(max_body_bytes: usize, heartbeat: Duration) -> Self {
         let protocol_config = StreamableHttpServerConfig::default()
             // The guard has checked both.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_json_response(true)
+            .with_sse_keep_alive(Some(heartbeat))
             .with_max_request_body_bytes(max_body_bytes);
         let mut protocol_sessions = LocalSessionManager::default();
         // A run can take longer than any silence. `McpSessions` ends idle sessions.

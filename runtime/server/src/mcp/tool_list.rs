@@ -4,16 +4,18 @@ use super::problem::{error_data, invalid_params};
 use super::tools::{ExposedTool, ToolSources};
 use crate::response::{Problem, printable};
 use redflow_contract::code::ApiCode;
-use redflow_contract::tool::provider_name;
 use rmcp::ErrorData;
 use rmcp::model::Tool;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The tools at one moment.
 pub(super) struct ToolList {
-    /// Sorted by id.
+    /// Sorted by name.
     tools: Vec<ExposedTool>,
-    /// As clients get them, sorted by id.
+    /// The place of the tool that a text names; none if it names several.
+    places: HashMap<String, Option<usize>>,
+    /// As clients get them, sorted by name.
     pub(super) described: Vec<Tool>,
 }
 
@@ -32,30 +34,46 @@ impl KeptList {
             return Arc::clone(list);
         }
         let tools = sources.exposed_tools();
-        let list = Arc::new(ToolList { described: sources.describe(&tools), tools });
+        let (places, described) = (places_of(&tools), sources.describe(&tools));
+        let list = Arc::new(ToolList { tools, places, described });
         *kept = Some((sources, Arc::clone(&list)));
         list
     }
 }
 
-impl ToolList {
-    /// Finds a tool by its id, by the name that models have for it, or by its last part.
-    pub(super) fn find(&self, name: &str) -> Result<&ExposedTool, ErrorData> {
-        if let Ok(place) = self.tools.binary_search_by(|tool| tool.id.as_str().cmp(name))
-            && let Some(tool) = self.tools.get(place)
-        {
-            return Ok(tool);
+/// The places of the tools by everything that a call may name: their names, their ids, and then what identifies only one
+/// tool of its aliases.
+fn places_of(tools: &[ExposedTool]) -> HashMap<String, Option<usize>> {
+    let mut places: HashMap<String, Option<usize>> = HashMap::with_capacity(tools.len() * 4);
+    for (place, tool) in tools.iter().enumerate() {
+        places.insert(tool.name.clone(), Some(place));
+        places.insert(tool.id.clone(), Some(place));
+    }
+    let mut aliases: HashMap<String, Option<usize>> = HashMap::new();
+    for (place, tool) in tools.iter().enumerate() {
+        for alias in tool.aliases() {
+            let known = aliases.entry(alias).or_insert(Some(place));
+            if *known != Some(place) {
+                *known = None;
+            }
         }
-        let last_part = |id: &str| id.split_once('.').is_some_and(|(_, rest)| rest == name);
-        let is_named = |tool: &&ExposedTool| last_part(&tool.id) || provider_name(&tool.id) == name;
-        let mut named = self.tools.iter().filter(is_named);
-        match (named.next(), named.next()) {
-            (Some(tool), None) => Ok(tool),
-            (Some(_), Some(_)) => {
-                let text = format!("Several tools are `{}`. Use an id of `tools/list`.", printable(name));
+    }
+    for (alias, place) in aliases {
+        places.entry(alias).or_insert(place);
+    }
+    places
+}
+
+impl ToolList {
+    /// Finds a tool by its name, by its id, or by another name that only this tool has.
+    pub(super) fn find(&self, name: &str) -> Result<&ExposedTool, ErrorData> {
+        match self.places.get(name) {
+            Some(Some(place)) => self.tools.get(*place).ok_or_else(|| error_data(Problem::internal())),
+            Some(None) => {
+                let text = format!("Several tools are `{}`. Use a name of `tools/list`.", printable(name));
                 Err(error_data(Problem::new(ApiCode::ToolConflict, text)))
             }
-            (None, _) => {
+            None => {
                 let text = format!("There is no tool `{}`. `tools/list` lists them.", printable(name));
                 Err(error_data(Problem::new(ApiCode::NotFound, text)))
             }
@@ -64,8 +82,9 @@ impl ToolList {
 
     /// A tool as clients get it.
     pub(super) fn describe(&self, name: &str) -> Option<&Tool> {
-        let id = &self.find(name).ok()?.id;
-        self.described.iter().find(|tool| tool.name == *id)
+        let name = self.find(name).ok()?.name.as_str();
+        let place = self.described.binary_search_by(|tool| (*tool.name).cmp(name)).ok()?;
+        self.described.get(place)
     }
 }
 

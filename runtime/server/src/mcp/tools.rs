@@ -1,6 +1,7 @@
 //! The tools of the sidecar's own MCP server: agents, flow tools, and tools of the manifest with `mcp: true`.
 
 use super::exposed_nodes::{ExposedAgent, clean, object_schema};
+use super::tool_names::{NameOrigin, name_tools};
 use crate::active_flow::FlowTools;
 use crate::bridge::instance::Instance;
 use crate::tools::denying_rule;
@@ -15,8 +16,11 @@ use std::sync::Arc;
 /// A tool that MCP clients can call.
 #[derive(Clone)]
 pub(super) struct ExposedTool {
-    /// Its id, by which clients call it.
+    /// The name that clients see. Every model provider takes it.
+    pub(super) name: String,
+    /// Its id with dots. Calls may use it too.
     pub(super) id: String,
+    pub(super) origin: NameOrigin,
     pub(super) target: CallTarget,
 }
 
@@ -80,51 +84,78 @@ impl ToolSources {
             && Arc::ptr_eq(&self.callable, &other.callable)
     }
 
-    /// All tools, sorted by id: of the active flow, of the flows of Node-REDs, and of the registry.
+    /// All tools, sorted by name: of the active flow, of the flows of Node-REDs, and of the registry.
     ///
-    /// A tool keeps its id when a Node-RED disconnects: if several flows have an id, the tool of each Node-RED has the
-    /// name of that Node-RED in its id.
+    /// A tool keeps its id and its name when a Node-RED disconnects: if several flows have an id, the tool of each
+    /// Node-RED has the name of that Node-RED in its id.
     pub(super) fn exposed_tools(&self) -> Vec<ExposedTool> {
         let mut tools = flow_tools(&self.flow, None);
         let of_registry = self.registry.tools().iter().filter(|tool| self.callable.contains(&tool.entry.id));
         tools.extend(of_registry.map(|tool| {
             let entry = Arc::clone(&tool.entry);
-            ExposedTool { id: entry.id.clone(), target: CallTarget::Registry { entry } }
+            let origin = NameOrigin::new(entry.id.clone(), true, entry.id.clone());
+            ExposedTool::new(origin, CallTarget::Registry { entry })
         }));
         let of_instances: Vec<(&InstanceTools, Vec<ExposedTool>)> = self
             .instances
             .iter()
             .map(|known| (known, flow_tools(&known.flow, Some(&known.instance))))
             .collect();
-        let mut owners: HashMap<String, usize> = HashMap::new();
-        for tool in tools.iter().chain(of_instances.iter().flat_map(|(_, tools)| tools)) {
-            *owners.entry(tool.id.clone()).or_default() += 1;
-        }
+        let flows = || std::iter::once(&tools).chain(of_instances.iter().map(|(_, tools)| tools));
+        let is_shared =
+            |owners: &HashMap<String, usize>, id: &str| owners.get(id).is_some_and(|count| *count > 1);
+        let owners_of_ids = count_owners(flows(), |tool| &tool.id);
+        let owners_of_bases = count_owners(flows(), |tool| &tool.origin.base);
         for (known, own) in of_instances.into_iter().filter(|(known, _)| known.is_connected) {
+            let part = instance_part(known.instance.id.as_str());
             tools.extend(own.into_iter().map(|mut tool| {
-                if owners.get(&tool.id).is_some_and(|count| *count > 1) {
-                    tool.id = format!("{}-{}", tool.id, instance_part(known.instance.id.as_str()));
+                if is_shared(&owners_of_ids, &tool.id) {
+                    tool.id = format!("{}-{part}", tool.id);
+                }
+                if is_shared(&owners_of_bases, &tool.origin.base) {
+                    tool.origin.base = format!("{}-{part}", tool.origin.base);
                 }
                 tool
             }));
         }
         tools.sort_by(|one, other| one.id.cmp(&other.id));
         make_unique(&mut tools);
-        tools.sort_by(|one, other| one.id.cmp(&other.id));
+        name_tools(&mut tools);
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
         tools
     }
 
     /// The tools as clients get them. Those that the policy denies to every caller are left out.
     pub(super) fn describe(&self, tools: &[ExposedTool]) -> Vec<Tool> {
         let describe = |tool: &ExposedTool| match &tool.target {
-            CallTarget::Agent { agent, .. } => Some(agent_tool(tool.id.clone(), agent)),
+            CallTarget::Agent { agent, .. } => Some(agent_tool(tool.name.clone(), agent)),
             CallTarget::Flow { entry, .. } | CallTarget::Registry { entry } => {
                 let is_denied = denying_rule(&self.registry.policy().rules_of(entry)).is_some();
-                (entry.state == ToolState::Ready && !is_denied).then(|| entry_tool(tool.id.clone(), entry))
+                (entry.state == ToolState::Ready && !is_denied).then(|| entry_tool(tool.name.clone(), entry))
             }
         };
         tools.iter().filter_map(describe).collect()
     }
+}
+
+impl ExposedTool {
+    /// A tool before its id and its name are made unique.
+    fn new(origin: NameOrigin, target: CallTarget) -> Self {
+        Self { name: String::new(), id: origin.base.clone(), origin, target }
+    }
+}
+
+/// How many flows have each key.
+fn count_owners<'a>(
+    flows: impl Iterator<Item = &'a Vec<ExposedTool>>,
+    key: impl Fn(&'a ExposedTool) -> &'a str,
+) -> HashMap<String, usize> {
+    let mut owners = HashMap::new();
+    for flow in flows {
+        let keys: HashSet<&str> = flow.iter().map(&key).collect();
+        keys.into_iter().for_each(|key| *owners.entry(key.to_owned()).or_default() += 1);
+    }
+    owners
 }
 
 /// The name of a Node-RED as a part of an id.
@@ -144,16 +175,25 @@ fn flow_tools(flow: &FlowTools, owner: Option<&Arc<Instance>>) -> Vec<ExposedToo
 
 fn add_flow(tools: &mut Vec<ExposedTool>, flow: &FlowTools, owner: Option<&Arc<Instance>>) {
     let agents = flow.exposed.agents.iter().filter(|agent| flow.agents.contains_key(&agent.node.id));
+    // Node-REDs may have copies of a flow, with the same ids of nodes.
+    let identity = |node: &str| {
+        let instance = owner.map_or("", |instance| instance.id.as_str());
+        format!("{}:{instance}{node}", instance.len())
+    };
     tools.extend(agents.map(|agent| {
         let target = CallTarget::Agent { agent: Arc::clone(agent), owner: owner.cloned() };
-        ExposedTool { id: format!("agent.{}", agent.name), target }
+        let base = format!("agent.{}", agent.name);
+        ExposedTool::new(
+            NameOrigin::new(base, agent.has_exact_name, identity(agent.node.id.as_str())),
+            target,
+        )
     }));
     let is_shown = |entry: &ToolEntry| {
         entry.origin == ToolOrigin::Flow && !flow.exposed.hidden.contains(entry.provider.as_str())
     };
     tools.extend(flow.own.iter().filter(|own| is_shown(&own.entry)).map(|own| {
         let target = CallTarget::Flow { entry: Arc::clone(&own.entry), owner: owner.cloned() };
-        ExposedTool { id: own.entry.id.clone(), target }
+        ExposedTool::new(NameOrigin::new(own.entry.id.clone(), true, identity(&own.entry.provider)), target)
     }));
 }
 
@@ -172,7 +212,7 @@ fn make_unique(tools: &mut [ExposedTool]) {
     }
 }
 
-fn agent_tool(id: String, agent: &ExposedAgent) -> Tool {
+fn agent_tool(name: String, agent: &ExposedAgent) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -182,17 +222,18 @@ fn agent_tool(id: String, agent: &ExposedAgent) -> Tool {
         "required": ["input"],
         "additionalProperties": false,
     });
-    let mut tool = Tool::new(id, agent.description.clone(), to_object(schema));
+    let mut tool = Tool::new(name, agent.description.clone(), to_object(schema));
     tool.title = Some(agent.node.name.clone()).filter(|name| !name.is_empty());
     tool.output_schema.clone_from(&agent.output_schema);
     tool.annotations = Some(annotations(None));
     tool
 }
 
-fn entry_tool(id: String, entry: &ToolEntry) -> Tool {
+fn entry_tool(name: String, entry: &ToolEntry) -> Tool {
     let any_object = || to_object(json!({"type": "object"}));
     let schema = entry.input_schema.as_ref().and_then(object_schema);
-    let mut tool = Tool::new(id, clean(&entry.description), schema.unwrap_or_else(|| Arc::new(any_object())));
+    let mut tool =
+        Tool::new(name, clean(&entry.description), schema.unwrap_or_else(|| Arc::new(any_object())));
     tool.title = Some(entry.title.clone()).filter(|title| !title.is_empty());
     tool.output_schema = entry.output_schema.as_ref().and_then(object_schema);
     tool.annotations = Some(annotations(entry.effect));

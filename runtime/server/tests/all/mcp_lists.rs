@@ -5,6 +5,7 @@ use crate::kit::{Setup, TOKEN, TestSidecar, eventually, plain_flow};
 use crate::mcp_server::{LEGACY, Legacy, MODERN, Modern, messages, names, post, read_more, read_until};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -21,22 +22,24 @@ async fn a_tool_keeps_its_id_when_a_node_red_disconnects() {
     let sidecar = Setup::default().start(None).await;
     let mut first = NodeRed::new(&sidecar, "one", "b1").await;
     first.deploy(plain_flow()).await;
-    assert_eq!(listed(&sidecar).await, ["agent.Counting"]);
+    assert_eq!(listed(&sidecar).await, ["agent__Counting"]);
     let mut second = NodeRed::new(&sidecar, "two", "b1").await;
     second.deploy(plain_flow()).await;
-    assert_eq!(listed(&sidecar).await, ["agent.Counting-one", "agent.Counting-two"]);
+    assert_eq!(listed(&sidecar).await, ["agent__Counting-one", "agent__Counting-two"]);
     drop(first);
     let is_gone = || async { (listed(&sidecar).await.len() == 1).then_some(()) };
     eventually("the first Node-RED is gone", is_gone).await;
-    assert_eq!(listed(&sidecar).await, ["agent.Counting-two"]);
+    assert_eq!(listed(&sidecar).await, ["agent__Counting-two"]);
     let client = Modern::new(&sidecar);
     let call = |name: &str| json!({"name": name, "arguments": {"input": "?"}});
-    for gone in ["agent.Counting", "agent.Counting-one"] {
+    for gone in ["agent.Counting", "agent__Counting", "agent.Counting-one", "agent__Counting-one"] {
         let refused = client.call("tools/call", call(gone)).await;
         assert_eq!(refused["error"]["data"]["code"], "NOT_FOUND", "{gone}");
     }
-    let called = client.call("tools/call", call("agent.Counting-two")).await;
-    assert_eq!(called["result"]["content"][0]["text"], "42", "{called}");
+    for name in ["agent__Counting-two", "agent.Counting-two"] {
+        let called = client.call("tools/call", call(name)).await;
+        assert_eq!(called["result"]["content"][0]["text"], "42", "{called}");
+    }
 }
 
 #[tokio::test]
@@ -44,7 +47,97 @@ async fn the_flow_of_the_sidecar_has_the_plain_id() {
     let sidecar = TestSidecar::start(plain_flow()).await;
     let mut node_red = NodeRed::new(&sidecar, "ho.me", "b1").await;
     node_red.deploy(plain_flow()).await;
-    assert_eq!(listed(&sidecar).await, ["agent.Counting", "agent.Counting-ho-me"]);
+    assert_eq!(listed(&sidecar).await, ["agent__Counting", "agent__Counting-ho-me"]);
+}
+
+/// Agents with these ids and names. Each answers with its id.
+fn agents(names: &[(&str, &str)]) -> Value {
+    let mut nodes = vec![json!({"id": "tab", "type": "tab", "label": "Home"})];
+    for (id, name) in names {
+        let model = format!("model-{id}");
+        nodes.push(json!({"id": id, "type": "ai-agent", "z": "tab", "name": name, "model": model, "wires": [[], []]}));
+        nodes
+            .push(json!({"id": model, "type": "scripted-model", "z": "tab", "replies": [id], "wires": [[]]}));
+    }
+    Value::Array(nodes)
+}
+
+/// Which agent answers to each listed name.
+async fn answers(sidecar: &TestSidecar) -> BTreeMap<String, String> {
+    let client = Modern::new(sidecar);
+    let mut answers = BTreeMap::new();
+    for name in listed(sidecar).await {
+        let called = client.call("tools/call", json!({"name": name, "arguments": {"input": "?"}})).await;
+        answers.insert(name, called["result"]["content"][0]["text"].as_str().unwrap().to_owned());
+    }
+    answers
+}
+
+/// OpenAI and others refuse requests with other names. A client that keeps a name must reach the same agent later.
+#[tokio::test]
+async fn every_provider_takes_the_names_and_they_stay() {
+    let long = "Answers questions about pumps, valves, pipes and everything else that leaks ".repeat(2);
+    let named = [
+        ("a", "Counting"),
+        ("b", "Counting"),
+        ("c", "Weather agent"),
+        ("d", "天気"),
+        ("e", "天候"),
+        ("f", "v1.2"),
+        ("g", &*format!("{long}1")),
+        ("h", &*format!("{long}2")),
+        ("i", ""),
+    ];
+    let sidecar = TestSidecar::start(agents(&named)).await;
+    let before = answers(&sidecar).await;
+    let is_taken = |name: &String| {
+        name.len() <= 64
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    };
+    assert!(before.keys().all(is_taken), "{before:#?}");
+    let ids: BTreeSet<&str> = before.values().map(String::as_str).collect();
+    assert_eq!(ids, named.iter().map(|(id, _)| *id).collect());
+    for (name, id) in [("agent__Weather-agent", "c"), ("agent__i", "i")] {
+        assert_eq!(before.get(name).map(String::as_str), Some(id), "{before:#?}");
+    }
+    // Neither the order of the nodes nor further ones change a name.
+    let mut other: Vec<(&str, &str)> = named.iter().rev().copied().collect();
+    other.insert(0, ("j", "v1-2"));
+    other.insert(0, ("k", "天天"));
+    let revision = sidecar.revision().await;
+    let deployment = json!({"flows": agents(&other), "revision": revision});
+    sidecar.post("/api/deployment", deployment).await.ok(200);
+    let after = answers(&sidecar).await;
+    assert_eq!(after.len(), named.len() + 2);
+    assert!(before.iter().all(|(name, id)| after.get(name) == Some(id)), "{before:#?} {after:#?}");
+}
+
+#[tokio::test]
+async fn agents_with_the_same_name_have_different_names_in_the_list() {
+    let sidecar = TestSidecar::start(agents(&[("one", "Counting"), ("two", "Counting")])).await;
+    let both = answers(&sidecar).await;
+    let (of_one, _) = both.iter().find(|(_, id)| *id == "one").unwrap();
+    assert!(of_one.starts_with("agent__Counting_"), "{both:#?}");
+    // The ids with dots, and what earlier versions made of them, are for the nodes in their order.
+    let client = Modern::new(&sidecar);
+    let call = |name: &str| json!({"name": name, "arguments": {"input": "?"}});
+    for (name, id) in [
+        ("agent.Counting", "one"),
+        ("agent__Counting", "one"),
+        ("Counting", "one"),
+        ("agent.Counting-2", "two"),
+        ("agent__Counting-2", "two"),
+    ] {
+        let called = client.call("tools/call", call(name)).await;
+        assert_eq!(called["result"]["content"][0]["text"], id, "{name}: {called}");
+    }
+    // Alone, an agent has the plain name, and answers to the one that it had before.
+    let revision = sidecar.revision().await;
+    let deployment = json!({"flows": agents(&[("one", "Counting")]), "revision": revision});
+    sidecar.post("/api/deployment", deployment).await.ok(200);
+    assert_eq!(listed(&sidecar).await, ["agent__Counting"]);
+    let called = client.call("tools/call", call(of_one)).await;
+    assert_eq!(called["result"]["content"][0]["text"], "one", "{called}");
 }
 
 /// Reads until nothing comes for a while.
@@ -156,7 +249,7 @@ async fn a_wrong_cursor_is_refused() {
         let refused = client.call(method, json!({"cursor": "no-such-entry"})).await;
         assert_eq!(refused["error"]["code"], -32602, "{method}");
     }
-    let after = client.call("tools/list", json!({"cursor": "agent.Counting"})).await;
+    let after = client.call("tools/list", json!({"cursor": "agent__Counting"})).await;
     assert_eq!(after["result"]["tools"], json!([]));
     // A client of either version reads the same list.
     assert_ne!(LEGACY, MODERN);
@@ -224,7 +317,7 @@ async fn a_page_of_tools_has_200_entries() {
             break;
         }
     }
-    let expected = (0..2 * PAGE).map(|number| format!("test.t{number:03}"));
-    let expected: Vec<String> = std::iter::once("agent.Counting".to_owned()).chain(expected).collect();
+    let expected = (0..2 * PAGE).map(|number| format!("test__t{number:03}"));
+    let expected: Vec<String> = std::iter::once("agent__Counting".to_owned()).chain(expected).collect();
     assert_eq!((pages, seen), (vec![PAGE, PAGE, 1], expected));
 }

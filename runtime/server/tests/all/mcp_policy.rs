@@ -39,6 +39,7 @@ async fn the_policy_decides_about_lists_and_calls() {
     const DENIED: &str = "TOOL_DENIED";
     const LIMITED: &str = "TOOL_RATE_LIMITED";
     const TOOLS: [&str; 2] = ["flow.look", "test.shop"];
+    const NAMES: [&str; 2] = ["flow__look", "test__shop"];
     let cases = [
         (json!({"allow": TOOLS}), true, [OK, OK, OK]),
         (json!({"allow": TOOLS, "roles": ["staff"]}), true, [OK, DENIED, OK]),
@@ -64,8 +65,8 @@ async fn the_policy_decides_about_lists_and_calls() {
         let guest = Modern { sidecar: &sidecar, token: &guest };
         for client in [&staff, &guest] {
             let list = client.call("tools/list", json!({})).await;
-            let expected: &[&str] = if is_listed { &TOOLS } else { &[] };
-            assert_eq!(names(&list), [&["agent.Counting"], expected].concat(), "{rule}");
+            let expected: &[&str] = if is_listed { &NAMES } else { &[] };
+            assert_eq!(names(&list), [&["agent__Counting"], expected].concat(), "{rule}");
         }
         for (client, expected) in [&staff, &guest, &staff].into_iter().zip(outcomes) {
             let shop = client.call("tools/call", json!({"name": "test.shop", "arguments": {}})).await;
@@ -127,7 +128,7 @@ async fn the_tools_of_a_called_agent_follow_the_rules_about_the_caller() {
     let (sidecar, guest) = start(policy, Some(tool_flow("calculator-tool"))).await;
     for token in [TOKEN, &guest] {
         let client = Modern { sidecar: &sidecar, token };
-        assert_eq!(names(&client.call("tools/list", json!({})).await), ["agent.Counting", "test.shop"]);
+        assert_eq!(names(&client.call("tools/list", json!({})).await), ["agent__Counting", "test__shop"]);
         let call = json!({"name": "agent.Counting", "arguments": {"input": "?"}});
         let called = client.call("tools/call", call).await;
         assert_eq!(called["result"]["content"][0]["text"], "42", "{called}");

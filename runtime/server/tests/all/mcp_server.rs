@@ -147,7 +147,7 @@ async fn both_eras_list_and_call_an_agent() {
     let discovered = Modern::new(&sidecar).call("server/discover", json!({})).await;
     assert_eq!(discovered["result"]["supportedVersions"].as_array().unwrap().contains(&json!(MODERN)), true);
     let list = Modern::new(&sidecar).call("tools/list", json!({})).await;
-    assert_eq!(names(&list), ["agent.Counting"]);
+    assert_eq!(names(&list), ["agent__Counting"]);
     let tool = &list["result"]["tools"][0];
     assert_eq!(tool["inputSchema"]["required"], json!(["input"]));
     assert!(tool["description"].as_str().unwrap().starts_with("Counting"));
@@ -157,7 +157,7 @@ async fn both_eras_list_and_call_an_agent() {
     assert_eq!(called["result"]["content"], json!([{"type": "text", "text": "42"}]), "{called}");
     let client = Legacy::open(&sidecar, TOKEN).await;
     let listed = client.call(1, "tools/list", json!({})).await;
-    assert_eq!(names(listed.last().unwrap()), ["agent.Counting"]);
+    assert_eq!(names(listed.last().unwrap()), ["agent__Counting"]);
     let called = client.call(2, "tools/call", params).await.pop().unwrap();
     assert_eq!((&called["id"], &called["result"]["isError"]), (&json!(2), &json!(false)), "{called}");
     assert_eq!(called["result"]["content"][0]["text"], "42");
@@ -190,7 +190,7 @@ async fn lists_need_read_and_calls_need_run() {
     let call = json!({"name": "agent.Counting", "arguments": {"input": "?"}});
     for token in [&read, &run, &deploy] {
         let client = Modern { sidecar: &sidecar, token };
-        assert_eq!(names(&client.call("tools/list", json!({})).await), ["agent.Counting"]);
+        assert_eq!(names(&client.call("tools/list", json!({})).await), ["agent__Counting"]);
         let called = client.call("tools/call", call.clone()).await;
         if token == &run {
             assert_eq!(called["result"]["content"][0]["text"], "42");
@@ -299,6 +299,22 @@ async fn each_iteration_is_progress() {
         assert!(progress.iter().all(|message| message["params"]["progressToken"] == "p1"));
         assert_eq!(answer.last().unwrap()["result"]["content"][0]["text"], "42");
     }
+}
+
+/// A proxy ends a connection on which nothing moves.
+#[tokio::test]
+async fn a_call_without_progress_shows_signs_of_life() {
+    let mut setup = Setup::default();
+    setup.settings.mcp_heartbeat = Duration::from_millis(20);
+    let sidecar = setup.start(Some(tool_flow("tool.slow"))).await;
+    let call = json!({"name": "Counting", "arguments": {"input": "?"}});
+    let request = Modern::new(&sidecar).request("tools/call", call);
+    let (mut tcp, seen) = read_until(&request, ": keep-alive").await;
+    assert!(seen.starts_with("HTTP/1.1 200") && seen.contains("text/event-stream"), "{seen}");
+    assert!(read_more(&mut tcp, ": keep-alive").await.contains(": keep-alive"));
+    // The run ends with the connection, as before the first comment.
+    drop(tcp);
+    assert_eq!(status_becomes(&sidecar, "failed").await["code"], "CANCELLED");
 }
 
 pub(crate) fn slow_call() -> Value {
@@ -437,7 +453,7 @@ async fn a_deploy_changes_the_lists() {
     }
     let list = Modern::new(&sidecar).call("tools/list", json!({})).await;
     assert_eq!(list["result"]["tools"][0]["description"], "Other: Answers questions about numbers.");
-    assert_eq!(names(&list), ["agent.Other"]);
+    assert_eq!(names(&list), ["agent__Other"]);
     // A node can be taken out.
     flows[2]["mcp"] = json!(false);
     let revision = sidecar.revision().await;
@@ -446,22 +462,6 @@ async fn a_deploy_changes_the_lists() {
     let call = json!({"name": "agent.Other", "arguments": {"input": "?"}});
     let refused = Modern::new(&sidecar).call("tools/call", call).await;
     assert_eq!(refused["error"]["data"]["code"], "NOT_FOUND");
-}
-
-#[tokio::test]
-async fn agents_with_the_same_name_have_different_ids() {
-    let mut nodes = plain_flow().as_array().unwrap().clone();
-    let mut second: Vec<Value> = plain_flow().as_array().unwrap().clone();
-    second.retain(|node| node["type"] != "tab");
-    let text = Value::Array(second).to_string();
-    let text = ["ask", "agent", "model", "result", "calculator"]
-        .iter()
-        .fold(text, |text, id| text.replace(&format!("\"{id}\""), &format!("\"{id}2\"")));
-    let second: Vec<Value> = serde_json::from_str(&text).unwrap();
-    nodes.extend(second);
-    let sidecar = TestSidecar::start(Value::Array(nodes)).await;
-    let list = Modern::new(&sidecar).call("tools/list", json!({})).await;
-    assert_eq!(names(&list), ["agent.Counting", "agent.Counting-2"]);
 }
 
 #[tokio::test]
@@ -478,7 +478,7 @@ async fn tools_of_the_registry_are_callable_if_they_say_so() {
     sidecar.post("/api/tools", tool("test.hidden", json!(false))).await.ok(201);
     assert!(read_more(&mut tcp, "tools/list_changed").await.contains("tools/list_changed"));
     let list = Modern::new(&sidecar).call("tools/list", json!({})).await;
-    assert_eq!(names(&list), ["agent.Counting", "test.shown"]);
+    assert_eq!(names(&list), ["agent__Counting", "test__shown"]);
     assert_eq!(list["result"]["tools"][1]["annotations"]["readOnlyHint"], true);
     let call = |name: &str, input: Value| json!({"name": name, "arguments": input});
     let called = Modern::new(&sidecar).call("tools/call", call("test.shown", json!({"a": 1}))).await;
@@ -583,7 +583,7 @@ async fn a_client_over_streams_lists_calls_and_ends_the_sidecar() {
     assert_eq!(client.answer().await.1["result"]["serverInfo"]["name"], "redflow");
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
-    assert_eq!(names(&client.answer().await.1), ["agent.Counting"]);
+    assert_eq!(names(&client.answer().await.1), ["agent__Counting"]);
     client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": slow_call()})).await;
     let (notifications, answer) = client.answer().await;
     assert_eq!(answer["result"]["content"][0]["text"], "42");

@@ -53,7 +53,10 @@ async fn an_extractor_gives_its_values_over_mcp() {
     let sidecar = TestSidecar::start(extractor()).await;
     let client = Modern::new(&sidecar);
     let list = client.call("tools/list", json!({})).await;
-    assert_eq!((names(&list), &list["result"]["tools"][0]["outputSchema"]), (vec!["agent.Order"], &schema()));
+    assert_eq!(
+        (names(&list), &list["result"]["tools"][0]["outputSchema"]),
+        (vec!["agent__Order"], &schema())
+    );
     let params = json!({"name": "agent.Order", "arguments": {"input": "Three catalogues for Ada, please."}});
     let modern = client.call("tools/call", params.clone()).await;
     let legacy = Legacy::open(&sidecar, TOKEN).await.call(1, "tools/call", params).await.pop().unwrap();

@@ -2,6 +2,7 @@
 
 use redflow_contract::node::NODES;
 use redflow_contract::node::declaration::{Kind, Property};
+use redflow_models::capability::{Family, ROWS, Sampling, Thinking};
 use redflow_models::features::{FEATURES, ModelFeatures, Pictures, PromptCaching};
 use std::collections::BTreeSet;
 
@@ -18,7 +19,47 @@ const SAMPLING: [&str; 7] =
 pub(super) fn with_tables(page: &str) -> Result<String, String> {
     let parts = page.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
     let (before, after) = parts.ok_or_else(|| format!("{PAGE} has no marks around its tables"))?;
-    Ok(format!("{before}{BEGIN}\n{}\n{}\n{END}{after}", abilities(), settings()))
+    Ok(format!("{before}{BEGIN}\n{}\n{}\n{}\n{END}{after}", abilities(), settings(), known_models()))
+}
+
+/// The models that the built-in table knows.
+fn known_models() -> String {
+    let mut rows = vec![
+        "| models | think | `reasoningEffort` | sampling | forced tools | OpenAI's tools through | window | most output |"
+            .to_owned(),
+        format!("|{}", "---|".repeat(8)),
+    ];
+    rows.extend(ROWS.iter().map(|row| {
+        let can = &row.can;
+        let thinking = match can.thinking {
+            Thinking::Never => "no",
+            Thinking::Off => "if `reasoningEffort` or `thinkingBudget` says so",
+            Thinking::On => "yes",
+            Thinking::Always => "always",
+        };
+        let sampling = match can.sampling {
+            Sampling::Free => "yes",
+            Sampling::WithoutThinking => "while it does not think",
+            Sampling::Refused => "no",
+        };
+        let efforts: Vec<&str> = can.efforts.iter().map(|effort| effort.as_str()).collect();
+        let is_openai = matches!(row.family, Family::Gpt | Family::OpenaiO);
+        let interface = match can.needs_responses {
+            _ if !is_openai => "",
+            true => "Responses",
+            false => "either",
+        };
+        let tokens = |count: Option<u32>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+        format!(
+            "| {} | {thinking} | {} | {sampling} | {} | {interface} | {} | {} |",
+            row.models,
+            efforts.join(", "),
+            yes(can.forced_tools),
+            tokens(can.context_window),
+            tokens(can.max_output)
+        )
+    }));
+    rows.join("\n") + "\n"
 }
 
 fn abilities() -> String {
