@@ -177,8 +177,7 @@ fn deltas(site: Site, message: &Value) -> Vec<Value> {
         deltas.push(json!({"reasoning_details": [last]}));
     }
     match &message["content"] {
-        Value::Array(parts) => deltas
-            .extend(parts.iter().filter(|part| part["text"] != "").map(|part| json!({"content": [part]}))),
+        Value::Array(parts) => deltas.extend(parts.iter().map(|part| json!({"content": [part]}))),
         content => deltas.extend(
             halves(text(content)).iter().filter(|half| !half.is_empty()).map(|half| json!({"content": half})),
         ),
