@@ -916,7 +916,7 @@ export type SearchMode = "semantic" | "lexical" | "hybrid";
 /**
  * One of OpenAI's two interfaces.
  */
-export type OpenaiApi = "chat" | "responses";
+export type OpenaiApi = "auto" | "chat" | "responses";
 
 /**
  * How a model is made to answer with JSON.
@@ -966,6 +966,10 @@ sampling?: boolean,
  */
 reasoning?: boolean, 
 /**
+ * Whether it can be forced to call a tool.
+ */
+forcedTools?: boolean, 
+/**
  * The most tokens it reads.
  */
 contextWindow?: number, 
@@ -978,6 +982,11 @@ maxOutput?: number, };
  * How long a provider keeps the beginning of a conversation in its cache.
  */
 export type PromptCache = "auto" | "off" | "5m" | "1h";
+
+/**
+ * What Claude shows of its thinking.
+ */
+export type ThinkingDisplay = "summarized" | "omitted";
 
 /**
  * How much a Gemini model thinks.
@@ -3061,7 +3070,11 @@ wire: string,
 /**
  * The parts, as the provider sent them.
  */
-parts: Array<JsonValue>, };
+parts: Array<JsonValue>, 
+/**
+ * The digest of the request that they answer, if they are valid only after the same conversation.
+ */
+bound?: Digest, };
 
 /**
  * A picture. Copies share the data.
@@ -3331,6 +3344,10 @@ requestId?: string,
  * The models that failed or were skipped before this one answered, in their order.
  */
 fellOver?: Array<FailedModel>, 
+/**
+ * The fields of the request that the provider refused, so that the call was made once more without them.
+ */
+refused?: Array<string>, 
 /**
  * The start of the provider's response as it was sent, at most [`MAX_RAW_BYTES`]; only with `debug: true`.
  */
@@ -3687,6 +3704,18 @@ address: string,
  * The model that the request names.
  */
 model: string, 
+/**
+ * The interface of OpenAI that it goes to; absent for other interfaces.
+ */
+interface?: string, 
+/**
+ * The interface that requests with tools go to; absent if it is the same.
+ */
+interfaceForTools?: string, 
+/**
+ * The fields that the provider has refused, so that requests leave them out until the next deploy.
+ */
+refused?: Array<string>, 
 /**
  * The format that it asks the answer to have.
  */
@@ -5545,6 +5574,10 @@ usage?: Usage,
  */
 fellOver?: Array<FailedModel>, 
 /**
+ * The fields of the request that the provider refused, so that the call was made once more without them.
+ */
+refused?: Array<string>, 
+/**
  * The tool calls, oldest first. A call that was not made is not in the journal.
  */
 calls: Array<CallDetail>, 
@@ -6997,7 +7030,7 @@ temperature?: number,
  */
 maxTokens?: number, 
 /**
- * The API of OpenAI to use.
+ * The interface of OpenAI to use. With `chat`, calls go to Responses if Chat Completions cannot do what they ask.
  */
 api?: OpenaiApi, 
 /**
@@ -7053,7 +7086,7 @@ jsonMode?: boolean,
  */
 stream?: boolean, 
 /**
- * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `forcedTools`, `contextWindow`, `maxOutput`.
  */
 capabilities?: CapabilityConfig, 
 /**
@@ -7146,9 +7179,13 @@ stop?: StopSequences,
  */
 reasoningEffort?: ReasoningEffort, 
 /**
- * The most tokens for thinking, from 1024; less than *Max tokens*. Empty for no thinking.
+ * The most tokens for thinking, from 1024; less than *Max tokens*. Newer models take none: set *Reasoning*.
  */
 thinkingBudget?: number, 
+/**
+ * What the provider sends of the model's thoughts. They are in the response of an agent with `debug`, and never part of the answer.
+ */
+thinkingDisplay?: ThinkingDisplay, 
 /**
  * How long the provider keeps the beginning of a conversation. The next call then reads it faster and for less.
  */
@@ -7162,7 +7199,7 @@ structuredOutput?: StructuredOutput,
  */
 stream?: boolean, 
 /**
- * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `forcedTools`, `contextWindow`, `maxOutput`.
  */
 capabilities?: CapabilityConfig, 
 /**
@@ -7259,7 +7296,7 @@ structuredOutput?: StructuredOutput,
  */
 stream?: boolean, 
 /**
- * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `forcedTools`, `contextWindow`, `maxOutput`.
  */
 capabilities?: CapabilityConfig, 
 /**
@@ -7368,6 +7405,10 @@ seed?: number,
  */
 reasoningEffort?: ReasoningEffort, 
 /**
+ * The interface of OpenAI to use. With `chat`, calls go to Responses if Chat Completions cannot do what they ask.
+ */
+api?: OpenaiApi, 
+/**
  * How the sidecar makes the model answer with JSON.
  */
 structuredOutput?: StructuredOutput, 
@@ -7376,7 +7417,7 @@ structuredOutput?: StructuredOutput,
  */
 stream?: boolean, 
 /**
- * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `forcedTools`, `contextWindow`, `maxOutput`.
  */
 capabilities?: CapabilityConfig, 
 /**
@@ -7481,7 +7522,7 @@ structuredOutput?: StructuredOutput,
  */
 stream?: boolean, 
 /**
- * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `forcedTools`, `contextWindow`, `maxOutput`.
  */
 capabilities?: CapabilityConfig, 
 /**

@@ -147,7 +147,9 @@ impl ChatModel for LiveModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
-                AnswerKind::Reply(reply) => (offered_tools(reply), reply.choice, Reasoning::Keep),
+                AnswerKind::Reply(reply) => {
+                    (self.offered_tools(reply), reply.choice, Reasoning::Keep)
+                }
                 AnswerKind::Action(_) => (&[][..], ToolChoice::None, Reasoning::Discard),
             };
             if !tools.is_empty() && !self.info.tools {
@@ -289,6 +291,14 @@ impl LiveModel {
         target
     }
 
+    /// The tools of a request: all, or the only one that may be called now. A model that binds its thoughts to the
+    /// list gets all of them, and the conversation says which one it is.
+    fn offered_tools<'a>(&self, reply: &'a Reply) -> &'a [ToolSpec] {
+        let only = reply.only.as_ref().filter(|_| !self.options.binds_thoughts);
+        let only = only.and_then(|only| reply.tools.iter().find(|tool| tool.name == *only));
+        only.map_or(&*reply.tools, std::slice::from_ref)
+    }
+
     /// Where a call goes, after what was learnt.
     fn first_target<'a>(&'a self, own: &'a Target, has_tools: bool, learnt: &[Change]) -> &'a Target {
         let (first, other) = self.interfaces(own, has_tools);
@@ -406,12 +416,6 @@ impl LiveModel {
         );
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }
-}
-
-/// The tools that a request lists: all of them, or the only one that may be called.
-fn offered_tools(reply: &Reply) -> &[ToolSpec] {
-    let only = reply.only.as_ref().and_then(|only| reply.tools.iter().find(|tool| tool.name == *only));
-    only.map_or(&*reply.tools, std::slice::from_ref)
 }
 
 /// The size of a request, with about as many bytes for a picture as a text of its tokens has.

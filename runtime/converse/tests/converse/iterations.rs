@@ -40,6 +40,7 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
         request_id: None,
         usage: None,
         fell_over: Vec::new(),
+        refused: Vec::new(),
         calls: Vec::new(),
         output: None,
         raw: None,
@@ -50,6 +51,7 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
         model: Some("small-2".to_owned()),
         request_id: Some("req-1".to_owned()),
         fell_over: vec![failed],
+        refused: vec!["temperature".to_owned()],
         raw: Some(r#"{"id":"req-1"}"#.to_owned()),
         ..calls(&[("weather", r#"{"place": "Oslo"}"#), ("light", "{}")])
     };
@@ -97,6 +99,7 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
         request_id: answer.request_id,
         usage: answer.usage,
         fell_over: answer.fell_over,
+        refused: answer.refused,
         calls: vec![weather, dark],
         raw: answer.raw.as_deref().map(whole),
         ..open
