@@ -81,7 +81,9 @@ fn message(state: &mut State, row: &ChatRow, parts: Vec<Part>) -> Value {
     if !thoughts.is_empty() {
         if row.site == Site::Mistral {
             let thinking = json!({"type": "thinking", "thinking": [{"type": "text", "text": thoughts.concat()}], "closed": true});
-            message.insert("content".to_owned(), json!([thinking, {"type": "text", "text": said}]));
+            // An answer without text has no part for it.
+            let text = (!said.is_empty()).then(|| json!({"type": "text", "text": said}));
+            message.insert("content".to_owned(), [thinking].into_iter().chain(text).collect());
         }
         if let Some(key) = thought_key(row.site) {
             message.insert(key.to_owned(), json!(thoughts.concat()));
@@ -175,8 +177,7 @@ fn deltas(site: Site, message: &Value) -> Vec<Value> {
         deltas.push(json!({"reasoning_details": [last]}));
     }
     match &message["content"] {
-        Value::Array(parts) => deltas
-            .extend(parts.iter().filter(|part| part["text"] != "").map(|part| json!({"content": [part]}))),
+        Value::Array(parts) => deltas.extend(parts.iter().map(|part| json!({"content": [part]}))),
         content => deltas.extend(
             halves(text(content)).iter().filter(|half| !half.is_empty()).map(|half| json!({"content": half})),
         ),

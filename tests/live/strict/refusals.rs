@@ -309,6 +309,17 @@ fn refuses_fields_at_the_interfaces_of_openai() {
         (
             Site::Openai,
             CHAT,
+            plus(
+                "gpt-4.1",
+                json!({"response_format": format(&json!({"type": "object", "additionalProperties": false,
+                "required": ["a"], "properties": {"a": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}}))}),
+            ),
+            400,
+            "In context=('properties', 'a'), 'uniqueItems' is not permitted.",
+        ),
+        (
+            Site::Openai,
+            CHAT,
             plus("gpt-4.1", json!({"tool_choice": "auto"})),
             400,
             "'tool_choice' is only allowed when 'tools' are specified.",

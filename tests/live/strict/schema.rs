@@ -4,8 +4,18 @@ use serde_json::Value;
 
 /// The keys that OpenAI and Claude refuse at the root of a tool's schema.
 pub(super) const ROOT_KEYS: [&str; 6] = ["oneOf", "anyOf", "allOf", "enum", "const", "not"];
-const UNSUPPORTED_OPENAI: [&str; 6] =
-    ["allOf", "not", "dependentRequired", "dependentSchemas", "if", "patternProperties"];
+const UNSUPPORTED_OPENAI: [&str; 10] = [
+    "allOf",
+    "not",
+    "dependentRequired",
+    "dependentSchemas",
+    "if",
+    "patternProperties",
+    "propertyNames",
+    "contains",
+    "unevaluatedItems",
+    "uniqueItems",
+];
 /// Per type, the keys that Claude refuses.
 const UNSUPPORTED_CLAUDE: [(&str, &[&str]); 4] = [
     ("integer", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),

@@ -132,7 +132,7 @@ impl Site {
                 _ => return Err(unknown()),
             },
             (Self::Ollama, ["api", "chat"], _) => Interface::OllamaChat,
-            (Self::Ollama, ["api", "tags"], _) => Interface::Models,
+            (Self::Ollama, ["api", "tags" | "ps"], _) => Interface::Models,
             (Self::Openai | Self::Azure | Self::Xai, _, "/responses") if query.is_empty() => {
                 Interface::Responses
             }
