@@ -147,6 +147,7 @@ fn models_of_google() {
         ("gemini-3.6-flash", "tvjo-r", large, Some(65_536), false),
         ("gemini-flash-latest", "tvjo-r", large, Some(65_536), false),
         ("gemini-17-pro", "tvjo-r", large, Some(65_536), false),
+        ("gemma-4-12b", "tvjos-", None, None, true),
         ("gemma-3-27b-it", "-v--s-", Some(131_072), Some(8_192), true),
         ("gemini-4-argon", "tvjo-r", large, Some(65_536), false),
         ("of-a-gateway", "tvjo-r", large, Some(65_536), false),

@@ -280,7 +280,7 @@ fn the_cost_is_estimated_if_the_provider_reports_no_tokens() {
         ModelSettings { prices, ..ModelSettings::default() }
     };
     for (mut node, body) in
-        nodes(&json!({"model": "other"})).into_iter().zip(bodies_with_calls(&[Some("clock")]))
+        nodes(&json!({"model": "gpt-4o"})).into_iter().zip(bodies_with_calls(&[Some("clock")]))
     {
         let script = || Recording::new([Reply::new(200, &[], &body.to_string())]);
         let answer = node.call(&reply(ToolChoice::Auto), &script(), priced()).unwrap();

@@ -172,9 +172,10 @@ fn needs_parts(items: &[OutputItem]) -> bool {
     items.iter().any(|item| match item.kind {
         ItemKind::Text { phase: Some(_) } | ItemKind::Reasoning => true,
         ItemKind::Text { phase: None } => std::mem::replace(&mut has_text, true) || has_call,
+        // The id of the item is another one than that of the call.
         ItemKind::Call => {
             has_call = true;
-            false
+            !item.id.is_empty()
         }
         ItemKind::Other => item.part.is_some(),
     })

@@ -191,8 +191,16 @@ fn items_go_back_as_they_came() {
     let commentary = &items()[..3];
     assert_eq!(answered(commentary).content, "Let me see.");
     assert_eq!(sent_items(answered(commentary), Keep), commentary);
+    // A lone call has an id of its own as an item.
+    let call = [function("a", "t", "{}")];
+    assert_eq!(sent_items(answered(&call), Keep), call);
     // Text and calls alone give the same items again.
-    for plain in [vec![self::message("a"), function("a", "t", "{}")], vec![function("a", "t", "{}")]] {
+    let without_id = |mut item: Value| {
+        item.as_object_mut().unwrap().remove("id");
+        item
+    };
+    let call = without_id(call[0].clone());
+    for plain in [vec![self::message("a"), call.clone()], vec![call]] {
         assert_eq!(answered(&plain).reasoning, None);
     }
     assert!(answered(&[function("a", "t", "{}"), self::message("a")]).reasoning.is_some());

@@ -16,7 +16,7 @@ pub(crate) struct RecordedError {
 impl RecordedError {
     /// A node that calls the server, with a small window.
     pub(crate) fn node(&self) -> Node {
-        let mut props = json!({"model": "m", "maxRetries": 1, "capabilities": {"contextWindow": 1_000}});
+        let mut props = json!({"model": "m", "maxTokens": 100, "maxRetries": 1, "capabilities": {"contextWindow": 1_000}});
         match self.node {
             "openai-responses" => props["api"] = json!("responses"),
             "openai-model" => props["api"] = json!("chat"),

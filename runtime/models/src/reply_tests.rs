@@ -98,7 +98,8 @@ fn only_the_server_of_openai_refuses_reasoning() {
 
 #[test]
 fn compatible_servers_get_back_what_they_sent_and_no_other_server_does() {
-    let chat = |base: &str| Node::new("openai-model", json!({"baseURL": base, "apiKey": "k"}));
+    let chat =
+        |base: &str| Node::new("openai-model", json!({"baseURL": base, "apiKey": "k", "model": "gpt-4o"}));
     let body = json!({"choices": [{"message": {
         "content": "<think>Hm.</think>Yes.", "reasoning": THOUGHT, "reasoning_details": [{"type": "reasoning.text", "text": THOUGHT}],
     }, "finish_reason": "stop"}]});
@@ -108,7 +109,7 @@ fn compatible_servers_get_back_what_they_sent_and_no_other_server_does() {
     };
     let router = answer(&chat("https://openrouter.ai/api/v1"));
     assert_eq!(router.text, "Yes.");
-    let azure = json!({"endpoint": "https://x.openai.azure.com", "deployment": "d"});
+    let azure = json!({"endpoint": "https://x.openai.azure.com", "deployment": "gpt-4o"});
     let azure = Node::new("model.azure.openai", azure);
     for (mut node, gets_it, text) in [
         (chat("https://openrouter.ai/api/v1"), true, "Yes."),

@@ -324,7 +324,7 @@ pub const ROWS: &[Row] = &[
     row(
         "gemma-3",
         Family::Gemma,
-        ANY,
+        ((0, 0), (3, 9)),
         &[],
         Capabilities {
             tools: false,
@@ -333,6 +333,7 @@ pub const ROWS: &[Row] = &[
             ..sized(GOOGLE, 131_072, 8_192)
         },
     ),
+    row("gemma-4 and newer", Family::Gemma, ((4, 0), (4, 0)), &[], GOOGLE),
     row(
         "deepseek-v4-pro",
         Family::Deepseek,
