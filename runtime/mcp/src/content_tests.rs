@@ -159,7 +159,7 @@ fn pictures_come_beside_the_output_with_the_format_of_their_bytes() {
     let gif = || Image { mime: ImageType::Gif, data: GIF.into() };
     let sent = json!({"content": [text("Look."), image(GIF, "image/png"), image("AAEC", "image/bmp"), image(GIF, "")]});
     let of_library = result_of(serde_json::from_value(sent.clone()).unwrap(), 1_000, None);
-    let mut unknown = sent.clone();
+    let mut unknown = sent;
     unknown["content"].as_array_mut().unwrap().push(json!({"type": "hologram"}));
     for result in [of_library, loose_result(unknown, 1_000, None).unwrap()] {
         assert_eq!(result.images, [gif(), gif()]);

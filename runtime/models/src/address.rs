@@ -1,4 +1,4 @@
-//! The addresses of requests, made of the address of a server.
+//! The addresses of requests, made of the address of a server, and whose they are.
 
 use url::Url;
 
@@ -20,4 +20,11 @@ pub(crate) fn join(base: &Url, segments: &[&str]) -> Url {
         path.pop_if_empty().extend(segments);
     }
     url
+}
+
+/// Whether a host is one of these domains, or a subdomain.
+pub(crate) fn is_within(host: &str, domains: &[&str]) -> bool {
+    domains
+        .iter()
+        .any(|domain| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }

@@ -21,7 +21,7 @@ pub(crate) struct Binding {
 
 /// What counts of a message: all that the provider gets, apart from its thoughts.
 #[derive(Serialize)]
-struct Said<'a> {
+struct BoundMessage<'a> {
     message: &'a str,
     calls: Vec<[&'a str; 3]>,
     call: Option<&'a str>,
@@ -39,7 +39,7 @@ impl Binding {
             if bound.is_some_and(|bound| bound != digest) {
                 valid_from = index + 1;
             }
-            digest = digest.chain(message.role as u8, said(message).as_bytes());
+            digest = digest.chain(message.role as u8, serialize_message(message).as_bytes());
         }
         let (changed, rest) = messages.split_at(valid_from);
         let shorter = without_thoughts(changed, |_| true);
@@ -59,14 +59,14 @@ fn digest(value: &impl Serialize) -> Digest {
     Digest::of_json(value).unwrap_or(Digest::ZERO)
 }
 
-fn said(message: &ChatMessage) -> String {
-    let said = Said {
+fn serialize_message(message: &ChatMessage) -> String {
+    let bound = BoundMessage {
         message: &message.content,
         calls: message.tool_calls.iter().map(|call| [&*call.id, &*call.name, &*call.arguments]).collect(),
         call: message.tool_call_id.as_deref(),
         images: message.images.iter().map(|image| &*image.data).collect(),
     };
-    serde_json::to_string(&said).unwrap_or_default()
+    serde_json::to_string(&bound).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Owns the defaults, the sources of keys, and which settings a model does not get. Parses once: later code
 //! checks nothing again.
 
+use crate::address::is_within;
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::entra::EntraSignIn;
@@ -11,7 +12,7 @@ use crate::model_list::ListSource;
 use crate::price::{Price, Prices, Pricing, find_price};
 use crate::refusals::thoughts::RefusedThoughts;
 use crate::refusals::{Interface, LearntChanges};
-use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
+use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local};
 use crate::wire::Wire;
 use redflow_contract::deployed_model::PriceSource;
 use redflow_contract::json::size_of;

@@ -9,7 +9,7 @@ mod rows;
 pub use name::{Family, ModelName, Version};
 pub use rows::{ROWS, Row};
 
-use crate::transport::is_within;
+use crate::address::is_within;
 use redflow_contract::node::{CapabilityConfig, ReasoningEffort as Effort};
 use rows::{MODERN, find_row, newest_row};
 

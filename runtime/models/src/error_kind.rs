@@ -2,6 +2,7 @@
 //!
 //! Owns the one table of what providers write. A new text of a provider is a line here.
 
+use crate::google_error::DAILY_QUOTA;
 use crate::wire::ProviderError;
 
 /// What an error is about, as far as it says so.
@@ -128,9 +129,6 @@ const TABLE: [(ErrorKind, &[&str]); 5] = [
         ],
     ),
 ];
-
-/// Our code of a quota that is used up until the next day. Google has none of its own.
-pub(crate) const DAILY_QUOTA: &str = "daily_quota_exceeded";
 
 /// Why Anthropic ends an answer that fills the window of the model.
 pub(crate) const WINDOW_IS_FULL: &str = "model_context_window_exceeded";

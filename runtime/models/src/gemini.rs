@@ -121,7 +121,7 @@ fn read_error(status: Option<u16>, body: &Value) -> ProviderError {
     let own = own.filter(|code| (400..=599).contains(code));
     let mut error = provider_error(status.or(own).unwrap_or(500), body);
     // The number is the HTTP status once more.
-    if number.is_some_and(|number| error.code == number.to_string()) {
+    if number.is_some_and(|number| error.code.parse().is_ok_and(|code: Value| code == *number)) {
         error.code.clear();
     }
     error

@@ -1,8 +1,10 @@
 //! The details of Google's errors, which have a type each. Its interface of OpenAI sends them too.
 
-use crate::error_kind::DAILY_QUOTA;
 use serde_json::Value;
 use std::time::Duration;
+
+/// Our code of a quota that is used up until the next day. Google has none of its own.
+pub(crate) const DAILY_QUOTA: &str = "daily_quota_exceeded";
 
 /// The error of a body. Streams without events, and the interface of OpenAI, put it into a list.
 pub(crate) fn error_of(body: &Value) -> &Value {

@@ -1,6 +1,6 @@
 //! The hosts that are reached without a proxy. The list has the form that curl takes.
 
-use crate::transport::is_within;
+use crate::address::is_within;
 use std::net::IpAddr;
 use url::{Host, Url};
 

@@ -252,13 +252,6 @@ impl ReqwestTransport {
     }
 }
 
-/// Whether a host is one of these domains, or a subdomain.
-pub(crate) fn is_within(host: &str, domains: &[&str]) -> bool {
-    domains
-        .iter()
-        .any(|domain| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
-}
-
 /// Whether an address is a loopback address.
 #[must_use]
 pub fn is_local(url: &Url) -> bool {

@@ -1,7 +1,7 @@
 //! The model nodes of OpenAI and of Azure, which share two interfaces.
 
 use super::BuildResult;
-use crate::address::{join, strip_path_suffix};
+use crate::address::{is_within, join, strip_path_suffix};
 use crate::build::{self, ModelBuilder, ModelContext, OtherWire};
 use crate::capability::{self, Capabilities};
 use crate::entra_application::{EntraApplication, sign_in};
@@ -9,7 +9,7 @@ use crate::model_list::ListSource;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::refusals::Interface;
-use crate::transport::{Endpoint, is_within};
+use crate::transport::Endpoint;
 use crate::wire::Wire;
 use redflow_contract::azure::is_azure_host;
 use redflow_contract::node::{
@@ -36,7 +36,7 @@ struct Choice {
 }
 
 /// What a node asks for, as far as the interface depends on it.
-struct Asked<'a> {
+struct InterfaceNeeds<'a> {
     /// Whether calls with tools need the Responses interface.
     needs_responses: bool,
     effort: Option<ReasoningEffort>,
@@ -46,8 +46,8 @@ struct Asked<'a> {
 
 /// Chooses the interfaces. `chat` is what every flow has that was saved before there was a choice by the model, so it
 /// gives way where Chat Completions cannot do what is asked.
-fn choose(config: &NodeConfig<'_>, api: OpenaiApi, asked: &Asked<'_>) -> Choice {
-    let Asked { needs_responses, effort, only_chat } = *asked;
+fn choose(config: &NodeConfig<'_>, api: OpenaiApi, asked: &InterfaceNeeds<'_>) -> Choice {
+    let InterfaceNeeds { needs_responses, effort, only_chat } = *asked;
     let only_in_chat = only_chat.iter().any(|(_, is_set)| *is_set);
     match api {
         OpenaiApi::Responses => {
@@ -130,7 +130,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         refuse_chat_settings(&config, &only_chat)?;
     }
     let needs_responses = at_openai && capabilities.needs_responses;
-    let choice = choose(&config, api, &Asked { needs_responses, effort, only_chat: &only_chat });
+    let choice = choose(&config, api, &InterfaceNeeds { needs_responses, effort, only_chat: &only_chat });
     let max_tokens = match settings.max_tokens {
         // Groq counts the limit as if it were used.
         None if build::is_at_provider(&base, &["groq.com"]) => build::MAX_TOKENS,
@@ -264,7 +264,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
     }
     // A dated version is a choice of its own, as long as the name says nothing else.
     let needs_responses = capabilities.needs_responses && (is_v1 || !capabilities.is_assumed);
-    let choice = choose(&config, api, &Asked { needs_responses, effort, only_chat: &only_chat });
+    let choice = choose(&config, api, &InterfaceNeeds { needs_responses, effort, only_chat: &only_chat });
     let max_tokens = build::max_tokens(&capabilities, settings.max_tokens, effort);
     let sampling = |name: &str, value: Option<f64>| {
         build::sampling_setting(capabilities.takes_sampling(effort), &config, name, value)

@@ -51,7 +51,7 @@ fn places_of(tools: &[ExposedTool]) -> HashMap<String, Option<usize>> {
     }
     let mut aliases: HashMap<String, Option<usize>> = HashMap::new();
     for (place, tool) in tools.iter().enumerate() {
-        for alias in tool.aliases() {
+        for alias in tool.origin.aliases(&tool.id) {
             let known = aliases.entry(alias).or_insert(Some(place));
             if *known != Some(place) {
                 *known = None;

@@ -1,7 +1,6 @@
 //! The names by which MCP clients see tools. Clients pass them on to model providers, which take 64 letters, digits, `_`
 //! and `-`. A tool keeps its name whatever the order of the nodes is.
 
-use super::tools::ExposedTool;
 use redflow_contract::tool::{distinct_provider_name, provider_name};
 use std::collections::{HashMap, HashSet};
 
@@ -24,33 +23,32 @@ impl NameOrigin {
     fn distinct_name(&self) -> String {
         distinct_provider_name(&self.base, &self.identity)
     }
-}
 
-impl ExposedTool {
-    /// Further names of the tool. Another tool may have them too.
-    pub(super) fn aliases(&self) -> impl Iterator<Item = String> {
-        let last_part = self.id.split_once('.').map(|(_, rest)| rest.to_owned());
+    /// Further names of the tool with this id. Another tool may have them too.
+    pub(super) fn aliases(&self, id: &str) -> impl Iterator<Item = String> + use<> {
+        let last_part = id.split_once('.').map(|(_, rest)| rest.to_owned());
         // The tool had the distinct name while another one was called like it.
-        [provider_name(&self.id), self.origin.distinct_name()].into_iter().chain(last_part)
+        [provider_name(id), self.distinct_name()].into_iter().chain(last_part)
     }
 }
 
-/// Gives each tool a name: its id as providers take it. If characters were lost or several tools have the id, the name
-/// ends with a digest.
-pub(super) fn name_tools(tools: &mut [ExposedTool]) {
-    let mut counts: HashMap<String, usize> = HashMap::with_capacity(tools.len());
-    for tool in &*tools {
-        *counts.entry(provider_name(&tool.origin.base)).or_default() += 1;
+/// The names of tools, in their order: each is an id as providers take it. If characters were lost or several tools have
+/// the id, the name ends with a digest.
+pub(super) fn distinct_names(origins: &[&NameOrigin]) -> Vec<String> {
+    let mut counts: HashMap<String, usize> = HashMap::with_capacity(origins.len());
+    for origin in origins {
+        *counts.entry(provider_name(&origin.base)).or_default() += 1;
     }
-    let mut taken: HashSet<String> = HashSet::with_capacity(tools.len());
-    for tool in tools {
-        let plain = provider_name(&tool.origin.base);
-        let is_plain = tool.origin.is_exact && counts.get(&plain) == Some(&1);
-        let mut name = if is_plain { plain } else { tool.origin.distinct_name() };
+    let mut taken: HashSet<String> = HashSet::with_capacity(origins.len());
+    let name_of = |origin: &&NameOrigin| {
+        let plain = provider_name(&origin.base);
+        let is_plain = origin.is_exact && counts.get(&plain) == Some(&1);
+        let mut name = if is_plain { plain } else { origin.distinct_name() };
         // Somebody called a node like the distinct name of another one.
         while !taken.insert(name.clone()) {
-            name = distinct_provider_name(&tool.origin.base, &format!("{name}{}", tool.origin.identity));
+            name = distinct_provider_name(&origin.base, &format!("{name}{}", origin.identity));
         }
-        tool.name = name;
-    }
+        name
+    };
+    origins.iter().map(name_of).collect()
 }

@@ -1,7 +1,7 @@
 //! The tools of the sidecar's own MCP server: agents, flow tools, and tools of the manifest with `mcp: true`.
 
 use super::exposed_nodes::{ExposedAgent, clean, object_schema};
-use super::tool_names::{NameOrigin, name_tools};
+use super::tool_names::{NameOrigin, distinct_names};
 use crate::active_flow::FlowTools;
 use crate::bridge::instance::Instance;
 use crate::tools::denying_rule;
@@ -120,7 +120,10 @@ impl ToolSources {
         }
         tools.sort_by(|one, other| one.id.cmp(&other.id));
         make_unique(&mut tools);
-        name_tools(&mut tools);
+        let names = distinct_names(&tools.iter().map(|tool| &tool.origin).collect::<Vec<_>>());
+        for (tool, name) in tools.iter_mut().zip(names) {
+            tool.name = name;
+        }
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         tools
     }
