@@ -75,7 +75,7 @@ impl ProviderApi {
                 "type": "ollama-model", "model": "llama3.2", "baseURL": address, "numCtx": 8192, "keepAlive": "5m", "apiKey": KEY,
             }),
             Self::Gemini => json!({
-                "type": "google-model", "baseURL": format!("{address}/v1beta"), "temperature": 0.3,
+                "type": "google-model", "model": "gemini-3.5-flash", "baseURL": format!("{address}/v1beta"), "temperature": 0.3,
                 "thinkingLevel": "low", "stop": "END",
             }),
         }

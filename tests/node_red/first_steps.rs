@@ -160,7 +160,7 @@ async fn models_without_a_key_say_so(scene: &Scene) {
         problems.into_iter().filter(|problem| problem["severity"] == "error").collect::<Vec<_>>()
     };
     for (agent, model, name) in [
-        ("rf05-agent-openai", "rf05-openai", "gpt-5.4-mini"),
+        ("rf05-agent-openai", "rf05-openai", "gpt-6-luna"),
         ("rf05-agent-anthropic", "rf05-anthropic", "claude-sonnet-5-5"),
         ("rf05-agent-azure", "rf05-azure", "gpt-4o"),
     ] {

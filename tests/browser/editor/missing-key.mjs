@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 
 const EXAMPLE = new URL("../../../node-red-bridge/examples/05-live-models.json", import.meta.url);
-const [AGENT, MODEL, NAME] = ["rf05-agent-openai", "rf05-openai", "gpt-5.4-mini"];
+const [AGENT, MODEL, NAME] = ["rf05-agent-openai", "rf05-openai", "gpt-6-luna"];
 
 /** What is wrong, what to do, and the label of the key, in each language. */
 const WORDS = {
