@@ -64,7 +64,14 @@ test("shows what is known of a test", () => {
   assert.deepEqual(testRows(least), [["model", "gpt"]]);
   const most = {
     ...least,
-    sent: { address: "http://x/v1", model: "gpt", responseFormat: "json_schema" },
+    sent: {
+      address: "http://x/v1",
+      model: "gpt",
+      interface: "Chat Completions",
+      interfaceForTools: "Responses",
+      refused: ["temperature", "tool_choice"],
+      responseFormat: "json_schema",
+    },
     server: "llama.cpp",
     answeredBy: "gpt-real",
     usage: { inputTokens: 3, outputTokens: 4 },
@@ -75,6 +82,8 @@ test("shows what is known of a test", () => {
   assert.deepEqual(testRows(most), [
     ["server", "llama.cpp"],
     ["address", "http://x/v1"],
+    ["interface", "Chat Completions; with tools Responses"],
+    ["refused", "temperature, tool_choice"],
     ["model", "gpt-real"],
     ["tokens", "3 read, 4 written"],
     ["speed", "12.3 tokens per second"],

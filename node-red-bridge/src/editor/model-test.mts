@@ -103,6 +103,8 @@ export function testRows({ sent, server, model, answeredBy, usage, tokensPerSeco
   const rows: [string, string | undefined][] = [
     ["server", server],
     ["address", sent?.address],
+    ["interface", describeInterface(sent)],
+    ["refused", sent?.refused?.join(", ")],
     ["model", answeredBy ?? model],
     ["tokens", tokens],
     ["speed", tokensPerSecond === undefined ? undefined : text("fields.test.perSecond", { n: formatDecimal(tokensPerSecond, 1) })],
@@ -110,6 +112,12 @@ export function testRows({ sent, server, model, answeredBy, usage, tokensPerSeco
     ["window", contextWindow === undefined ? undefined : text("fields.test.windowTokens", { n: contextWindow })],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== undefined && row[1] !== "");
+}
+
+/** The interface of OpenAI that requests go to, and another one for requests with tools. */
+function describeInterface(sent: ModelTest["sent"]): string | undefined {
+  const withTools = sent?.interfaceForTools;
+  return withTools === undefined ? sent?.interface : text("fields.test.withTools", { name: sent?.interface ?? "", tools: withTools });
 }
 
 /** A list to choose from, which fills the field of the model and its suggestions. The sidecar limits its length. */

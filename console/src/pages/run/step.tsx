@@ -53,7 +53,7 @@ interface DetailProps {
 }
 
 function Detail({ value, tools, isOpen, onFull, onUnfold }: DetailProps) {
-  const { model, durationMs, confidence, usage, requestId, fellOver = [], calls, prompt, answer, output, raw } = value;
+  const { model, durationMs, confidence, usage, requestId, fellOver = [], refused = [], calls, prompt, answer, output, raw } = value;
   return (
     <>
       <dl class="facts">
@@ -82,6 +82,11 @@ function Detail({ value, tools, isOpen, onFull, onUnfold }: DetailProps) {
           <Name text={failed.model} />: <code>{failed.code}</code> {failed.skipped === true ? t("step.skipped") : t("step.fellOver")}
         </p>
       ))}
+      {refused.length === 0 ? null : (
+        <p class="remark">
+          {t("step.refused")} <Name text={refused.join(", ")} />
+        </p>
+      )}
       {isOpen ? (
         <>
           <Quote text={prompt} label={t("step.prompt")} onFull={onFull} />
