@@ -456,5 +456,5 @@ fn addresses_of_private_hosts_must_be_allowed() {
         assert_eq!((output.code, output.errors()), (1, vec!["DOCUMENT_UNREADABLE"]), "{output:#?}");
         assert!(output.stderr.contains(words), "{output:#?}");
     }
-    assert!(folder.run_ok(["kb", "list"]).starts_with("w  2 documents, 2 passages, "));
+    assert!(folder.run_ok(["kb", "list"]).starts_with("w  4 documents, 4 passages, "));
 }
