@@ -65,7 +65,9 @@ fn a_working_model_passes_the_test() {
     let lines = output.stdout.lines().collect::<Vec<_>>();
     assert_eq!(
         lines[1],
-        format!("  asked    {address}/chat/completions, JSON by a schema, at most 1000 tokens")
+        format!(
+            "  asked    {address}/chat/completions, Chat Completions, JSON by a schema, at most 16384 tokens"
+        )
     );
     // The second call found out that the answer does not depend on the schema.
     assert!(lines[2].starts_with("  schema   the server ignores it"), "{output:#?}");
