@@ -58,7 +58,7 @@ async fn reports_a_working_connection_with_its_token_counts() {
     );
     assert_eq!(requests[0].header("api-key"), Some(KEY));
     let body = requests[0].json().unwrap();
-    assert_eq!(body["max_tokens"], 10);
+    assert_eq!(body["max_completion_tokens"], 10);
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 1);
     assert_eq!(messages[0]["content"], "This is a test of the connection. Answer with OK.");
