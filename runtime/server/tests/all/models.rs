@@ -122,7 +122,7 @@ async fn reports_what_was_sent_what_came_back_and_which_server_it_is() {
     let report = test(&sidecar, request).await;
     // The node names no model, so the one of the server is used.
     let sent = json!({"address": format!("{}/chat/completions", llama.base()), "model": "/models/tiny.gguf",
-        "responseFormat": "json_schema", "maxTokens": 77});
+        "interface": "Chat Completions", "responseFormat": "json_schema", "maxTokens": 77});
     assert_eq!(report["sent"], sent);
     assert_eq!(
         (&report["ok"], &report["schema"], &report["server"], &report["contextWindow"]),
