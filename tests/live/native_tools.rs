@@ -148,7 +148,7 @@ async fn tool_calls_and_reasoning_go_back_to_the_model() {
             // A reasoning model: the mock knows them by their names.
             let reasoning = match api {
                 ProviderApi::Anthropic | ProviderApi::AnthropicSampling => {
-                    json!({"thinkingBudget": 1024, "maxTokens": 2048, "temperature": 1})
+                    json!({"model": "claude-sonnet-4-5", "thinkingBudget": 1024, "maxTokens": 2048, "temperature": 1})
                 }
                 ProviderApi::OpenaiChat | ProviderApi::OpenaiResponses => json!({"model": "gpt-5-mini"}),
                 ProviderApi::AzureDated | ProviderApi::AzureV1 => json!({"deployment": "gpt-5-mini"}),

@@ -250,7 +250,7 @@ impl Case {
         match (self, api) {
             // The mock knows reasoning models by their names.
             (Self::Thinking, ProviderApi::Anthropic | ProviderApi::AnthropicSampling) => {
-                json!({"thinkingBudget": 1024, "maxTokens": 2048, "temperature": 1})
+                json!({"model": "claude-sonnet-4-5", "thinkingBudget": 1024, "maxTokens": 2048, "temperature": 1})
             }
             (Self::Thinking, ProviderApi::OpenaiChat | ProviderApi::OpenaiResponses) => {
                 json!({"model": "gpt-5-mini"})

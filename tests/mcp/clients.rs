@@ -118,7 +118,7 @@ fn the_inspector_lists_and_calls_over_http_and_stdio() {
     };
     let header = format!("Authorization: Bearer {}", sidecar.token);
     let http = [sidecar.mcp(), "--transport".into(), "http".into(), "--header".into(), header];
-    let call = ["--method", "tools/call", "--tool-name", "flow.celsius", "--tool-arg", "room=kitchen"];
+    let call = ["--method", "tools/call", "--tool-name", "flow__celsius", "--tool-arg", "room=kitchen"];
     for target in [&http[..], &stdio_command(&home, Some(&sidecar))] {
         let listed = json_output(inspect(target, &["--method", "tools/list"]));
         let names: Vec<&str> =

@@ -11,6 +11,31 @@ pub(crate) fn schema_format(schema: &Value) -> ReplyFormat {
     strict.map(ReplyFormat::Schema).or_else(whole).unwrap_or(ReplyFormat::Json)
 }
 
+/// The same for a result that the agent checks itself. A provider whose schemas have no counts of items gets it without.
+pub(crate) fn result_format(schema: &Value) -> ReplyFormat {
+    let is_strict = strict_object(schema).is_some();
+    let without = without_counts(schema);
+    if !is_strict && strict_object(&without).is_some() {
+        schema_format(&without)
+    } else {
+        schema_format(schema)
+    }
+}
+
+/// The schema of an object without the counts of the lists in it.
+fn without_counts(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
+        if let Some(property) = property.as_object_mut() {
+            ["minItems", "maxItems", "uniqueItems"]
+                .iter()
+                .for_each(|count| drop(property.shift_remove(*count)));
+        }
+    }
+    schema
+}
+
 /// Asks for such an answer. The prompt has the schema, because some servers take none.
 pub(crate) fn schema_prompt(schema: &Value) -> String {
     format!(

@@ -1,6 +1,6 @@
 //! Agents for one thing: how they give their results, and what is asked of their models.
 
-use crate::answer_form::{schema_format, schema_prompt};
+use crate::answer_form::{result_format, schema_prompt};
 use redflow_contract::answer_kind::{AnswerKind, Reply, ReplyFormat, ReplyPurpose, ToolChoice};
 use redflow_contract::id::NodeId;
 use redflow_contract::node::{FINISH_RESULT, FINISH_STEP, OnUnknown};
@@ -70,7 +70,7 @@ impl Task {
         let (working, concluding) = match form {
             ResultForm::Call => calling_replies(own, finishing_tool(input), version),
             ResultForm::Json => {
-                let (format, purpose) = (schema_format(&input), ReplyPurpose::Result);
+                let (format, purpose) = (result_format(&input), ReplyPurpose::Result);
                 let reply = Reply { choice: ToolChoice::None, format, purpose, ..Reply::default() };
                 (reply.clone(), reply)
             }

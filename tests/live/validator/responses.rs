@@ -129,7 +129,33 @@ fn input(finder: &mut Finder, body: &Value) {
     conversation::check(finder, &all, Order { ids: true, turns: false });
 }
 
+/// A message of the model as the API has sent it. Output items may be the input of the next request.
+fn sent_message(finder: &mut Finder, at: &str, item: &Value) -> MessageKind {
+    let fields = [
+        required("type", Is("message")),
+        required("id", Text),
+        required("role", Is("assistant")),
+        optional("status", Is("completed")),
+        optional("phase", OneOf(&["commentary", "final_answer"])),
+        required("content", List),
+    ];
+    finder.fields(at, item, &fields);
+    for (at, part) in finder.items(&format!("{at}/content"), item.get("content")) {
+        let fields = [
+            required("type", Is("output_text")),
+            required("text", Text),
+            optional("annotations", Any),
+            optional("logprobs", Any),
+        ];
+        finder.fields(&at, part, &fields);
+    }
+    MessageKind::Assistant(Vec::new())
+}
+
 fn message(finder: &mut Finder, at: &str, item: &Value) -> Option<MessageKind> {
+    if item["role"] == "assistant" && item.get("id").is_some() {
+        return Some(sent_message(finder, at, item));
+    }
     let has_parts = item["role"] == "user" && item["content"].is_array();
     let content = required("content", if has_parts { List } else { Text });
     finder.fields(at, item, &[optional("type", Any), required("role", Text), content]);

@@ -42,10 +42,17 @@ fn without_other_tools_the_model_answers_with_json_or_text() {
             )
         );
     }
+    // Providers whose schemas have no counts of items get the schema without them. The agent counts.
+    let format = |schema: Value| {
+        let run = start(task(TaskKind::Classify, |_, own| own.output_schema = Some(schema)));
+        run.model_call().2.format
+    };
+    let several = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true});
+    let ReplyFormat::Schema(strict) = format(several) else { panic!("not strict") };
+    assert!(!strict.raw().get().contains("minItems") && !strict.raw().get().contains("uniqueItems"));
     // A schema outside the subset of all providers.
-    let several = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
-    let run = start(task(TaskKind::Classify, |_, own| own.output_schema = Some(several)));
-    assert!(matches!(run.model_call().2.format, ReplyFormat::WholeSchema(_)));
+    let pattern = json!({"type": "string", "pattern": "^a"});
+    assert!(matches!(format(pattern), ReplyFormat::WholeSchema(_)));
 
     for kind in [TaskKind::Objective, TaskKind::Summarize] {
         let run = start(task(kind, |spec, _| spec.tools.clear()));
