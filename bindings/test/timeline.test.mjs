@@ -75,7 +75,7 @@ test("pictures, summaries and a conclusion are remarks, and a summary counts for
     { seq: 5, at: 1_004, is: "concluding", reason: "tokens" },
   ]);
   assert.deepEqual(timeline.steps.map(({ iteration }) => iteration), [1]);
-  assert.deepEqual(usedBy(timeline), { inputTokens: 20, outputTokens: 4, cachedTokens: 12 });
+  assert.deepEqual(usedBy(timeline), { inputTokens: 20, outputTokens: 4, cachedTokens: 12, unpricedCalls: 2 });
   assert.equal(timeline.unknown, 0);
 });
 
