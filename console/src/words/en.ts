@@ -407,7 +407,6 @@ export const EN = {
   "step.request": "Request id",
   "step.fellOver": "failed; the next model was called",
   "step.skipped": "was skipped",
-  "step.refused": "The provider refused, and the call was made once more without:",
   "step.prompt": "Question (what is new to the model)",
   "step.answer": "Answer of the model",
   "step.output": "Answer of the agent",

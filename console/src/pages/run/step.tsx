@@ -76,17 +76,17 @@ function Detail({ value, tools, isOpen, onFull, onUnfold }: DetailProps) {
             <Name text={requestId} />
           </Fact>
         )}
+        {refused.length === 0 ? null : (
+          <Fact name={t("agent.refused")}>
+            <Name text={refused.join(", ")} />
+          </Fact>
+        )}
       </dl>
       {fellOver.map((failed, index) => (
         <p key={index} class="remark">
           <Name text={failed.model} />: <code>{failed.code}</code> {failed.skipped === true ? t("step.skipped") : t("step.fellOver")}
         </p>
       ))}
-      {refused.length === 0 ? null : (
-        <p class="remark">
-          {t("step.refused")} <Name text={refused.join(", ")} />
-        </p>
-      )}
       {isOpen ? (
         <>
           <Quote text={prompt} label={t("step.prompt")} onFull={onFull} />
