@@ -69,11 +69,13 @@ fn a_working_model_passes_the_test() {
             "  asked    {address}/chat/completions, Chat Completions, JSON by a schema, at most 16384 tokens"
         )
     );
+    // A name of a known family: the newest one.
+    assert_eq!(lines[2], "  server   context window of 1050000 tokens");
     // The second call found out that the answer does not depend on the schema.
-    assert!(lines[2].starts_with("  schema   the server ignores it"), "{output:#?}");
-    assert!(lines[3].starts_with("  used     1000 tokens read, 10 written, "), "{output:#?}");
-    assert!(lines[4].starts_with("  price    not known; set `inputPrice`"), "{output:#?}");
-    assert!(lines[5].starts_with("  answer   {\"action\":\"final\",\"message\":\"ok\""), "{output:#?}");
+    assert!(lines[3].starts_with("  schema   the server ignores it"), "{output:#?}");
+    assert!(lines[4].starts_with("  used     1000 tokens read, 10 written, "), "{output:#?}");
+    assert!(lines[5].starts_with("  price    not known; set `inputPrice`"), "{output:#?}");
+    assert!(lines[6].starts_with("  answer   {\"action\":\"final\",\"message\":\"ok\""), "{output:#?}");
     let request = requests.recv().unwrap();
     assert!(request.starts_with("POST /v1/chat/completions HTTP/1.1"), "{request}");
     assert!(request.contains(&format!("authorization: Bearer {KEY}")), "{request}");
