@@ -19,8 +19,8 @@ const AFTER_TEST_HELP: &str = "\
 Examples:
   redflow models test gpt --flow flow.json
   redflow models test --type openai-model --set model=gpt-6-luna
-  redflow models test --type ollama-model --set baseURL=http://127.0.0.1:11434 --set model=gpt-oss:20b
-  redflow models test --type model.azure.openai --set endpoint=https://NAME.openai.azure.com --set deployment=gpt-4o
+  redflow models test --type ollama-model --set model=gpt-oss:20b
+  redflow models test --type model.azure.openai --set endpoint=https://NAME.openai.azure.com --set deployment=gpt-6-luna
 
   redflow models test --type openai-model --set baseURL=https://api.groq.com/openai/v1 --set model=MODEL \
 --set 'apiKey=${GROQ_API_KEY}'
