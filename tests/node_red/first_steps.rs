@@ -162,7 +162,7 @@ async fn models_without_a_key_say_so(scene: &Scene) {
     for (agent, model, name) in [
         ("rf05-agent-openai", "rf05-openai", "gpt-6-luna"),
         ("rf05-agent-anthropic", "rf05-anthropic", "claude-sonnet-5-5"),
-        ("rf05-agent-azure", "rf05-azure", "gpt-4o"),
+        ("rf05-agent-azure", "rf05-azure", "gpt-6-luna"),
     ] {
         let message = format!("`{name}` has no API key");
         let says_it = |status: &Value| status["fill"] == "red" && status["text"] == message;
