@@ -4,7 +4,7 @@
 //! what the crate `url` reads.
 
 use crate::host::{Host, split_port};
-use crate::pool::Origin;
+use crate::origin::Origin;
 use crate::{Refusal, Rule};
 use std::net::IpAddr;
 use url::Url;

@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::net::{ByteStream, Dial, Resolve};
-use crate::pool::Origin;
+use crate::origin::Origin;
 use crate::tls::Tls;
 use crate::{EgressPolicy, Refusal, Rule};
 use hyper::rt::{Read, ReadBufCursor, Write};

@@ -37,6 +37,7 @@ mod deadline;
 mod hop;
 mod host;
 mod net;
+mod origin;
 mod policy;
 mod pool;
 mod proxy;

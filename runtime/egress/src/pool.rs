@@ -1,7 +1,7 @@
 //! Connections. One that has answered a request that changes nothing stays open for the next one.
 
 use crate::connector::{GuardedStream, SentMark};
-use crate::host::Host;
+use crate::origin::Origin;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -21,14 +21,6 @@ const MAX_IDLE: usize = crate::MAX_CALLS;
 
 /// The most connections without a call to one origin.
 const MAX_IDLE_PER_ORIGIN: usize = crate::MAX_CALLS_PER_HOST;
-
-/// Scheme, host and port. Only requests to the same origin share a connection.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Origin {
-    pub(crate) is_https: bool,
-    pub(crate) host: Host,
-    pub(crate) port: u16,
-}
 
 /// An open connection that one request at a time may use.
 pub(crate) struct Connection {
@@ -156,9 +148,10 @@ fn lock(table: &Mutex<IdleTable>) -> MutexGuard<'_, IdleTable> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Connection, IDLE_TIMEOUT, MAX_IDLE, MAX_IDLE_PER_ORIGIN, Origin, Pool};
+    use super::{Connection, IDLE_TIMEOUT, MAX_IDLE, MAX_IDLE_PER_ORIGIN, Pool};
     use crate::connector::GuardedStream;
     use crate::host::Host;
+    use crate::origin::Origin;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, DuplexStream, duplex};
     use tokio::time::{sleep, timeout};

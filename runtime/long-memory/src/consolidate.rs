@@ -9,13 +9,14 @@ use crate::episode::{TurnTexts, attempts, next_version, turn_digest};
 use crate::judge::{Candidate, EXTRACTOR_VERSION, JudgedTurn, judge};
 use crate::neighbours::{Neighbour, batch_neighbour, note_time, stored_neighbours};
 use crate::owner::Owner;
+use crate::pending::DAY_MS;
 use crate::questions::{
     Choice, ClosePair, MAX_PROPOSALS, comparison, extraction, read_choices, read_proposals,
 };
 use crate::recalled::RecalledTexts;
 use crate::store::{EntryStore, memory_failure};
 use crate::waiting::{pending_turns, waiting_turns, waiting_version};
-use redflow_contract::archive::{Entry, EntryKind, EntrySource, EntryState, SourceKind};
+use redflow_contract::archive::{Entry, EntrySource, EntryState, SourceKind};
 use redflow_contract::code::{ArchiveCode, RunErrorCode};
 use redflow_contract::fact::Usage;
 use redflow_contract::memory::Consolidated;
@@ -23,12 +24,10 @@ use redflow_contract::node::MemoryScope;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 use redflow_contract::{Message, Millis};
-use redflow_ports::{AnswerKind, ChatModel, Clock, EntryFilter, Expected, ModelRequest, NewEntry};
+use redflow_ports::{AnswerKind, ChatModel, Clock, Expected, ModelRequest, NewEntry};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The most turns that the model reads at once.
-pub(crate) const MAX_TURNS: usize = 12;
 /// The most bytes of turns that the model reads at once. A longer turn is read alone.
 const MAX_BYTES: usize = 48 * 1024;
 /// After so many answers that cannot be used, the turns are archived without facts.
@@ -37,8 +36,6 @@ const MAX_ATTEMPTS: u64 = 3;
 const FACT_DAYS: u64 = 180;
 /// Where an entry notes the end that the memory itself has set.
 const OWN_END: &str = "end";
-/// The milliseconds of a day.
-pub(crate) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What consolidation works with.
 pub(crate) struct Consolidation<'a> {
@@ -96,16 +93,6 @@ pub(crate) fn note_end(meta: &mut Message, ends: Option<Millis>) {
 pub(crate) fn ends_by_itself(entry: &Entry) -> bool {
     let own = entry.meta.get(OWN_END).and_then(Value::as_u64);
     own.zip(entry.expires_at).is_some_and(|(own, ends)| ends >= own)
-}
-
-/// The turns of a session that no fact was made of yet.
-pub(crate) fn pending(session: Option<&str>) -> EntryFilter {
-    EntryFilter {
-        kinds: vec![EntryKind::Episode],
-        states: vec![EntryState::Live],
-        session: session.map(str::to_owned),
-        ..EntryFilter::default()
-    }
 }
 
 /// Why some turns were not consolidated.

@@ -27,6 +27,7 @@ mod neighbours;
 mod notes;
 mod orders;
 mod owner;
+mod pending;
 mod questions;
 mod recalled;
 mod settings;

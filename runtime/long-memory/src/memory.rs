@@ -1,12 +1,13 @@
 //! `long-memory`: recalls what fits a message, and keeps finished turns.
 
-use crate::consolidate::{Consolidation, add, ends_by_itself, expiry, fact_expiry, pending};
+use crate::consolidate::{Consolidation, add, ends_by_itself, expiry, fact_expiry};
 use crate::day_limits::ModelCalls;
 use crate::days::named_days;
 use crate::entries::ToolEntries;
 use crate::episode::{TurnTexts, episode};
 use crate::notes::notes;
 use crate::owner::Owner;
+use crate::pending::pending;
 use crate::recalled::RecalledKeys;
 use crate::settings::Settings;
 use crate::spans::{Span, Spans};

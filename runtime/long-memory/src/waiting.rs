@@ -1,10 +1,10 @@
 //! Turns that wait for the next day, because their user has as many new facts today as a day allows. They stay pending,
 //! so no fact is lost.
 
-use crate::consolidate::{DAY_MS, MAX_TURNS, pending};
 use crate::day_limits::{MAX_NEW_FACTS, new_facts};
 use crate::episode::next_version;
 use crate::owner::Owner;
+use crate::pending::{DAY_MS, MAX_TURNS, pending};
 use crate::store::EntryStore;
 use redflow_contract::Millis;
 use redflow_contract::archive::{Entry, EntryState};

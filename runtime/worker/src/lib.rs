@@ -36,7 +36,8 @@ pub use confine::{
 };
 pub use error::{DocumentProblem, WorkerError};
 pub use jobs::{HtmlText, MAX_PAGES, PdfText};
-pub use limits::{CPU_SECONDS, LimitError, MEMORY_BYTES, STACK_BYTES, limit_self};
-pub use protocol::{MAX_JOB_BYTES, MAX_RESULT_BYTES};
+pub use limits::{
+    CPU_SECONDS, LimitError, MAX_JOB_BYTES, MAX_RESULT_BYTES, MEMORY_BYTES, STACK_BYTES, limit_self,
+};
 pub use run::{RunError, run};
 pub use worker::{DEFAULT_TIMEOUT, MAX_PROCESSES, Worker, WorkerSettings};

@@ -1,6 +1,12 @@
-//! The limits that a worker sets for itself before it reads its job.
+//! The limits of a worker: sizes, and what it sets for itself before it reads its job.
 
-/// The memory of a worker. A document of [`crate::MAX_JOB_BYTES`] as a tree needs several times its size.
+/// The largest document.
+pub const MAX_JOB_BYTES: usize = 32 * 1024 * 1024;
+
+/// The largest result, as JSON.
+pub const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
+
+/// The memory of a worker. A document of [`MAX_JOB_BYTES`] as a tree needs several times its size.
 pub const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The stack of a worker. Parsers of nested documents call themselves.

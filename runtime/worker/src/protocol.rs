@@ -3,12 +3,6 @@
 use crate::error::DocumentProblem;
 use serde::{Deserialize, Serialize};
 
-/// The largest document.
-pub const MAX_JOB_BYTES: usize = 32 * 1024 * 1024;
-
-/// The largest result, as JSON.
-pub const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
-
 /// The longest header line. Ours are far shorter.
 pub(crate) const MAX_HEADER_BYTES: u64 = 1024;
 

@@ -2,11 +2,8 @@
 
 use crate::error::DocumentProblem;
 use crate::jobs;
-use crate::limits::limit_self;
-use crate::protocol::{
-    AnswerHeader, FailureReason, JobHeader, JobKind, MAX_HEADER_BYTES, MAX_JOB_BYTES, MAX_RESULT_BYTES,
-    header_line,
-};
+use crate::limits::{MAX_JOB_BYTES, MAX_RESULT_BYTES, limit_self};
+use crate::protocol::{AnswerHeader, FailureReason, JobHeader, JobKind, MAX_HEADER_BYTES, header_line};
 use serde::Serialize;
 use std::io::{self, BufRead, Read as _, Write};
 
@@ -82,7 +79,8 @@ fn to_json(text: &impl Serialize) -> Result<Vec<u8>, DocumentProblem> {
 #[cfg(test)]
 mod tests {
     use super::{RunError, read_job};
-    use crate::protocol::{JobKind, MAX_JOB_BYTES};
+    use crate::limits::MAX_JOB_BYTES;
+    use crate::protocol::JobKind;
 
     #[test]
     fn a_job_is_its_header_and_its_bytes() {

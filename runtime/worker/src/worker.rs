@@ -2,10 +2,10 @@
 
 use crate::error::WorkerError;
 use crate::jobs::{HtmlText, PdfText};
-use crate::limits::FILTER_AVAILABLE;
+use crate::limits::{FILTER_AVAILABLE, MAX_JOB_BYTES, MAX_RESULT_BYTES};
 use crate::protocol::{
-    AnswerHeader, FailureReason, JobHeader, JobKind, MAX_HEADER_BYTES, MAX_JOB_BYTES, MAX_RESULT_BYTES,
-    NO_FILTER_ARGUMENT, WORKER_ARGUMENT, header_line,
+    AnswerHeader, FailureReason, JobHeader, JobKind, MAX_HEADER_BYTES, NO_FILTER_ARGUMENT, WORKER_ARGUMENT,
+    header_line,
 };
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! Collections.
 
 use super::database_error::DbError;
-use super::entries::{CollectionRow, json, json_text, millis};
+use super::entries::{CollectionRow, json, json_text};
+use super::entry_row::millis;
 use super::seal::{Db, Place};
 use super::{documents, text_index};
 use redflow_contract::archive::{Collection, Document, MAX_COLLECTION_NAME, MAX_DIMENSIONS};

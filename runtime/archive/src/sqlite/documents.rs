@@ -1,7 +1,8 @@
 //! Documents of a collection.
 
 use super::database_error::DbError;
-use super::entries::{self, CollectionRow, json, json_text, millis, stored};
+use super::entries::{self, CollectionRow, json, json_text};
+use super::entry_row::{self, millis, stored};
 use super::seal::{Db, Place};
 use redflow_contract::Millis;
 use redflow_contract::archive::{Document, Entry};
@@ -139,7 +140,7 @@ pub(super) fn passages(
     let sql = format!(
         "SELECT {} FROM entry WHERE document =
              (SELECT id FROM document WHERE collection = ?1 AND name = ?2) ORDER BY id LIMIT ?3 OFFSET ?4",
-        entries::COLUMNS
+        entry_row::COLUMNS
     );
     let name = db.name("document", collection, name);
     let values = params![collection, name, limit_of(limit), limit_of(skip)];

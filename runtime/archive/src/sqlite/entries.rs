@@ -1,10 +1,10 @@
 //! Entries: stored, read and removed, with their history, text index, vectors and changes.
 
 use super::database_error::DbError;
-use super::seal::{Db, Place, StoredName};
+use super::entry_row::{EntryRow, LocatedEntry, find_with, millis, stored};
+use super::seal::{Db, StoredName};
 use super::{sealed_entries, text_index};
 use crate::index::{Code, normalise};
-use redflow_contract::Millis;
 use redflow_contract::archive::{
     Entry, EntryState, MAX_DIMENSIONS, MAX_ENTRIES, MAX_ENTRY_KEY, MAX_ENTRY_META, MAX_ENTRY_TEXT, MAX_TAG,
     MAX_TAGS,
@@ -22,10 +22,6 @@ const KEPT_VERSIONS: u32 = 20;
 /// The changes that are kept. An index that lacks more is built again.
 const KEPT_CHANGES: i64 = 10_000;
 
-/// The columns of an entry, in the order of [`read`].
-pub(super) const COLUMNS: &str = "key, version, kind, text, meta, tags, user, session, state, valid_from, valid_to, \
-     created_at, expires_at, trust, importance, source, content_hash, supersedes, entry.id, entry.collection, document";
-
 /// A collection as its row has it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CollectionRow {
@@ -34,33 +30,7 @@ pub(super) struct CollectionRow {
     pub(super) entries: i64,
 }
 
-/// Where an entry is, and as which version.
-#[derive(Clone, Copy)]
-pub(super) struct EntryRow<'a> {
-    pub(super) collection: i64,
-    pub(super) id: i64,
-    pub(super) version: u32,
-    pub(super) document: Option<i64>,
-    /// The stored form of its key.
-    pub(super) name: &'a [u8],
-}
-
-impl<'a> EntryRow<'a> {
-    /// The place of a value that belongs to this version of the entry.
-    pub(super) fn place(self, table: &'static str) -> Place<'a> {
-        let numbers = [self.collection, self.id, i64::from(self.version), 0];
-        Place { table, numbers, name: self.name }
-    }
-
-    /// The place of the entry itself, which also belongs to its document.
-    pub(super) fn entry_place(self) -> Place<'a> {
-        let mut place = self.place("entry");
-        place.numbers[3] = self.document.unwrap_or(0);
-        place
-    }
-}
-
-/// Reads an entry from [`COLUMNS`].
+/// Reads an entry from [`super::entry_row::COLUMNS`].
 pub(super) fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Entry> {
     if db.is_sealed() {
         return sealed_entries::read(db, row);
@@ -90,14 +60,6 @@ pub(super) fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Entry> {
 
 fn damaged(column: usize) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, String::new(), rusqlite::types::Type::Text)
-}
-
-pub(super) fn millis(stored: i64) -> Millis {
-    u64::try_from(stored).unwrap_or(0)
-}
-
-pub(super) fn stored(millis: Millis) -> i64 {
-    i64::try_from(millis).unwrap_or(i64::MAX)
 }
 
 /// Reads the word of an enum.
@@ -366,23 +328,12 @@ pub(super) fn get(db: &Db<'_>, collection: i64, key: &str) -> rusqlite::Result<O
     Ok(find(db, collection, &db.name("entry", collection, key))?.map(|found| found.entry))
 }
 
-/// An entry, and where it is.
-pub(super) struct LocatedEntry {
-    pub(super) id: i64,
-    pub(super) document: Option<i64>,
-    pub(super) entry: Entry,
-}
-
 pub(super) fn find(
     db: &Db<'_>,
     collection: i64,
     name: &StoredName<'_>,
 ) -> rusqlite::Result<Option<LocatedEntry>> {
-    let read =
-        |row: &Row<'_>| Ok(LocatedEntry { id: row.get(18)?, document: row.get(20)?, entry: read(db, row)? });
-    db.prepare_cached(&format!("SELECT {COLUMNS} FROM entry WHERE collection = ?1 AND key = ?2"))?
-        .query_row(params![collection, name], read)
-        .optional()
+    find_with(db, collection, name, |row| read(db, row))
 }
 
 /// Ends an entry that another one replaces. It stays, for the time in which it was true.

@@ -2,7 +2,8 @@
 
 use super::database::mark_forgetting;
 use super::database_error::DbError;
-use super::entries::{self, COLUMNS, CollectionRow, EntryRow};
+use super::entries::{self, CollectionRow};
+use super::entry_row::{COLUMNS, EntryRow};
 use super::seal::Db;
 use super::{collections, documents, text_index, vector_cache};
 use redflow_contract::archive::{Collection, Entry};

@@ -1,6 +1,8 @@
 //! The indexes of collections in memory. Each follows the changes of the file, also those of other processes.
 
-use super::entries::{self, COLUMNS, CollectionRow};
+use super::changes::{changed_since, last_change};
+use super::entries::{self, CollectionRow};
+use super::entry_row::{self, COLUMNS};
 use super::query_words::QueryWords;
 use super::seal::Db;
 use super::text_index::{self, AllowedEntries, TextHit};
@@ -9,7 +11,6 @@ use super::words::Words;
 use super::{lock, sealed_entries};
 use crate::index::{Code, CollectionIndex, Row};
 use redflow_contract::archive::{Entry, EntryKind, EntryState, MAX_ENTRIES, Trust};
-use rusqlite::OptionalExtension as _;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The most bytes of all indexes. The least recently used ones are dropped.
@@ -107,32 +108,6 @@ impl Indexes {
     }
 }
 
-/// The number of the last change.
-pub(super) fn last_change(db: &Db<'_>) -> rusqlite::Result<i64> {
-    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'change'";
-    Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
-}
-
-/// The entries of a collection that changed after `seq`; none if the log does not reach back so far.
-pub(super) fn changed_since(
-    db: &Db<'_>,
-    collection: i64,
-    seq: i64,
-    last: i64,
-) -> rusqlite::Result<Option<Vec<i64>>> {
-    if last == seq {
-        return Ok(Some(Vec::new()));
-    }
-    let oldest: i64 = db
-        .prepare_cached("SELECT coalesce(min(seq), 9223372036854775807) FROM change")?
-        .query_row([], |row| row.get(0))?;
-    if oldest > seq.saturating_add(1) {
-        return Ok(None);
-    }
-    let sql = "SELECT DISTINCT entry FROM change WHERE seq > ?1 AND collection = ?2 ORDER BY entry";
-    entries::ids(db, sql, [seq, collection]).map(Some)
-}
-
 const ROW_COLUMNS: &str = "entry.id, kind, state, trust, user, session, tags, valid_from, valid_to, created_at, \
      expires_at, importance, code.scale, code.data, octet_length(entry.text)";
 
@@ -195,10 +170,10 @@ fn set_sealed(db: &Db<'_>, index: &mut CollectionIndex, row: &rusqlite::Row<'_>)
         user: entry.user.as_deref(),
         session: entry.session.as_deref(),
         tags: &entry.tags,
-        valid_from: entries::stored(entry.valid_from),
-        valid_to: entry.valid_to.map(entries::stored),
-        created_at: entries::stored(entry.created_at),
-        expires_at: entry.expires_at.map(entries::stored),
+        valid_from: entry_row::stored(entry.valid_from),
+        valid_to: entry.valid_to.map(entry_row::stored),
+        created_at: entry_row::stored(entry.created_at),
+        expires_at: entry.expires_at.map(entry_row::stored),
         importance: entry.importance,
         text_bytes: u32::try_from(entry.text.len()).unwrap_or(u32::MAX),
     };

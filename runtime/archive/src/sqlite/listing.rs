@@ -1,6 +1,7 @@
 //! Entries that are listed and counted by what is known about them.
 
-use super::entries::{self, COLUMNS, CollectionRow, stored, text_of};
+use super::entries::{self, CollectionRow, text_of};
+use super::entry_row::{self, COLUMNS, stored};
 use super::indexes::Indexes;
 use super::seal::Db;
 use redflow_contract::archive::{Entry, EntryKind, EntryState};
@@ -53,14 +54,14 @@ pub(super) fn count(
     filter: &EntryFilter,
 ) -> rusqlite::Result<u64> {
     if *filter == EntryFilter::default() {
-        return Ok(entries::millis(collection.entries));
+        return Ok(entry_row::millis(collection.entries));
     }
     if db.is_sealed() {
         return Ok(listed(db, indexes, collection, filter)?.len() as u64);
     }
     let (sql, values) = count_statement(collection, filter);
     let count: i64 = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
-    Ok(entries::millis(count))
+    Ok(entry_row::millis(count))
 }
 
 pub(super) fn count_statement(collection: &CollectionRow, filter: &EntryFilter) -> Statement {

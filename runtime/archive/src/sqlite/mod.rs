@@ -5,11 +5,13 @@
 //!
 //! An encrypted file holds nothing readable but ids, times and sizes. Its text index is in memory, see `words`.
 
+mod changes;
 mod collections;
 mod database;
 mod database_error;
 mod documents;
 mod entries;
+mod entry_row;
 mod expiry;
 mod forgetting;
 mod indexes;
@@ -90,7 +92,7 @@ impl SqliteArchive {
 
 impl Inner {
     fn now(&self) -> i64 {
-        entries::stored(self.clock.now())
+        entry_row::stored(self.clock.now())
     }
 
     /// Writes in one transaction. If it fails, nothing is written.

@@ -2,6 +2,7 @@
 
 use super::database::uncleaned;
 use super::entries;
+use super::entry_row;
 use super::seal::Db;
 use super::{
     SqliteArchive, collections, documents, expiry, forgetting, listing, search, unknown, uses, vector_cache,
@@ -305,7 +306,7 @@ impl Archive for SqliteArchive {
         keys: Vec<String>,
         expires_at: Option<Millis>,
     ) -> ArchiveAnswer<'a, ()> {
-        let (name, expires_at) = (collection.to_owned(), expires_at.map(entries::stored));
+        let (name, expires_at) = (collection.to_owned(), expires_at.map(entry_row::stored));
         self.work(move |inner| {
             if keys.is_empty() {
                 return Ok(());

@@ -1,19 +1,19 @@
 //! Entries of an encrypted archive. A row has an id, its collection and document, the hash of its key, its version and the
 //! time of its end. All else is sealed in `text`.
 
-use super::entries::{self, EntryRow, LocatedEntry, millis, stored};
+use super::entry_row::{EntryRow, LocatedEntry, find_with, millis, stored};
 use super::seal::Db;
 use redflow_contract::archive::{Entry, EntryState};
 use redflow_contract::digest::Digest;
 use redflow_ports::NewEntry;
 use rusqlite::{Row, params};
 
-/// Reads an entry from [`COLUMNS`].
+/// Reads an entry from [`COLUMNS`](super::entry_row::COLUMNS).
 pub(super) fn read(db: &Db<'_>, row: &Row<'_>) -> rusqlite::Result<Entry> {
     db.open_json(row, 3, row_of(row)?.entry_place())
 }
 
-/// Where the entry of [`COLUMNS`] is.
+/// Where the entry of [`COLUMNS`](super::entry_row::COLUMNS) is.
 pub(super) fn row_of<'a>(row: &'a Row<'_>) -> rusqlite::Result<EntryRow<'a>> {
     Ok(EntryRow {
         collection: row.get(19)?,
@@ -101,7 +101,9 @@ pub(super) fn change(
     change: impl FnOnce(&mut Entry) -> bool,
 ) -> rusqlite::Result<Option<i64>> {
     let name = db.name("entry", collection, key);
-    let Some(LocatedEntry { id, document, mut entry }) = entries::find(db, collection, &name)? else {
+    let Some(LocatedEntry { id, document, mut entry }) =
+        find_with(db, collection, &name, |row| read(db, row))?
+    else {
         return Ok(None);
     };
     if !change(&mut entry) {

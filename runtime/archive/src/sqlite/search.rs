@@ -2,6 +2,7 @@
 
 use super::database_error::DbError;
 use super::entries::{self, CollectionRow, stored_vector};
+use super::entry_row;
 use super::indexes::Indexes;
 use super::seal::Db;
 use super::text_index::AllowedEntries;
@@ -103,10 +104,10 @@ fn hit(
     cosine: Option<f32>,
     now: i64,
 ) -> rusqlite::Result<Option<SearchHit>> {
-    let sql = format!("SELECT {} FROM entry WHERE id = ?1", entries::COLUMNS);
+    let sql = format!("SELECT {} FROM entry WHERE id = ?1", entry_row::COLUMNS);
     let entry = db.prepare_cached(&sql)?.query_row([ranked.id], |row| entries::read(db, row)).optional()?;
     Ok(entry.map(|entry| {
-        let age_ms = entries::millis(now).saturating_sub(entry.created_at);
+        let age_ms = entry_row::millis(now).saturating_sub(entry.created_at);
         let Ranked { vector_rank, text_rank, .. } = *ranked;
         SearchHit { entry, score, reason: HitReason { vector_rank, text_rank, cosine, age_ms } }
     }))

@@ -1,6 +1,7 @@
 //! Counts the uses of entries. An entry that is used ends later.
 
-use super::entries::{millis, note_change, stored};
+use super::entries::note_change;
+use super::entry_row::{millis, stored};
 use super::seal::Db;
 use super::sealed_entries;
 use redflow_contract::archive::EntryState;

@@ -1,7 +1,8 @@
 //! The text index of an encrypted collection. It is in memory only, because anyone could read its words in a file.
 
-use super::entries::{self, COLUMNS, CollectionRow};
-use super::indexes::{changed_since, last_change};
+use super::changes::{changed_since, last_change};
+use super::entries::{self, CollectionRow};
+use super::entry_row::COLUMNS;
 use super::seal::Db;
 use super::text_index;
 use rusqlite::Connection;

@@ -19,6 +19,7 @@ mod markdown;
 mod names;
 mod packer;
 mod rows;
+mod text_bytes;
 mod units;
 mod values;
 
@@ -102,11 +103,11 @@ pub enum Place {
 pub fn read_text(kind: DocumentKind, name: &str, bytes: &[u8]) -> Result<ReadDocument, ArchiveError> {
     check_size(name, bytes.len())?;
     match kind {
-        DocumentKind::Markdown => read_markdown(name, &clean::decode(name, bytes)?),
-        DocumentKind::Text => read_plain(name, &clean::decode(name, bytes)?),
-        DocumentKind::Csv => rows::read_rows(name, &clean::decode(name, bytes)?),
-        DocumentKind::Json => values::read_json(name, &clean::decode(name, bytes)?),
-        DocumentKind::JsonLines => values::read_json_lines(name, &clean::decode(name, bytes)?),
+        DocumentKind::Markdown => read_markdown(name, &text_bytes::decode(name, bytes)?),
+        DocumentKind::Text => read_plain(name, &text_bytes::decode(name, bytes)?),
+        DocumentKind::Csv => rows::read_rows(name, &text_bytes::decode(name, bytes)?),
+        DocumentKind::Json => values::read_json(name, &text_bytes::decode(name, bytes)?),
+        DocumentKind::JsonLines => values::read_json_lines(name, &text_bytes::decode(name, bytes)?),
         DocumentKind::Html => Err(unreadable(name, "is HTML: convert it to Markdown first")),
         DocumentKind::Pdf => Err(unreadable(name, "is a PDF: convert it to pages of text first")),
     }

@@ -2,7 +2,7 @@
 
 use super::clean_title;
 use crate::error::DocumentProblem;
-use crate::protocol::MAX_RESULT_BYTES;
+use crate::limits::MAX_RESULT_BYTES;
 use pdf_extract::{
     ConvertToFmt, Document, MediaBox, OutputDev, OutputError, PlainTextOutput, Transform, output_doc,
 };
