@@ -11,7 +11,6 @@ use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration, written_schema};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 mod nodes;
@@ -457,17 +456,6 @@ fn limits(kind: Kind) -> Map<String, Value> {
         _ => vec![],
     };
     rows.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-}
-
-/// The text of `schemas/list.rs`: the embedded schemas with these names.
-#[must_use]
-pub fn schema_list(names: &BTreeSet<String>) -> String {
-    let mut out = format!("{WRITTEN}\n/// Every schema: its name and its text.\n#[rustfmt::skip]\n");
-    out += "pub const SCHEMAS: &[(&str, &str)] = &[\n";
-    for name in names {
-        let _ = writeln!(out, "    ({name:?}, include_str!(\"../../../../schemas/{name}.schema.json\")),");
-    }
-    out + "];\n"
 }
 
 /// The text of the palette's `http-statuses.ts`: which code gives a failed request which status.

@@ -80,6 +80,7 @@ pub mod node;
 pub mod observability;
 #[cfg(feature = "codegen")]
 pub mod openapi;
+pub mod packed_text;
 pub mod phrase;
 pub mod phrases;
 pub mod plan;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 fn schema(name: &str) -> Value {
     let text = schemas::find(name).unwrap_or_else(|| panic!("{name}: run `cargo xtask codegen`"));
-    serde_json::from_str(text).unwrap()
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]

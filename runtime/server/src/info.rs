@@ -39,7 +39,7 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> Response {
 }
 
 pub(crate) async fn openapi() -> Response {
-    raw(200, "application/json", schemas::OPENAPI)
+    raw(200, "application/json", schemas::openapi())
 }
 
 pub(crate) async fn catalogue() -> Response {

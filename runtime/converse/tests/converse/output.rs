@@ -7,7 +7,7 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, Usage};
 use redflow_contract::node::{BudgetKind, OutputFormat};
 use redflow_contract::plan::AgentSpec;
-use redflow_contract::schemas::SCHEMAS;
+use redflow_contract::schemas;
 use redflow_contract::transcript::ChatRole;
 use serde_json::{Value, json};
 
@@ -155,8 +155,8 @@ fn the_full_output_has_the_whole_metadata() {
         },
     });
     assert_eq!(payload, expected);
-    let schema = SCHEMAS.iter().find(|(name, _)| *name == "full-output").unwrap().1;
-    let schema = redflow_json_schema::Schema::compile(&serde_json::from_str(schema).unwrap()).unwrap();
+    let schema = schemas::find("full-output").unwrap();
+    let schema = redflow_json_schema::Schema::compile(&serde_json::from_str(&schema).unwrap()).unwrap();
     assert!(schema.is_valid(&payload));
 }
 
@@ -229,8 +229,8 @@ fn the_total_cost_is_null_if_a_price_is_unknown() {
     run.feed(|at| Fact::BudgetReached { at, effect, budget, limit: 0.0, spent: 0.0 }).unwrap();
     assert_eq!(cost(&run), json!(0.0));
     // Both are valid by the schema.
-    let schema = SCHEMAS.iter().find(|(name, _)| *name == "full-output").unwrap().1;
-    let schema = redflow_json_schema::Schema::compile(&serde_json::from_str(schema).unwrap()).unwrap();
+    let schema = schemas::find("full-output").unwrap();
+    let schema = redflow_json_schema::Schema::compile(&serde_json::from_str(&schema).unwrap()).unwrap();
     let mut run = start();
     run.answer(uncounted(text("Done.")));
     assert!(schema.is_valid(&run.finish()["payload"]));

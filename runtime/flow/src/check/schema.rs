@@ -36,7 +36,7 @@ impl SchemaStore {
     pub(super) fn violations(&mut self, name: &'static str, value: &Value) -> (Vec<Violation>, usize) {
         let schema = self.embedded.entry(name).or_insert_with(|| {
             let text = redflow_contract::schemas::find(name)?;
-            Schema::compile(&serde_json::from_str(text).ok()?).ok()
+            Schema::compile(&serde_json::from_str(&text).ok()?).ok()
         });
         let Some(schema) = schema.as_ref().filter(|schema| !schema.is_valid(value)) else {
             return (Vec::new(), 0);

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 /// Compiled once, because each tool that is registered at run time is checked alone.
 static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| {
     let text = redflow_contract::schemas::find("tool-manifest")?;
-    Schema::compile(&serde_json::from_str(text).ok()?).ok()
+    Schema::compile(&serde_json::from_str(&text).ok()?).ok()
 });
 
 const SEE_SCHEMA: &str = "`redflow schema tool-manifest` prints what a manifest may contain.";
