@@ -1,15 +1,15 @@
 //! The commands for developers, run as `cargo xtask COMMAND`.
 //!
-//! Owns generated files, the test command, the demo, fault tests and release packages. The product neither
-//! contains nor uses this crate.
+//! Owns the test command, the demo and release packages. It builds in seconds, so that the demo does: what needs the
+//! code of the product (generators, fault tests, benchmarks, fuzzers) is in crates of its own, which it starts. The
+//! product neither contains nor uses this crate.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the commands write to a terminal")]
 
 pub mod bench;
-pub mod codegen;
+mod built;
 pub mod console;
 pub mod demo;
-pub mod faults;
 pub mod files;
 pub mod fuzz;
 pub mod node_red;
@@ -80,7 +80,7 @@ const COMMANDS: &[Command] = &[
         name: "codegen",
         options: "[--check]",
         about: "write bindings/src/types.ts and schemas/; --check only compares them",
-        run: codegen::run,
+        run: built::codegen,
     },
     Command {
         name: "bench",
@@ -92,7 +92,7 @@ const COMMANDS: &[Command] = &[
         name: "faults",
         options: "[--quick|--long] [--release] [SUITE…]",
         about: "provoke crashes, kills, full disks and dead peers, and count the results (RELIABILITY.md)",
-        run: faults::run,
+        run: built::faults,
     },
     Command {
         name: "fuzz",
@@ -149,8 +149,27 @@ pub fn root() -> PathBuf {
     crate_folder.ancestors().nth(2).unwrap_or(crate_folder).to_owned()
 }
 
+/// The end of a command's process: prints why it did not succeed.
+pub fn exit(command: &str, run: impl FnOnce(&[String]) -> Result<ExitCode, Failure>) -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(code) => code,
+        Err(Failure::Usage(message)) => {
+            eprintln!("{command}: {message}\n\n{}", usage());
+            ExitCode::from(2)
+        }
+        Err(Failure::Failed(message)) => {
+            eprintln!("{command}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// For each `known` switch, whether `args` contains it.
-fn switches<const N: usize>(args: &[String], known: [&str; N]) -> Result<[bool; N], Failure> {
+///
+/// # Errors
+/// If an argument is unknown.
+pub fn switches<const N: usize>(args: &[String], known: [&str; N]) -> Result<[bool; N], Failure> {
     let mut given = [false; N];
     for arg in args {
         match known.iter().position(|switch| switch == arg) {
@@ -176,7 +195,7 @@ mod tests {
             "no-such-command",
             "demo --no-such-switch",
             "console --no-such-switch",
-            "codegen check",
+            "tidy check",
             "tidy --all",
         ] {
             assert!(matches!(run(&words(line)), Err(Failure::Usage(_))), "{line}");

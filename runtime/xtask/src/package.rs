@@ -4,6 +4,7 @@
 mod contents;
 mod notices;
 pub mod platform;
+mod size;
 mod toolchain;
 
 use crate::{Failure, console, process, tools};
@@ -16,13 +17,15 @@ const HELP: &str = "\
 Usage: cargo xtask package [OPTIONS]
 
 Builds redflow for release and packs it, with the palette module for Node-RED. Without --target it packs the
-release build of this machine, and builds only what is not current.
+release build of this machine, and builds only what is not current. A program that is larger than
+bench/ceilings.json allows is refused; one of --program may have any size.
 
   --target TRIPLE      a platform to build for, for others: without the paths of this machine; can be repeated
   --program FILE       pack this program instead of building it; for one target
   --no-bridge          leave the palette module out
   --no-program         make only the palette module
   --repository URL     the address of the sources, written into the packages (the flow library's rule P03)
+  --keep-size          write the size of the program and its parts into bench/ceilings.json
   --out DIR            the folder for the tarballs; the default is target/package
 
 The palette module lists the packages of its version in DIR as optional dependencies. If you build a release
@@ -42,6 +45,7 @@ struct Options {
     program: Option<PathBuf>,
     no_bridge: bool,
     no_program: bool,
+    keep_size: bool,
     repository: Option<String>,
     out: Option<PathBuf>,
     help: bool,
@@ -73,7 +77,13 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     }
     let folder = options.out.clone().unwrap_or_else(|| root.join(OUT));
     let out = std::path::absolute(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let release = contents::Release { root, out: &out, repository: options.repository.as_deref() };
+    let release = contents::Release {
+        root,
+        out: &out,
+        check_size: options.program.is_none(),
+        keep_size: options.keep_size,
+        repository: options.repository.as_deref(),
+    };
     let mut tarballs = Vec::new();
     for build in &builds {
         let program = match &options.program {
@@ -123,6 +133,7 @@ fn parse(args: &[String]) -> Result<Options, Failure> {
             "--program" => options.program = Some(value()?.into()),
             "--no-bridge" => options.no_bridge = true,
             "--no-program" => options.no_program = true,
+            "--keep-size" => options.keep_size = true,
             "--repository" => options.repository = Some(plain_address(value()?)?),
             "--out" => options.out = Some(value()?.into()),
             "--help" | "-h" => options.help = true,
@@ -215,7 +226,9 @@ mod tests {
         for target in PLATFORMS {
             assert!(help.contains(target.triple) && help.contains(&target.package()), "{}", target.triple);
         }
-        for option in ["--target", "--program", "--no-bridge", "--no-program", "--repository", "--out"] {
+        for option in
+            ["--target", "--program", "--no-bridge", "--no-program", "--repository", "--keep-size", "--out"]
+        {
             assert!(help.contains(option), "{option}");
         }
         assert!(run(&root(), &["--help".to_owned()]).is_ok());

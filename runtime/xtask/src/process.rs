@@ -5,11 +5,25 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
+/// Features with which everything that the tests need is built once: the tests, their examples, the lints and the
+/// program that the other steps start.
+pub const TEST_FEATURES: [&str; 2] = ["--features", "redflow-cli/faults,redflow-cli/otel"];
+
+/// What cargo tells the programs that it runs. A cargo inside would take some of it for a change of its packages and
+/// compile them again.
+const OF_CARGO: &[&str] =
+    &["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_CRATE_NAME", "CARGO_BIN_NAME", "CARGO_PRIMARY_PACKAGE"];
+
 /// A command of the `cargo` that runs us, in the folder `root`.
 #[must_use]
 pub fn cargo<const N: usize>(root: &Path, args: [&str; N]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| OF_CARGO.iter().any(|start| name.starts_with(start))) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

@@ -1,53 +1,106 @@
 //! `cargo xtask test`: runs everything that must pass, on any machine that has cargo.
 //!
 //! Every step runs even if an earlier one failed, so that a developer sees all problems at once. A step
-//! installs what it needs if it can, and names what it cannot install.
+//! installs what it needs if it can, and names what it cannot install. Steps that mostly wait run beside the
+//! compiler and beside the Rust tests.
+
+mod report;
+mod side;
 
 use crate::tools::{self, check, install, install_for_this_system};
-use crate::{Failure, console, demo, faults, node_red, process, switches};
+use crate::{Failure, console, demo, node_red, process};
+use report::{Outcome, Report, step};
+use side::Side;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The oldest Node.js that runs the tests of the palette module and of the console.
 const OLDEST_NODE_OF_PACKAGES: u32 = 20;
 
-/// The steps that need Node.js, in order. The Rust tests have built the binary that they start.
-const NODE_STEPS: &[(&str, NodeStep)] = &[
-    ("golden bodies", golden_bodies),
-    ("bindings", bindings),
-    ("output against the bindings", typed_output),
-    ("palette", |root| test_package(root, "node-red-bridge")),
-    ("console tests", |root| test_package(root, "console")),
-    ("browser", |root| run_in_browser(root, "test")),
-    ("console in a browser", |root| run_in_browser(root, "test:console")),
-    ("editor", |root| run_in_browser(root, "test:editor")),
+/// What the Rust tests start: packages of npm, and the console, which the program embeds.
+const PREPARATIONS: &[Step] = &[
+    // The tests of memories and of live models use a real Redis.
+    Step::new("Redis", |root| tools::redis(root)),
+    Step::new("Node.js", |root| {
+        let advice = |why| format!("{why}, or run `cargo xtask test --fast` without them");
+        tools::node(root).map_err(advice)
+    }),
+    Step::new("console", console::compare_builds),
+    Step::new("Node-RED", node_red::prepare),
+    // Servers and clients of MCP that are not ours.
+    Step::new("MCP peers", |root| install_for_this_system(&root.join("tests/mcp"))),
 ];
 
-type NodeStep = fn(&Path) -> Result<(), String>;
+/// The steps beside the Rust tests, in order. They start the binary that the Rust tests have built.
+const BESIDE: &[Step] = &[
+    Step::new("golden bodies", golden_bodies),
+    Step::new("bindings", bindings),
+    Step::new("output against the bindings", typed_output),
+    Step::new("palette", |root| test_package(root, "node-red-bridge")),
+    Step::new("console tests", |root| test_package(root, "console")),
+    Step::new("browser", |root| run_in_browser(root, "test")),
+    Step::new("console in a browser", |root| run_in_browser(root, "test:console")),
+    Step::new("editor", |root| run_in_browser(root, "test:editor")),
+];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
-    Passed,
-    Skipped(String),
-    Failed(String),
+/// Kills under load want a quiet machine: they run when everything else has ended.
+const FAULTS: Step = Step::new("faults", faults);
+
+/// The steps that a bare machine without Node.js can run.
+const WITHOUT_NODE: [&str; 1] = ["Redis"];
+
+const USAGE: &str = "use --fast, --keep-times, or --only STEP,STEP,…";
+
+struct Step {
+    name: &'static str,
+    run: fn(&Path) -> Result<(), String>,
 }
 
-impl From<Result<(), String>> for Outcome {
-    fn from(result: Result<(), String>) -> Self {
-        result.map_or_else(Self::Failed, |()| Self::Passed)
+impl Step {
+    const fn new(name: &'static str, run: fn(&Path) -> Result<(), String>) -> Self {
+        Self { name, run }
+    }
+
+    fn report(&self, root: &Path) -> Report {
+        step(self.name, || (self.run)(root).into())
     }
 }
 
-type Report = (&'static str, Outcome);
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    /// Without the steps that need npm.
+    fast: bool,
+    /// Writes the times of the steps into the repository.
+    keep_times: bool,
+    /// Runs these steps alone; what they need is there.
+    only: Vec<String>,
+}
 
-/// Whether the steps that need Node.js can run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NodeJs {
-    Found,
-    Missing,
-    /// `--fast` was given.
-    NotWanted,
+fn parse(args: &[String]) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match (arg.as_str(), args.as_slice().first()) {
+            ("--fast", _) => options.fast = true,
+            ("--keep-times", _) => options.keep_times = true,
+            ("--only", Some(names)) => {
+                options.only = names.split(',').map(str::to_owned).collect();
+                args.next();
+            }
+            _ => return Err(Failure::Usage(format!("unknown argument `{arg}`: {USAGE}"))),
+        }
+    }
+    let known: Vec<&str> = named_steps().map(|step| step.name).collect();
+    if let Some(unknown) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Failure::Usage(format!("unknown step `{unknown}`; there are {}", known.join(", "))));
+    }
+    Ok(options)
+}
+
+/// The steps that can run alone.
+fn named_steps() -> impl Iterator<Item = &'static Step> {
+    PREPARATIONS.iter().chain(BESIDE).chain([&FAULTS])
 }
 
 /// Runs every step and prints a summary.
@@ -55,56 +108,60 @@ enum NodeJs {
 /// # Errors
 /// If the arguments are wrong. A failed step is in the exit code.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
-    let [fast] = switches(args, ["--fast"])?;
-    let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    let if_missing = if on_ci { Outcome::Failed } else { Outcome::Skipped };
+    let options = parse(args)?;
     let began = Instant::now();
-    let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    let mut reports = vec![
-        step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"], if_missing)),
-        step("lints", || component(root, "clippy", &lint, if_missing)),
-        // The tests of memories and of live models use a real Redis.
-        step("Redis", || tools::redis(root).into()),
-    ];
-    let mut node_js = NodeJs::NotWanted;
-    if !fast {
-        let advice = |why| format!("{why}, or run `cargo xtask test --fast` without them");
-        reports.push(step("Node.js", || tools::node(root).map_err(advice).into()));
-        node_js = NodeJs::Missing;
+    let reports = if options.only.is_empty() {
+        all(root, options.fast)?
+    } else {
+        let wanted = |step: &&Step| options.only.iter().any(|name| name == step.name);
+        named_steps().filter(wanted).map(|step| step.report(root)).collect()
+    };
+    if !options.only.is_empty() {
+        let failed = reports.iter().any(|report| matches!(report.outcome, Outcome::Failed(_)));
+        return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
-    if reports.contains(&("Node.js", Outcome::Passed)) {
-        node_js = NodeJs::Found;
-        // The Rust tests build the program, which embeds the console.
-        reports.push(step("console", || console::compare_builds(root).into()));
-        // The Rust tests start Node-RED with the palette module.
-        reports.push(step("Node-RED", || node_red::prepare(root).into()));
-        // They also start servers and clients of MCP that are not ours.
-        reports.push(step("MCP peers", || install_for_this_system(&root.join("tests/mcp")).into()));
+    let (text, passed) = report::summary(root, &reports, began.elapsed());
+    println!("\n{text}");
+    if options.keep_times && passed && !options.fast {
+        report::keep_times(root, &reports)?;
     }
-    reports.push(step("Rust tests", || rust_tests(root, node_js).into()));
-    reports.push(step("traces", || traces(root).into()));
-    reports.push(step("faults", || faults::quick(root).into()));
-    if fast {
-        let names: Vec<&str> = NODE_STEPS.iter().map(|(name, _)| *name).collect();
-        println!("\n== {}\nskipped: --fast", names.join(", "));
-    }
-    reports.extend(node_steps(root, node_js));
-    let (line, passed) = summary(&reports, began.elapsed());
-    println!("\n{line}");
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn step(name: &'static str, work: impl FnOnce() -> Outcome) -> Report {
-    println!("\n== {name}");
-    let began = Instant::now();
-    let outcome = work();
-    let time = seconds(began.elapsed());
-    match &outcome {
-        Outcome::Passed => println!("passed in {time}"),
-        Outcome::Skipped(why) => println!("skipped: {why}"),
-        Outcome::Failed(why) => println!("FAILED after {time}: {why}"),
+fn all(root: &Path, fast: bool) -> Result<Vec<Report>, Failure> {
+    let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    let if_missing = if on_ci { Outcome::Failed } else { Outcome::Skipped };
+    let lint =
+        [&["clippy", "--workspace", "--all-targets"][..], &process::TEST_FEATURES, &["--", "-D", "warnings"]];
+    let mut reports =
+        vec![step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"], if_missing))];
+    let preparations = PREPARATIONS.iter().filter(|step| !fast || WITHOUT_NODE.contains(&step.name));
+    let preparations = Side::start(root, "preparations", preparations.map(|step| step.name).collect())?;
+    reports.push(step("lints", || component(root, "clippy", &lint.concat(), if_missing)));
+    reports.extend(preparations.reports());
+    let has_node = !fast && passed(&reports, "Node.js");
+    // Without the steps of Node.js, also the Rust tests that start Node-RED are left out.
+    let scope = if fast { &["--exclude", "redflow-tests"][..] } else { &[] };
+    reports.push(step("build", || rust(root, &["--no-run"], scope).into()));
+    let beside = match (passed(&reports, "build"), has_node) {
+        (true, true) => Some(Side::start(root, "beside", BESIDE.iter().map(|step| step.name).collect())?),
+        _ => None,
+    };
+    reports.push(step("Rust tests", || rust_tests(root, scope).into()));
+    match beside {
+        Some(side) => reports.extend(side.reports()),
+        None => {
+            let why = if fast { "--fast" } else { "needs Node.js and the build" };
+            let skipped = |step: &Step| Report::new(step.name, Outcome::Skipped(why.to_owned()));
+            reports.extend(BESIDE.iter().map(skipped));
+        }
     }
-    (name, outcome)
+    reports.push(FAULTS.report(root));
+    Ok(reports)
+}
+
+fn passed(reports: &[Report], name: &str) -> bool {
+    reports.iter().any(|report| report.name == name && report.outcome == Outcome::Passed)
 }
 
 /// Runs a cargo command of a rustup component.
@@ -122,35 +179,33 @@ fn component(root: &Path, name: &str, args: &[&str], if_missing: fn(String) -> O
     }
 }
 
-fn rust_tests(root: &Path, node_js: NodeJs) -> Result<(), String> {
-    let has_nextest = process::works(process::cargo(root, ["nextest", "--version"]));
-    let run: &[&str] = if has_nextest { &["nextest", "run"] } else { &["test"] };
-    let mut command = process::cargo(root, []);
-    command.args(run).args(["--workspace", "--no-fail-fast"]);
-    if node_js == NodeJs::NotWanted {
-        command.args(["--exclude", "redflow-tests"]);
-    }
-    check(command)?;
-    // nextest leaves out the examples in the docs.
-    if has_nextest { check(process::cargo(root, ["test", "--workspace", "--doc"])) } else { Ok(()) }
+fn has_nextest(root: &Path) -> bool {
+    process::works(process::cargo(root, ["nextest", "--version"]))
 }
 
-/// Tests the code of the feature `otel`, which no other step compiles.
-fn traces(root: &Path) -> Result<(), String> {
-    // Both packages in one command: cargo would build the dependencies again for each choice of packages.
-    let packages = ["test", "--package", "redflow-telemetry", "--package", "redflow-cli"];
-    let mut command = process::cargo(root, packages);
-    command.args(["--features", "redflow-cli/otel,redflow-telemetry/otel", "--lib", "--test", "all", "otel"]);
+/// Builds or runs the tests of all crates.
+fn rust(root: &Path, args: &[&str], scope: &[&str]) -> Result<(), String> {
+    let run: &[&str] = if has_nextest(root) { &["nextest", "run"] } else { &["test"] };
+    let mut command = process::cargo(root, []);
+    command.args(run).arg("--workspace").args(process::TEST_FEATURES).args(scope).args(args);
     check(command)
 }
 
-fn node_steps(root: &Path, node_js: NodeJs) -> Vec<Report> {
-    let run = |(name, work): &(&'static str, NodeStep)| match node_js {
-        NodeJs::Found => Some(step(name, || work(root).into())),
-        NodeJs::Missing => Some(step(name, || Outcome::Skipped("needs Node.js".into()))),
-        NodeJs::NotWanted => None,
-    };
-    NODE_STEPS.iter().filter_map(run).collect()
+fn rust_tests(root: &Path, scope: &[&str]) -> Result<(), String> {
+    let tests = rust(root, &["--no-fail-fast"], scope);
+    if !has_nextest(root) {
+        return tests;
+    }
+    // nextest leaves out the examples in the docs.
+    let mut examples = process::cargo(root, ["test", "--quiet", "--workspace", "--doc"]);
+    examples.args(process::TEST_FEATURES).args(scope);
+    tests.and(check(examples))
+}
+
+fn faults(root: &Path) -> Result<(), String> {
+    let name = format!("redflow-faults{}", std::env::consts::EXE_SUFFIX);
+    let program = tools::target_folder(root)?.join("debug").join(name);
+    check(process::program(root, &program.to_string_lossy(), ["--quick"]))
 }
 
 /// Compares the golden request bodies with those of the providers' own clients.
@@ -208,51 +263,23 @@ fn binary(root: &Path) -> Result<String, String> {
     Ok(format!("{}/debug/redflow{}", folder.display(), std::env::consts::EXE_SUFFIX))
 }
 
-/// The last line of the output, and whether no step failed.
-fn summary(reports: &[Report], time: Duration) -> (String, bool) {
-    let names = |wanted: fn(&Outcome) -> bool| -> Vec<&str> {
-        reports.iter().filter(|(_, outcome)| wanted(outcome)).map(|(name, _)| *name).collect()
-    };
-    let passed = names(|outcome| *outcome == Outcome::Passed);
-    let skipped = names(|outcome| matches!(outcome, Outcome::Skipped(_)));
-    let failed = names(|outcome| matches!(outcome, Outcome::Failed(_)));
-    let mut line = if failed.is_empty() {
-        format!("cargo xtask test: ok, {} passed", passed.len())
-    } else {
-        format!("cargo xtask test: FAILED: {}; {} passed", failed.join(", "), passed.len())
-    };
-    if !skipped.is_empty() {
-        line += &format!(", {} skipped ({})", skipped.len(), skipped.join(", "));
-    }
-    (format!("{line} in {}", seconds(time)), failed.is_empty())
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{NodeJs, Outcome, component, node_steps, summary};
-    use crate::root;
-    use std::time::Duration;
+    use super::{BESIDE, FAULTS, Options, Outcome, PREPARATIONS, component, parse};
+    use crate::{Failure, root};
+
+    fn words(line: &str) -> Vec<String> {
+        line.split('|').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    }
 
     #[test]
-    fn the_summary_names_the_failed_steps() {
-        let failed = || Outcome::Failed("why".into());
-        let reports = [
-            ("format", Outcome::Passed),
-            ("lints", Outcome::Skipped("not here".into())),
-            ("Rust tests", failed()),
-            ("Node.js", failed()),
-        ];
-        let (line, passed) = summary(&reports, Duration::from_millis(1234));
-        assert!(!passed);
-        let wanted = "cargo xtask test: FAILED: Rust tests, Node.js; 1 passed, 1 skipped (lints) in 1.2 s";
-        assert_eq!(line, wanted);
-        let (line, passed) = summary(&reports[..1], Duration::ZERO);
-        assert!(passed);
-        assert_eq!(line, "cargo xtask test: ok, 1 passed in 0.0 s");
+    fn reads_the_options() {
+        assert_eq!(parse(&[]), Ok(Options::default()));
+        let wanted = Options { fast: true, keep_times: true, only: vec!["editor".into(), "Node-RED".into()] };
+        assert_eq!(parse(&words("--only|editor,Node-RED|--fast|--keep-times")), Ok(wanted));
+        for line in ["--only", "--only|no such step", "--slow"] {
+            assert!(matches!(parse(&words(line)), Err(Failure::Usage(_))), "{line}");
+        }
     }
 
     #[test]
@@ -265,9 +292,13 @@ mod tests {
     }
 
     #[test]
-    fn skips_the_steps_that_need_node_without_it() {
-        let steps = node_steps(&root(), NodeJs::Missing);
-        assert_eq!(steps.len(), 8);
-        assert!(steps.iter().all(|(_, outcome)| matches!(outcome, Outcome::Skipped(_))), "{steps:?}");
+    fn every_step_has_a_name_of_its_own() {
+        let mut names: Vec<&str> =
+            PREPARATIONS.iter().chain(BESIDE).chain([&FAULTS]).map(|step| step.name).collect();
+        assert_eq!(names.len(), 14);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 14);
+        assert!(names.iter().all(|name| !name.contains(',')));
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask tidy`: runs the invariants of the tree, which are tests in `tests/invariants.rs`.
+//! `cargo xtask tidy`: runs the invariants of the tree, which are tests in `tests/invariants.rs`, and the
+//! comparison of generated files.
 
 use crate::{Failure, process, switches};
 use std::path::Path;
@@ -10,6 +11,9 @@ use std::process::ExitCode;
 /// If the tests cannot be started.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let [] = switches(args, [])?;
-    let tests = ["test", "--quiet", "--package", "redflow-xtask", "--test", "invariants"];
-    Ok(process::exit_code(process::cargo(root, tests))?)
+    let mut tests = process::cargo(root, ["test", "--quiet", "--no-fail-fast"]);
+    // The second compares the generated files.
+    tests.args(["--package", "redflow-xtask", "--test", "invariants"]);
+    tests.args(["--package", "redflow-codegen", "--test", "current"]);
+    Ok(process::exit_code(tests)?)
 }

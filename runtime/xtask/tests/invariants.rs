@@ -28,6 +28,9 @@ invariants! {
     dependencies_point_down: manifests::layers;
     modules_have_no_cycles: cycles::module_cycles;
     versions_agree: manifests::versions;
+    crates_are_described: manifests::descriptions;
+    dependencies_are_used: manifests::used_dependencies;
+    exceptions_exist: tidy::exceptions;
     rust_packages_come_from_crates_io: packages::rust_sources;
     rust_packages_have_allowed_licences: packages::rust_licences;
     npm_packages_have_allowed_licences_and_hashes: packages::npm;
@@ -37,5 +40,4 @@ invariants! {
     phrases_are_used: repository::phrases;
     words_are_spelled_right: spelling::check;
     no_forbidden_names: words::forbidden_names;
-    generated_files_are_current: tidy::generated_files;
 }

@@ -1,6 +1,7 @@
 //! Puts the packages of a release together: their manifests and files. Writes only into the release's folder.
 
 use super::platform::{PLATFORMS, Platform, tarball};
+use super::size::{self, megabytes};
 use super::{notices, npm_pack, toolchain};
 use crate::{console, files, process, tools};
 use serde_json::{Map, Value, json};
@@ -19,6 +20,10 @@ pub(crate) struct Release<'a> {
     pub(crate) root: &'a Path,
     /// The folder for the tarballs.
     pub(crate) out: &'a Path,
+    /// Whether a program above the ceiling is refused.
+    pub(crate) check_size: bool,
+    /// Whether the size of the program becomes the kept one.
+    pub(crate) keep_size: bool,
     /// The address of the sources.
     pub(crate) repository: Option<&'a str>,
 }
@@ -51,6 +56,12 @@ impl Release<'_> {
             return Err(format!("{} is no program for {}", program.display(), platform.triple));
         }
         let mut remarks = vec![format!("the program has {}", megabytes(bytes.len() as u64))];
+        if self.keep_size {
+            size::keep(self.root, &bytes)?;
+        }
+        if self.check_size {
+            print!("{}", size::check(self.root, &bytes)?);
+        }
         let needs = needs(platform, &bytes);
         remarks.extend(needs.clone());
         write(&folder, "package.json", &pretty(&program_manifest(platform, self.repository)))?;
@@ -219,11 +230,6 @@ fn pretty(value: &Value) -> String {
 
 fn path_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
-}
-
-fn megabytes(bytes: u64) -> String {
-    let tenths = bytes.saturating_add(50_000) / 100_000;
-    format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]

@@ -67,7 +67,8 @@ fn the_palette_package_contains_what_its_manifest_lists() {
     let platform = by_triple("armv7-unknown-linux-gnueabihf").unwrap();
     put(out.path(), &platform.tarball(VERSION), "");
     put(out.path(), &by_triple("x86_64-pc-windows-gnu").unwrap().tarball("0.0.1"), "of an older release");
-    let release = Release { root: &root(), out: out.path(), repository: None };
+    let release =
+        Release { root: &root(), out: out.path(), check_size: false, keep_size: false, repository: None };
     let (folder, _) = release.stage_palette(sources.path()).unwrap();
     let staged = files::list(&folder, "");
     // This list skips `dist`, so the next line checks it.
@@ -82,7 +83,8 @@ fn refuses_to_pack_a_program_of_another_platform() {
     let out = tempfile::tempdir().unwrap();
     let text = out.path().join("redflow");
     fs::write(&text, "#!/bin/sh\n").unwrap();
-    let release = Release { root: &root(), out: out.path(), repository: None };
+    let release =
+        Release { root: &root(), out: out.path(), check_size: false, keep_size: false, repository: None };
     for platform in PLATFORMS {
         let Err(error) = release.pack_program(platform, &text) else { panic!("{}", platform.triple) };
         assert!(error.contains("is no program for"), "{error}");

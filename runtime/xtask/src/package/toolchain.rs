@@ -211,8 +211,9 @@ mod tests {
         let env = |triple: &str| -> Vec<String> {
             let mut cargo = process::cargo(&root(), []);
             use_cross_tools(&mut cargo, by_triple(triple).unwrap());
-            let variables = cargo.get_envs().map(|(name, value)| {
-                format!("{}={}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy())
+            // The variables without a value are those that cargo does not inherit.
+            let variables = cargo.get_envs().filter_map(|(name, value)| {
+                Some(format!("{}={}", name.to_string_lossy(), value?.to_string_lossy()))
             });
             variables.collect()
         };

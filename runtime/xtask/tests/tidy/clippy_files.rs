@@ -1,7 +1,7 @@
 //! Checks the clippy files of the pure crates. Clippy reads only the nearest `clippy.toml`, so they repeat
 //! the root's file and add bans of the clock, randomness and threads.
 
-use super::{PURE, check_paths};
+use super::check_paths;
 use redflow_xtask::files;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) fn pure_crates(root: &Path) -> Vec<String> {
         Ok(text) => text,
         Err(problem) => return vec![problem],
     };
-    let paths = PURE.iter().map(|name| format!("runtime/{name}/clippy.toml")).collect();
+    let paths = super::pure_crates(root).iter().map(|name| format!("runtime/{name}/clippy.toml")).collect();
     check_paths(root, paths, |path, text| missing_settings(path, text, &common))
 }
 

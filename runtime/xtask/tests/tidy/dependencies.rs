@@ -1,6 +1,5 @@
 //! Checks what a crate pulls in, as `cargo tree` reports it.
 
-use super::PURE;
 use redflow_xtask::process;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,13 +15,13 @@ const GENERATORS: &str = "redflow-contract feature \"codegen\"";
 
 /// No pure crate depends on I/O, a runtime, a clock or randomness.
 pub(crate) fn pure_crates(root: &Path) -> Vec<String> {
-    let check = |name: &&str| {
+    let check = |name: &String| {
         let package = format!("redflow-{name}");
         let mut problems = check_tree(root, &package, "normal", |tree| impure_packages(&package, tree));
         problems.extend(check_tree(root, &package, "normal,features", |tree| impure_uuid(&package, tree)));
         problems
     };
-    PURE.iter().flat_map(check).collect()
+    super::pure_crates(root).iter().flat_map(check).collect()
 }
 
 /// The shipped binary contains no code generators.

@@ -1,6 +1,7 @@
 //! Checks the manifests: lints, which crate may depend on which, versions.
 
-use super::check_paths;
+use super::lexer::{self, Language};
+use super::{all_crates, check_paths};
 use redflow_xtask::files;
 use serde_json::Value;
 use std::path::Path;
@@ -34,10 +35,12 @@ const LAYERS: &[(&str, Option<&[&str]>)] = &[
     ("server", Some(&["contract", "ports", "engine", "flow", "strategies", "access", "node-red"])),
     ("testkit", Some(&["contract", "ports"])),
     ("cli", None),
+    ("codegen", None),
+    ("faults", None),
     ("fuzz", None),
     ("bench", None),
     ("tests", None),
-    ("xtask", None),
+    ("xtask", Some(&[])),
 ];
 
 /// The npm packages that are released with the workspace.
@@ -51,6 +54,43 @@ pub(crate) fn lints(root: &Path) -> Vec<String> {
 /// No crate uses a crate that is not below it.
 pub(crate) fn layers(root: &Path) -> Vec<String> {
     check_manifests(root, upward_dependencies)
+}
+
+/// ARCHITECTURE.md has a row for every crate.
+pub(crate) fn descriptions(root: &Path) -> Vec<String> {
+    match files::read(root, "ARCHITECTURE.md") {
+        Ok(page) => undescribed(&files::folders(root, "runtime"), &page),
+        Err(problem) => vec![problem],
+    }
+}
+
+fn undescribed(folders: &[String], page: &str) -> Vec<String> {
+    let missing = folders.iter().filter(|folder| !page.contains(&format!("\n| `{folder}` |")));
+    missing.map(|folder| format!("ARCHITECTURE.md has no row for {folder}")).collect()
+}
+
+/// Dependencies that no source names: the build script of the command line shares a file of the contract.
+const UNNAMED: &[(&str, &str)] = &[("runtime/cli/Cargo.toml", "flate2")];
+
+/// Sources name every dependency of their crate.
+pub(crate) fn used_dependencies(root: &Path) -> Vec<String> {
+    let sources = |path: &str| {
+        let folder = path.trim_end_matches("Cargo.toml");
+        let paths = files::list(root, folder.trim_end_matches('/')).into_iter();
+        let own = paths.filter(|path| path.ends_with(".rs"));
+        own.filter_map(|path| files::read(root, &path).ok()).collect::<String>()
+    };
+    check_manifests(root, |path, manifest| unused(path, manifest, &sources(path)))
+}
+
+fn unused(path: &str, manifest: &Table, sources: &str) -> Vec<String> {
+    let code = lexer::layers(Language::Rust, sources).code;
+    let is_unused = |name: &&str| {
+        let is_known = UNNAMED.contains(&(path, name));
+        !is_known && lexer::lines_with(&code, &name.replace('-', "_")).is_empty()
+    };
+    let names = dependencies(manifest).into_iter().filter(is_unused);
+    names.map(|name| format!("{path}: no source names `{name}`: remove it")).collect()
 }
 
 /// The npm packages have the workspace's version.
@@ -72,8 +112,7 @@ fn workspace_version(root: &Path) -> Result<String, String> {
 }
 
 fn check_manifests(root: &Path, check: impl Fn(&str, &Table) -> Vec<String>) -> Vec<String> {
-    let crates = files::folders(root, "runtime").into_iter().chain(["bench".to_owned(), "tests".to_owned()]);
-    let paths = crates.map(|folder| format!("{folder}/Cargo.toml")).collect();
+    let paths = all_crates(root).iter().map(|folder| format!("{folder}/Cargo.toml")).collect();
     check_paths(root, paths, |path, text| match parse(path, text) {
         Ok(manifest) => check(path, &manifest),
         Err(problem) => vec![problem],
@@ -91,17 +130,28 @@ fn missing_lints(path: &str, manifest: &Table) -> Option<String> {
 
 /// Our crates among the normal and build dependencies, also those of one target only.
 fn own_dependencies(manifest: &Table) -> Vec<&str> {
+    let names = dependencies_of(manifest, &["dependencies", "build-dependencies"]);
+    names.into_iter().filter_map(|name| name.strip_prefix("redflow-")).collect()
+}
+
+/// All dependencies, also those of tests.
+fn dependencies(manifest: &Table) -> Vec<&str> {
+    dependencies_of(manifest, &["dependencies", "build-dependencies", "dev-dependencies"])
+}
+
+fn dependencies_of<'a>(manifest: &'a Table, kinds: &[&str]) -> Vec<&'a str> {
     let targets = manifest.get("target").and_then(|targets| targets.as_table());
     let tables = targets.into_iter().flat_map(Table::values).filter_map(|target| target.as_table());
     let mut names: Vec<&str> = [manifest]
         .into_iter()
         .chain(tables)
-        .flat_map(|table| ["dependencies", "build-dependencies"].map(|kind| table.get(kind)))
+        .flat_map(|table| kinds.iter().map(|kind| table.get(*kind)))
         .filter_map(|dependencies| dependencies?.as_table())
         .flat_map(Table::keys)
-        .filter_map(|name| name.strip_prefix("redflow-"))
+        .map(String::as_str)
         .collect();
     names.sort_unstable();
+    names.dedup();
     names
 }
 
@@ -123,7 +173,7 @@ fn other_version(wanted: &str, path: &str, package: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{missing_lints, other_version, own_dependencies, upward_dependencies};
+    use super::{missing_lints, other_version, own_dependencies, undescribed, unused, upward_dependencies};
 
     #[test]
     fn names_a_crate_without_the_lints() {
@@ -163,11 +213,28 @@ mod tests {
             assert_eq!(uses(name, used).len(), 1, "{name} → {used}");
         }
         for (name, used) in
-            [("flow", "contract"), ("engine", "machine"), ("cli", "tools"), ("xtask", "contract")]
+            [("flow", "contract"), ("engine", "machine"), ("cli", "tools"), ("faults", "testkit")]
         {
             assert!(uses(name, used).is_empty(), "{name} → {used}");
         }
         assert!(uses("no-such-crate", "contract")[0].contains("LAYERS"));
+    }
+
+    #[test]
+    fn names_a_crate_without_a_row() {
+        let folders = ["runtime/a", "runtime/b"].map(str::to_owned);
+        assert_eq!(
+            undescribed(&folders, "| crate |\n| `runtime/a` | pure |\n"),
+            ["ARCHITECTURE.md has no row for runtime/b"]
+        );
+    }
+
+    #[test]
+    fn names_a_dependency_that_no_source_uses() {
+        let manifest =
+            "[dependencies]\na-b = \"1\"\nc = \"1\"\n[dev-dependencies]\nd = \"1\"\n".parse().unwrap();
+        let sources = "use a_b::X;\n// c::y\nfn f() { d::g(); }";
+        assert_eq!(unused("m", &manifest, sources), ["m: no source names `c`: remove it"]);
     }
 
     #[test]

@@ -11,18 +11,59 @@ pub(crate) mod source;
 pub(crate) mod spelling;
 pub(crate) mod words;
 
-use redflow_xtask::{codegen, files, process};
+use redflow_xtask::{files, process};
 use std::path::Path;
 
-/// Crates that do no I/O, read no clock and make no random numbers.
-const PURE: &[&str] = &["contract", "json-schema", "flow", "machine", "converse", "react", "strategies"];
+/// The crates that do I/O, read a clock or make random numbers, or are used only by developers. All others are pure.
+const IMPURE_CRATES: &[(&str, &str)] = &[
+    ("access", "listens"),
+    ("archive", "SQLite"),
+    ("cli", "the program"),
+    ("codegen", "for developers"),
+    ("egress", "sends requests"),
+    ("engine", "a task of tokio"),
+    ("faults", "for developers"),
+    ("fuzz", "for developers"),
+    ("knowledge", "reads a clock and waits for its ports"),
+    ("long-memory", "reads a clock and waits for its ports"),
+    ("mcp", "starts programs, sends requests"),
+    ("memory", "Redis"),
+    ("models", "sends requests"),
+    ("node-red", "sends requests"),
+    ("nodes", "reads a clock"),
+    ("ports", "futures, and the places to stop at"),
+    ("server", "listens"),
+    ("store", "SQLite"),
+    ("telemetry", "writes the log"),
+    ("testkit", "for developers"),
+    ("tools", "sends requests, starts programs"),
+    ("worker", "starts a process"),
+    ("xtask", "for developers"),
+];
 
-/// `schemas/` and `bindings/src/types.ts` are what `cargo xtask codegen` writes.
-pub(crate) fn generated_files(root: &Path) -> Vec<String> {
-    match codegen::problems(root) {
-        Ok(problems) => problems.iter().map(|text| format!("{text}: run `cargo xtask codegen`")).collect(),
-        Err(problem) => vec![problem],
-    }
+/// Crates that do no I/O, read no clock and make no random numbers.
+fn pure_crates(root: &Path) -> Vec<String> {
+    let is_pure = |name: &String| !IMPURE_CRATES.iter().any(|(impure, _)| impure == name);
+    crates(root).into_iter().filter(is_pure).collect()
+}
+
+/// The crates of `runtime`.
+fn crates(root: &Path) -> Vec<String> {
+    let names = files::folders(root, "runtime").into_iter();
+    names.map(|folder| folder.trim_start_matches("runtime/").to_owned()).collect()
+}
+
+/// The folders of all crates of the workspace.
+fn all_crates(root: &Path) -> Vec<String> {
+    let outside = ["bench", "tests"].map(str::to_owned);
+    files::folders(root, "runtime").into_iter().chain(outside).collect()
+}
+
+/// Every exception names a crate that exists.
+pub(crate) fn exceptions(root: &Path) -> Vec<String> {
+    let known = crates(root);
+    let gone = IMPURE_CRATES.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
+    gone.map(|(name, _)| format!("IMPURE_CRATES names {name}, which is no crate")).collect()
 }
 
 /// The paths that git keeps or would keep; without git, all files.

@@ -1,7 +1,7 @@
 //! Checks what source files hold: their length, panics, and calls that reach the system.
 
 use super::lexer::{self, Language};
-use super::{PURE, check_files, check_paths};
+use super::{check_files, check_paths};
 use redflow_xtask::files;
 use std::path::Path;
 
@@ -38,7 +38,10 @@ pub(crate) fn no_panics(root: &Path) -> Vec<String> {
 
 /// The pure crates use no files, environment, network, processes or threads.
 pub(crate) fn pure_code(root: &Path) -> Vec<String> {
-    let paths = PURE.iter().flat_map(|name| product_files(root, &format!("runtime/{name}"))).collect();
+    let paths = super::pure_crates(root)
+        .iter()
+        .flat_map(|name| product_files(root, &format!("runtime/{name}")))
+        .collect();
     check_paths(root, paths, system_calls)
 }
 

@@ -2,8 +2,8 @@
 
 use super::load::{Answers, Starts};
 use super::readers::{ReaderKind, ReaderLog, ReceivedEvent, hash};
-use crate::faults::Row;
-use crate::faults::witness::Call;
+use crate::Row;
+use crate::witness::Call;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -217,7 +217,7 @@ fn report(failures: &mut Vec<String>, what: &str, which: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::{Difference, compare};
-    use crate::faults::sidecar::readers::{ReaderKind, ReaderLog, ReceivedEvent};
+    use crate::sidecar::readers::{ReaderKind, ReaderLog, ReceivedEvent};
 
     #[test]
     fn counts_events_that_a_reader_missed_or_received_twice() {

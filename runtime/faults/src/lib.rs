@@ -1,9 +1,11 @@
 //! `cargo xtask faults`: causes faults in the real binary and counts the outcomes.
 //!
-//! Every promise of RELIABILITY.md has a row here. That file contains the table that this command prints.
+//! Owns the fault tests. It uses the `redflow` beside its own program, which has the feature `faults`. Every promise of RELIABILITY.md has a row here. That file contains the table that this command prints.
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
     reason = "processes run for a while before they are killed, and peers are slow"
 )]
 
@@ -18,8 +20,8 @@ mod rig;
 mod sidecar;
 mod witness;
 
-use crate::{Failure, process, switches};
-use rig::{Build, Rig};
+use redflow_xtask::{Failure, process, switches};
+use rig::Rig;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -63,7 +65,7 @@ struct Effort {
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let (options, names): (Vec<String>, Vec<String>) =
         args.iter().cloned().partition(|arg| arg.starts_with('-'));
-    let [quick, long, release] = switches(&options, ["--quick", "--long", "--release"])?;
+    let [quick, long] = switches(&options, ["--quick", "--long"])?;
     let is_known = |name: &&String| SUITES.contains(&name.as_str()) || *name == LOCAL_MODEL;
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known = SUITES.join(", ");
@@ -75,24 +77,15 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         (false, false) => Effort { kills: 50, sidecar_kills: 40, seeds: 1_000, concurrent: 10_000 },
         (false, true) => Effort { kills: 500, sidecar_kills: 400, seeds: 20_000, concurrent: 10_000 },
     };
-    let build = if release { Build::Release } else { Build::Debug };
-    cause_faults(root, effort, build, &names)?;
+    cause_faults(root, effort, &names)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The faults of every test run. The tests of the libraries cover the rest at a small scale.
 const QUICK: Effort = Effort { kills: 8, sidecar_kills: 12, seeds: 0, concurrent: 0 };
 
-/// Causes the faults of every test run.
-///
-/// # Errors
-/// If a promise does not hold, or a fault cannot be caused.
-pub(crate) fn quick(root: &Path) -> Result<(), String> {
-    cause_faults(root, QUICK, Build::Debug, &[])
-}
-
-fn cause_faults(root: &Path, effort: Effort, build: Build, names: &[String]) -> Result<(), String> {
-    let rows = run_suites(root, effort, build, names)?;
+fn cause_faults(root: &Path, effort: Effort, names: &[String]) -> Result<(), String> {
+    let rows = run_suites(root, effort, names)?;
     println!("\n{}", table(&rows));
     let failed: Vec<&String> = rows.iter().flat_map(|row| &row.failures).collect();
     for failure in &failed {
@@ -120,13 +113,8 @@ const SUITES: [&str; 12] = [
 /// The suite that runs only if it is named.
 const LOCAL_MODEL: &str = "local-model";
 
-fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Result<Vec<Row>, String> {
-    // A local model needs no failpoints.
-    let (failpoints, needs_local) = (
-        names.iter().any(|name| name != LOCAL_MODEL) || names.is_empty(),
-        names.iter().any(|name| name == LOCAL_MODEL),
-    );
-    let rig = if failpoints { Rig::build(root, build)? } else { Rig::without_failpoints(root, build)? };
+fn run_suites(root: &Path, effort: Effort, names: &[String]) -> Result<Vec<Row>, String> {
+    let rig = Rig::beside_this_program()?;
     let mut rows = Vec::new();
     let mut report = |row: Row, began: Instant| {
         let verdict = if row.failures.is_empty() { "ok" } else { "FAILED" };
@@ -165,18 +153,13 @@ fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Re
             }
         }
     }
-    if needs_local {
+    if names.iter().any(|name| name == LOCAL_MODEL) {
         let began = Instant::now();
         report(local_model::run(&rig)?, began);
     }
     if !names.is_empty() {
         return Ok(rows);
     }
-    // Only the build with failpoints has the witness and the shifted clock, so their tests run here.
-    process::check(process::cargo(
-        root,
-        ["test", "--quiet", "--package", "redflow-cli", "--features", "faults", "faults"],
-    ))?;
     if effort.seeds > 0 {
         for suite in [
             LibraryTest {

@@ -5,10 +5,10 @@ use super::client::{Client, Response};
 use super::load::{Starts, start_runs};
 use super::readers::Signals;
 use super::{CONFIG, Sidecar, all_runs, free_port, join, wait_for_all_runs};
-use crate::faults::Row;
-use crate::faults::flows::many_agents;
-use crate::faults::rig::{Rig, TIME_LIMIT};
-use crate::faults::witness::Behaviour;
+use crate::Row;
+use crate::flows::many_agents;
+use crate::rig::{Rig, TIME_LIMIT};
+use crate::witness::Behaviour;
 use redflow_testkit::{LoggedProcess, hostile};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ const ROUTES: [&str; 4] = ["/flows", "/api/deployment", "/api/flows/check", "/ap
 /// The sockets that get every hostile text.
 const SOCKETS: [&str; 3] = ["/bridge", "/events", "/comms"];
 
-pub(in crate::faults) fn run(rig: &Rig) -> Result<Row, String> {
+pub(crate) fn run(rig: &Rig) -> Result<Row, String> {
     let mut row = Row::new("hostile input under load");
     let folder = rig.folder("hostile")?;
     let flow = Rig::write_flow(&folder, &many_agents())?;

@@ -5,8 +5,8 @@
 
 use super::Row;
 use super::rig::Rig;
-use crate::process;
 use redflow_testkit::LoggedProcess;
+use redflow_xtask::process;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Subscribers: each records the events that it receives, and continues after its last cursor when it lost the sidecar.
 
 use super::client::{Client, ConnectError, Received};
-use crate::faults::Random;
-use crate::faults::rig::TIME_LIMIT;
+use crate::Random;
+use crate::rig::TIME_LIMIT;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

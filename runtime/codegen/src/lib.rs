@@ -1,9 +1,13 @@
-//! `cargo xtask codegen`: writes the files that are generated from the contract's types.
+//! `cargo xtask codegen`: writes the files that are generated from the contract's types and from the wires.
+//!
+//! Owns the list of generated files. What they contain is decided in the contract and in `redflow-models`.
+
+#![allow(clippy::print_stdout, reason = "the command writes to a terminal")]
 
 mod models_page;
 
-use crate::{Failure, switches};
 use redflow_contract::{codegen, openapi};
+use redflow_xtask::{Failure, files, switches};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +16,6 @@ use std::process::ExitCode;
 const TYPES: &str = "bindings/src/types.ts";
 const OPENAPI: &str = "schemas/openapi.json";
 const NODES: &str = "schemas/nodes.json";
-const SCHEMA_LIST: &str = "runtime/contract/src/schemas/list.rs";
 const SIDECAR_TYPES: &str = "node-red-bridge/src/sidecar-types.ts";
 const PHRASES: &str = "node-red-bridge/src/editor/locales/en-US/phrases.json";
 const HTTP_STATUSES: &str = "node-red-bridge/src/http-statuses.ts";
@@ -83,13 +86,10 @@ fn problem(path: &str, drift: Drift) -> String {
 /// The files that the contract generates.
 fn expected(root: &Path) -> Result<Files, String> {
     let schemas = codegen::schemas();
-    let generated = schemas.iter().filter_map(|(name, _)| name.strip_suffix(SCHEMA_END));
-    let names: BTreeSet<String> = generated.chain(BY_HAND.iter().copied()).map(str::to_owned).collect();
     let others = [
         (TYPES, codegen::typescript()),
         (OPENAPI, openapi::openapi()),
         (NODES, codegen::nodes()),
-        (SCHEMA_LIST, codegen::schema_list(&names)),
         (SIDECAR_TYPES, codegen::sidecar_types()),
         (PHRASES, codegen::phrases()),
         (HTTP_STATUSES, codegen::http_statuses()),
@@ -105,7 +105,7 @@ fn models_page(root: &Path) -> Result<Option<(String, String)>, String> {
     if !root.join(models_page::PAGE).exists() {
         return Ok(None);
     }
-    let text = models_page::with_tables(&crate::files::read(root, models_page::PAGE)?)?;
+    let text = models_page::with_tables(&files::read(root, models_page::PAGE)?)?;
     Ok(Some((models_page::PAGE.to_owned(), text)))
 }
 
@@ -114,7 +114,7 @@ fn manifest(root: &Path) -> Result<Option<(String, String)>, String> {
     if !root.join(MANIFEST).exists() {
         return Ok(None);
     }
-    let text = crate::files::read(root, MANIFEST)?;
+    let text = files::read(root, MANIFEST)?;
     let mut manifest: Value = serde_json::from_str(&text).map_err(|error| format!("{MANIFEST}: {error}"))?;
     if let Some(nodes) = manifest.pointer_mut("/node-red/nodes").and_then(Value::as_object_mut) {
         let types = codegen::palette_types();
@@ -131,22 +131,12 @@ fn manifest(root: &Path) -> Result<Option<(String, String)>, String> {
 fn on_disk(root: &Path) -> Result<Files, String> {
     let by_hand: BTreeSet<String> =
         BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
-    let schemas = crate::files::list(root, "schemas");
+    let schemas = files::list(root, "schemas");
     let ours = schemas.into_iter().filter(|path| path.ends_with(SCHEMA_END) && !by_hand.contains(path));
-    let others = [
-        TYPES,
-        OPENAPI,
-        NODES,
-        SCHEMA_LIST,
-        SIDECAR_TYPES,
-        PHRASES,
-        HTTP_STATUSES,
-        DOCS,
-        MANIFEST,
-        models_page::PAGE,
-    ];
+    let others =
+        [TYPES, OPENAPI, NODES, SIDECAR_TYPES, PHRASES, HTTP_STATUSES, DOCS, MANIFEST, models_page::PAGE];
     let others = others.map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
-    ours.chain(others).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
+    ours.chain(others).map(|path| Ok((path.clone(), files::read(root, &path)?))).collect()
 }
 
 fn drift(expected: &Files, actual: &Files) -> BTreeMap<String, Drift> {

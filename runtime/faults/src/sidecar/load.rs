@@ -2,8 +2,8 @@
 
 use super::client::{Client, Response};
 use super::readers::{PAUSE, Signals};
-use crate::faults::Random;
-use crate::faults::rig::TIME_LIMIT;
+use crate::Random;
+use crate::rig::TIME_LIMIT;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -1,45 +1,11 @@
-//! The real `redflow`, built with failpoints, and a data directory for it.
+//! The real `redflow`, built with places to stop at, and a data directory for it.
 
 use super::witness::Witness;
-use crate::process;
 use redflow_testkit::{Exit, LoggedProcess};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-/// How the binary is built.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Build {
-    /// As the tests build it.
-    Debug,
-    /// As users get it, to see real times.
-    Release,
-}
-
-impl Build {
-    /// The folder of the binary in the target folder.
-    fn folder(self) -> &'static str {
-        if self == Self::Release { "release" } else { "debug" }
-    }
-}
-
-fn target_folder(root: &Path) -> Result<PathBuf, String> {
-    let metadata = process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-    Ok(PathBuf::from(metadata["target_directory"].as_str().ok_or("cargo names no target folder")?))
-}
-
-fn build_binary(root: &Path, profile: Build, features: &[&str]) -> Result<(), String> {
-    // The whole workspace, so that cargo uses the dependencies that the tests have built.
-    let mut command =
-        process::cargo(root, ["build", "--quiet", "--workspace", "--exclude", "redflow-bench", "--bins"]);
-    command.args(features);
-    if profile == Build::Release {
-        command.arg("--release");
-    }
-    process::check(command)
-}
 
 fn binary_name() -> String {
     format!("redflow{}", std::env::consts::EXE_SUFFIX)
@@ -56,25 +22,18 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// Builds the binary and an empty work folder.
-    pub(super) fn build(root: &Path, profile: Build) -> Result<Self, String> {
-        let target = target_folder(root)?;
-        eprintln!("building redflow with failpoints …");
-        build_binary(root, profile, &["--features", "redflow-cli/faults"])?;
-        let binary = target.join("faults").join(binary_name());
-        let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
-        std::fs::create_dir_all(target.join("faults")).map_err(failed)?;
-        std::fs::copy(target.join(profile.folder()).join(binary_name()), &binary).map_err(failed)?;
-        // Tests find the binary without failpoints in its usual place again.
-        build_binary(root, profile, &[])?;
+    /// The `redflow` beside this program, with an empty work folder.
+    pub(super) fn beside_this_program() -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let folder = program.parent().ok_or("this program is in no folder")?;
+        let (binary, target) = (folder.join(binary_name()), folder.parent().unwrap_or(folder).to_owned());
+        if !binary.exists() {
+            return Err(format!(
+                "{} is missing: run `cargo xtask faults`, which builds it",
+                binary.display()
+            ));
+        }
         Self::new(binary, target)
-    }
-
-    /// Builds the binary as users get it, and an empty work folder.
-    pub(super) fn without_failpoints(root: &Path, profile: Build) -> Result<Self, String> {
-        let target = target_folder(root)?;
-        build_binary(root, profile, &[])?;
-        Self::new(target.join(profile.folder()).join(binary_name()), target)
     }
 
     fn new(binary: PathBuf, target: PathBuf) -> Result<Self, String> {
