@@ -3,6 +3,9 @@
 //! Owns the listener with its limits ([`listen`]), the check of each caller ([`AccessControl`]) and the token
 //! files ([`tokens`]). Never knows a flow or a run, and only one route: where a browser signs in. Every
 //! decision takes the time as an argument, so that tests need no clock.
+//!
+//! It is a crate of its own because the command line needs tokens without a server, and because access rules are
+//! easier to keep right where nothing else is.
 
 mod body;
 mod connection;

@@ -6,6 +6,19 @@
 //! | `index` | the vectors of a collection in memory, and the search in them |
 //!
 //! Never makes a vector: an embedder does. Never decides what is worth storing.
+//!
+//! # How a search ranks
+//!
+//! A search ranks the 256 closest vectors and the 256 best passages by words (BM25), or sixteen times as many as
+//! were asked for if that is more. The vectors of a collection are in memory with one byte for each number. The
+//! closest eighth is compared again with the exact vectors of the file. Both ranks are combined (reciprocal rank
+//! fusion).
+//!
+//! - Words that very many passages have are left out. How many have a word is counted once and kept while the
+//!   archive changes little: to count takes longer than to search.
+//! - The archive reads where the words occur from FTS5 and computes BM25 itself, with the bytes of each text,
+//!   which are in memory: FTS5 reads the length of each text from the file.
+//! - The age of a passage does not count in its rank. Only other kinds of entries prefer newer ones.
 
 mod index;
 mod sqlite;

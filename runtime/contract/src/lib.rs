@@ -34,6 +34,19 @@
 //! assert_eq!(rule.map(|rule| rule.kind), Some(EdgeKind::Model));
 //! assert!(find_rule(PortKind::Result, model.role).is_none(), "results never go into a model");
 //! ```
+//!
+//! # Rules of this crate
+//!
+//! - A picture of a message has data and no address, so the journal has what the model saw. An address becomes
+//!   data first, through egress.
+//! - An `allow` rule of the policy narrows: of a tool that such a rule names, only matching calls are allowed.
+//!   Without that it would do nothing.
+//! - The plan of an agent has `fallbackModels`: the name of the property.
+//! - Where a bound cuts an answer, the answer says so: `JournalPage.cut`, `FlowGraph.omittedParts`,
+//!   `RunList.searchedTo`.
+//! - [`limits`] are arguments of the library; the command line uses their defaults. The configuration sets the
+//!   limits of the engine and of the sidecar.
+//! - `codegen` and `openapi` are behind the feature `codegen`, which the shipped binary does not have.
 
 pub mod action;
 pub mod answer_kind;

@@ -2,6 +2,33 @@
 //!
 //! Owns the options of the validator. No other crate of the product uses the validator, because it is generic
 //! and each crate that does so would carry a copy of its code.
+//!
+//! A tool's schema comes from a stranger, so the work of a validation is bounded before it begins. `cost` refuses
+//! a schema whose compilation is too much work. `work` counts the most steps that a schema can take with one
+//! value: schemas, patterns × text, `enum` × values, pairs of `uniqueItems`. A value above [`MAX_WORK`] is refused
+//! without being validated.
+//!
+//! # Example
+//!
+//! ```
+//! use redflow_json_schema::{SchemaRules, UntrustedSchema, Violations, strict_object};
+//! use serde_json::json;
+//!
+//! let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+//! let tool = UntrustedSchema::compile(&schema, SchemaRules::Current).expect("a small schema");
+//! let value = json!({"city": "Oslo"});
+//! let bytes = value.to_string().len();
+//! let schema_for_value = tool.bounded(&value, bytes, Violations::First).expect("little work");
+//! assert!(schema_for_value.is_valid(&value));
+//!
+//! // Nothing is fetched: a reference to a host is an error.
+//! let remote = json!({"$ref": "https://example.org/schema.json"});
+//! assert!(UntrustedSchema::compile(&remote, SchemaRules::Current).is_err());
+//!
+//! // What a provider is sent is the subset that all of them take.
+//! let sent = strict_object(&schema).expect("in the subset");
+//! assert_eq!(sent["additionalProperties"], json!(false));
+//! ```
 
 mod cost;
 mod graph;

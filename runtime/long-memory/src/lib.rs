@@ -12,6 +12,35 @@
 //! | `day_limits`, `waiting` | how much happens in one day, and turns that wait for the next one |
 //!
 //! Stores nothing itself, makes no vector and calls no provider: an archive, an embedder and a model do.
+//!
+//! # How a long memory remembers
+//!
+//! Each finished turn is stored as an episode, even if the short memory fails. A recall searches the entries of
+//! the user, or of the wider or narrower scope of the node. They become one message of the user before the turns:
+//! a fixed heading, and one line of JSON for each, so that no text can leave its frame. Without vectors the search
+//! is by words. A message that names a day gets the entries of that day first.
+//!
+//! The resources of MCP servers that the node names come before the entries. A task of its own reads each and
+//! stores the copy, so a recall waits two seconds at most, and only if there is no copy.
+//!
+//! With a model, `Memory::settle` consolidates. Its properties (`afterTurns`, `idleSeconds`, `schedule`) stand in
+//! the node itself, not in an object, because a dialog has fields. Everything that the model says is checked:
+//!
+//! - An entry is kept only if its quote stands in a turn from word to word, and its text has the words, numbers
+//!   and negations of the quote.
+//! - Its trust is that of the speaker of the quote. An order to an assistant is dropped if the assistant said it,
+//!   and quarantined if the user did. So is a sentence in the form of a command.
+//! - What the run had recalled is dropped, so that nothing is learnt from its own echo.
+//! - An entry that says what is known confirms it. About close ones the model is asked once more; its default is
+//!   to do nothing. It cannot end an entry that is pinned, has more trust, or was said later.
+//! - The new entries and the episodes, which are archived then, are one transaction that expects the versions that
+//!   were read. So two processes, or a second try, change nothing.
+//! - Three answers that are no answers, or refusals, archive the episodes without entries. A call that fails for
+//!   another reason does not count.
+//!
+//! An episode with an answer has the trust `agent`, because the answer may repeat a page. One with an order has
+//! the trust `external`. The calls of a model are counted by day in the process, the new entries of a user in the
+//! archive. Episodes whose entries have no room on a day wait for the next one.
 
 mod clean;
 mod commands;

@@ -5,6 +5,37 @@
 //!
 //! The engine feeds one fact, polls until there are no more effects, does those effects, and feeds their
 //! results as facts. A strategy decides; see [`Machine`].
+//!
+//! # How a run is recorded
+//!
+//! A journal is JSON lines. Each line holds the digest of the bytes before it: the header, the plan, then each
+//! fact with the digests of the effects it caused, and last the digest of the message that left the result port.
+//! The digest of a model call uses the running hash of the transcript, so the twentieth step costs as much as the
+//! first. A line must equal its own re-serialisation. So a journal can be written in only one way, and any changed
+//! byte shows.
+//!
+//! Resolved environment values enter the first fact of the run with the whole `AgentSpec`; the plan keeps
+//! `${NAME}`. Values of secret properties are replaced before they reach a plan.
+//!
+//! - The header names the strategy and the version of its machine. Without a name the strategy is `react`, Agent
+//!   Core's. What a machine of one version does with given facts never changes.
+//! - A machine may have several open effects. Each fact names the effect it answers, and facts may come in any
+//!   order. Facts that are ready together are one batch.
+//! - The line of an effect may carry a `class`. The machine does not know it, and journals without it replay.
+//! - The result of a run stays in its parts (`contract::flow_message`) until a node reads it whole. Its digest,
+//!   its answer to a caller and a debug node that shows the payload need no object of all its properties.
+//! - A journal that ends before its run does is a difference: equality of an unfinished run cannot be proved.
+//! - Replay refuses a journal with more than [`MAX_LINES`] lines.
+//!
+//! # How a run counts what it uses
+//!
+//! `spending` counts calls, tokens and cost in the machine, because the events of a run, its full output and its
+//! replay need the same numbers. The engine only compares the tally with the budget. At a limit it feeds
+//! `budget_reached` instead of making the call. The machine lets open calls return and then ends. A call that is
+//! repeated after a crash counts once, because the tally comes from the journal.
+//!
+//! If a fallback model has answered, the machine remembers it: the next call of the run starts with that model
+//! (`firstModel`), also after a crash.
 
 mod agent_machine;
 mod call_key;

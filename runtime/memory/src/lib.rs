@@ -5,6 +5,16 @@
 //!
 //! Everything is stored by turns. A turn is what one run added; it is stored completely or not at all. `summary-memory` has
 //! no store: it keeps its summaries beside the turns of another memory.
+//!
+//! - A memory's key is `FLOW:NAME`. The flow's id is escaped so that the first colon separates them. A name over
+//!   256 bytes is replaced by its digest.
+//! - `msg.memory = "clear"` with a payload is a run whose first effect is `clear_memory`. Without a payload it is
+//!   no run, because nothing would leave the result port. `msg.memory = "consolidate"` stays in the message,
+//!   unlike `"clear"`, so recorded runs of earlier versions with this message replay unchanged.
+//! - What a memory recalls from elsewhere than the conversation has sources. They stand in the fact, in the event
+//!   and in `envelope.provenance`.
+//! - A summary is made after a run. The engine says when (`Memory::settle`), and a memory itself knows which turns
+//!   it has not worked on.
 
 mod address;
 mod cipher;

@@ -4,6 +4,8 @@
 //! Owns the requests and the meaning of refusals. Every failure is an `ApiError`: `NODE_RED_UNREACHABLE` or
 //! `NODE_RED_REFUSED`. Never follows a redirect, retries, reads without bound, or prints a token. Never reads
 //! what a flow means.
+//!
+//! Node-REDs with our palette use `ws /bridge` instead; the crate `server` has it.
 
 mod address;
 mod client;

@@ -1,4 +1,7 @@
 //! Ordinary Node-RED nodes that the runtime runs itself, one file each.
+//!
+//! A node receives a message and returns what to send. It never waits and does no I/O: a node is not a task, and a
+//! hop is not a channel.
 
 mod catch;
 mod change;

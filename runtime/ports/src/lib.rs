@@ -19,6 +19,12 @@
 //!
 //! Each trait has an example. The engine awaits the futures. The examples have no runtime: their futures are
 //! ready at once, and `now_or_never` takes the value.
+//!
+//! A `ToolProvider` has `generation` and `tools`, each with the tool itself. A run keeps both, so no second lookup
+//! by operation is needed.
+//!
+//! A memory or a tool can name other services in its properties. `NodeConfig` builds them when the builder of the
+//! node asks.
 
 mod adapters;
 mod archive;

@@ -2,6 +2,11 @@
 //!
 //! Owns the prompt, the validation of model answers, the state of a run, and its messages on ports 3 and 4.
 //! Everything here is a pure function of the facts: no clock, no random number, no I/O.
+//!
+//! - Agent Core has one open effect at most. The engine awaits it in place.
+//! - Its compiled agent has the JSON Schemas of the agent's actions: a union of branches, and one object, or none
+//!   if a tool's schema is outside the subset that all providers take.
+//! - It drops the reasoning of a provider.
 
 mod action_schema;
 mod compile;

@@ -7,6 +7,17 @@
 //!
 //! One process drives the runs of a directory ([`Store`]). Meanwhile any number of processes may read them
 //! ([`Reader`]), submit requests to the driver ([`submit_request`]) or remove runs that are over ([`prune`]).
+//!
+//! - Run events are written in the transaction of their batch, flow events in rows of their own. The row number is
+//!   the position; a cursor is the log's id and a position. An event can be read once its transaction is on the
+//!   disk. The log keeps its newest events in a bounded ring. A subscriber that is further behind reads from the
+//!   database.
+//! - What runs have used is summed up until the transaction ends. Costs are stored in billionths, because a short
+//!   call of a cheap model costs less than one millionth. The sums keep the newest 400 days with runs, so a clock
+//!   that was ahead removes one day, not all.
+//! - A run that hangs the process has a negative `driver` in its row. The next start leaves it alone (`RUN_HUNG`).
+//! - The manifest is strict. Its YAML is read by `granit-parser`, the parser below serde-saphyr, because the types
+//!   of serde-saphyr bring six more packages.
 
 mod backup;
 mod chats;

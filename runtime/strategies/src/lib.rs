@@ -1,6 +1,30 @@
 //! The strategies of this build, and replay with them.
 //!
 //! Owns the list. To add a kind of agent, add its strategy here.
+//!
+//! A new kind of agent is a pure crate that implements `redflow_machine::{Strategy, Agent, Machine}`, and one line
+//! in the list. The engine, the store, replay and resume find it by the name in the spec and in the header of the
+//! journal.
+//!
+//! # Example
+//!
+//! A replay proves that a run happened as its journal says. Any changed byte is found.
+//!
+//! ```
+//! let journal = std::fs::read("../react/tests/golden/v3/live.jsonl")?;
+//! let report = redflow_strategies::replay(&journal);
+//! assert!(report.equal && report.complete);
+//!
+//! let mut forged = journal;
+//! let last = forged.len() - 10;
+//! forged[last] ^= 1;
+//! let report = redflow_strategies::replay(&forged);
+//! assert!(!report.equal && report.difference.is_some());
+//!
+//! let names = ["react", "converse"].map(|name| redflow_strategies::strategies().find(Some(name)).is_some());
+//! assert_eq!(names, [true, true]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use redflow_contract::console::IterationDetail;
 use redflow_contract::event::RunEvent;

@@ -2,6 +2,8 @@
 //!
 //! Owns the counters, the log writer and the span exporter, and removes secrets and personal data from logs
 //! and spans. Never decides anything about a run.
+//!
+//! A metric is a row in `metric`, recorded through `ports::Meter`.
 
 mod line;
 mod log;

@@ -1,4 +1,8 @@
 //! Tools that agents can call, one file or folder each; and the download of the pictures of messages.
+//!
+//! Pictures: the effect `fetch_images` names https addresses, which this crate downloads through egress. The fact
+//! has the bytes, so a replay needs no network. The provider never fetches an address: then the journal would not
+//! have what the model saw, and the provider could reach what egress forbids.
 
 pub mod calculator;
 pub mod http;

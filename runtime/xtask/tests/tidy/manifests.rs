@@ -59,14 +59,14 @@ pub(crate) fn layers(root: &Path) -> Vec<String> {
 /// ARCHITECTURE.md has a row for every crate.
 pub(crate) fn descriptions(root: &Path) -> Vec<String> {
     match files::read(root, "ARCHITECTURE.md") {
-        Ok(page) => undescribed(&files::folders(root, "runtime"), &page),
+        Ok(page) => undescribed(&super::crates(root), &page),
         Err(problem) => vec![problem],
     }
 }
 
-fn undescribed(folders: &[String], page: &str) -> Vec<String> {
-    let missing = folders.iter().filter(|folder| !page.contains(&format!("\n| `{folder}` |")));
-    missing.map(|folder| format!("ARCHITECTURE.md has no row for {folder}")).collect()
+fn undescribed(crates: &[String], page: &str) -> Vec<String> {
+    let missing = crates.iter().filter(|name| !page.contains(&format!("\n| `{name}` |")));
+    missing.map(|name| format!("ARCHITECTURE.md has no row for {name}")).collect()
 }
 
 /// Dependencies that no source names: the build script of the command line shares a file of the contract.
@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn names_a_crate_without_a_row() {
-        let folders = ["runtime/a", "runtime/b"].map(str::to_owned);
+        let crates = ["a", "b"].map(str::to_owned);
         assert_eq!(
-            undescribed(&folders, "| crate |\n| `runtime/a` | pure |\n"),
-            ["ARCHITECTURE.md has no row for runtime/b"]
+            undescribed(&crates, "| crate |\n| `a` | pure |\n"),
+            ["ARCHITECTURE.md has no row for b"]
         );
     }
 
