@@ -290,7 +290,7 @@ async fn unknown_routes_need_a_token() {
         assert!(entry.get("page").is_none() && entry.get("mend").is_none(), "{entry}");
         let one = sidecar.get(&format!("/api/codes/{}", entry["code"].as_str().unwrap())).await.ok(200);
         let (page, mend) = (one["page"].as_str().unwrap(), one["mend"].as_str().unwrap());
-        assert!(!mend.is_empty() && page.ends_with(&format!("## How to mend it\n\n{mend}\n")), "{one}");
+        assert!(!mend.is_empty() && page.ends_with(&format!("### How to fix it\n\n{mend}\n")), "{one}");
     }
     assert!(sidecar.get("/api/edges").await.ok(200).as_array().unwrap().len() > 5);
     assert!(sidecar.get("/api/catalogue").await.ok(200).as_array().unwrap().len() > 20);

@@ -32,10 +32,10 @@ pub(crate) fn examples(root: &Path) -> Vec<String> {
     }
 }
 
-/// The page of a code that no part of this release uses contains this sentence.
+/// The section of a code that no part of this release uses contains this sentence.
 const RESERVED: &str = "No part of this release says it yet";
 
-/// A test names every code, unless its page says that it is reserved.
+/// A test names every code, unless its section says that it is reserved.
 pub(crate) fn codes(root: &Path) -> Vec<String> {
     let is_test = |path: &str| {
         let in_tests = path.starts_with("tests/") || path.starts_with("runtime/") && path.contains("/tests/");
@@ -60,7 +60,7 @@ fn untested(codes: &[(&str, String, &str)], tests: &str) -> Vec<String> {
         .iter()
         .filter(|(code, variant, page)| !is_tested(code, variant) && !page.contains(RESERVED))
         .map(|(code, ..)| {
-            format!("no test names {code}; provoke it in one, or say on its page that it is reserved")
+            format!("no test names {code}; provoke it in one, or say in its section that it is reserved")
         })
         .collect()
 }
