@@ -5450,11 +5450,11 @@ set: CodeSet,
  */
 summary: string, 
 /**
- * The documentation page, in Markdown; only in the answer for one code.
+ * The section of the code in the documentation, in Markdown; only in the answer for one code.
  */
 page?: string, 
 /**
- * What to do about it, in Markdown: the section "How to mend it" of the page. Only in the answer for one
+ * What to do about it, in Markdown: the part "How to fix it" of the section. Only in the answer for one
  * code.
  */
 mend?: string, };

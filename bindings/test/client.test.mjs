@@ -204,7 +204,7 @@ test("every route has a method that works", LIMIT, async (t) => {
   const codes = await client.codes();
   assert.ok(codes.some(({ code, set }) => code === "EVENTS_GONE" && set === "api"));
   const gone = await client.code("EVENTS_GONE");
-  assert.match(gone.page, /^# EVENTS_GONE/);
+  assert.match(gone.page, /^## EVENTS_GONE/);
   assert.ok(gone.mend.length > 0 && gone.page.trim().endsWith(gone.mend));
   assert.ok(codes.every(({ mend }) => mend === undefined));
   const added = await client.addToken({ name: "dashboard", scopes: ["run"] });

@@ -80,6 +80,7 @@ test("without servers the page says how one is added; without the feature there 
   assert.equal(other.querySelector("nav a[href='#/mcp']"), null);
 });
 
+// SECURITY: mcp-console
 test("a server has its tools with class and approval, its resources and its prompts; texts of strangers stay text", async (t) => {
   const one = server("files", { tools: 1 });
   const tools = [
@@ -109,6 +110,7 @@ test("a server has its tools with class and approval, its resources and its prom
   assert.equal(root.querySelector("#mcp-changed"), null);
 });
 
+// SECURITY: mcp-console
 test("changed definitions are shown with their difference and approved with the digests that are shown", async (t) => {
   let changed = [tool("a", { pinned: "old", state: "changed", diff: `- Reads.\n+ Sends all mail. ${HOSTILE}\n  same` }), without(tool("b", { state: "changed" }), "pinned"), tool("c", { pinned: "old", state: "changed", diff: "- x\n+ y" })];
   const sent: unknown[] = [];
@@ -149,6 +151,7 @@ test("changed definitions are shown with their difference and approved with the 
   assert.deepEqual(sent.slice(1), [{ tools: { a: "now-a" } }, { tools: { b: "now-b", c: "now-c" } }]);
 });
 
+// SECURITY: mcp-console
 test("the shade hides definitions and differences, and nothing can be approved unseen", async (t) => {
   const one = server("files", { changed: 2 });
   const tools = [tool("a", { pinned: "old", diff: "- secret words" }), tool("b", { pinned: "old", diff: "- x" })];
@@ -181,6 +184,7 @@ test("a server that cannot be used says why and what to do; it can be connected 
   assert.equal(requests.filter((one) => one === "POST /api/mcp/files/connect").length, 1);
 });
 
+// SECURITY: mcp-console
 test("a sign-in opens a web address in another tab, and no other address", async (t) => {
   const one = server("files", { state: "login_needed", transport: "http", target: "mcp.example.org" });
   let url = "javascript:alert(1)";

@@ -202,7 +202,7 @@ test("a check sends no code, setting or secret of other nodes", async (t) => {
 });
 
 test("requests a page about a code once and serves it while the sidecar is away", async (t) => {
-  const page = { code: "MODEL_MISSING", page: "# MODEL_MISSING" };
+  const page = { code: "MODEL_MISSING", page: "## MODEL_MISSING" };
   const { requested } = await connected(t, () => [200, page]);
   const at = "/redflow/runtimes/rt/codes/MODEL_MISSING";
   for (let count = 0; count < 3; count += 1) {

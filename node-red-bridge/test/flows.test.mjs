@@ -7,6 +7,7 @@ import { publicDefinition } from "../dist/node-definition.js";
 import { explainShared, registerNode, sharedTypes } from "../dist/register.js";
 import { fakeRed } from "./kit/red.mjs";
 
+// SECURITY: bridge-credentials
 test("sends all properties of our nodes and only wiring properties of others", () => {
   const agent = { id: "a", type: "agent-core", z: "t", maxIterations: 5, custom: { deep: 1 }, wires: [[]] };
   assert.deepEqual(publicDefinition({ ...agent, credentials: { apiKey: "secret" }, _flow: 1 }), agent);
@@ -17,6 +18,7 @@ test("sends all properties of our nodes and only wiring properties of others", (
   assert.deepEqual(publicDefinition(runtime), { id: "r", type: "redflow-runtime" });
 });
 
+// SECURITY: bridge-credentials
 test("sends credentials of models, memories, tools and key nodes only, and hashes them into the revision", () => {
   const types = ["openai-model", "redis-memory", "tool.x", "anthropic-key", "agent-core", "http request"];
   const definitions = types.map((type) => ({ id: type, type }));

@@ -147,6 +147,7 @@ test("D01 and D03: has few dependencies, each pinned", () => {
   dependencies.forEach(([name, version]) => assert.match(version, /^\d+\.\d+\.\d+$/, name));
 });
 
+// SECURITY: palette-install
 test("nothing runs when it is installed", () => {
   const hooks = ["preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare", "prepublish"];
   hooks.forEach((name) => assert.equal(manifest.scripts[name], undefined, name));
@@ -154,6 +155,7 @@ test("nothing runs when it is installed", () => {
   assert.ok(!existsSync(join(module, "binding.gyp")));
 });
 
+// SECURITY: palette-install
 test("no package is asked for that somebody else could publish", () => {
   // The release names the packages with the program, not the sources.
   assert.equal(manifest.optionalDependencies, undefined);

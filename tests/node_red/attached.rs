@@ -134,6 +134,7 @@ const ECHO: &str = "msg.payload = msg.req.headers;\
     msg.headers = {'set-cookie': 'a=b', 'location': '/elsewhere', 'x-other': 'c', 'content-type': 'application/json'};\
     return msg;";
 
+// SECURITY: forwarded-requests
 async fn the_redflow_ui_reaches_node_red_through_the_sidecar(line: ReleaseLine) {
     let (node_red, cable) = (without_palette(line, "").await, Cable::new().await);
     cable.connect_to(Some(node_red.addr()));
@@ -254,6 +255,7 @@ fn with_users() -> String {
     )
 }
 
+// SECURITY: forwarded-requests
 async fn each_token_goes_only_to_its_own_server(line: ReleaseLine) {
     let (node_red, cable) = (without_palette(line, &with_users()).await, Cable::new().await);
     cable.connect_to(Some(node_red.addr()));

@@ -1,4 +1,4 @@
-// A problem: its code, its sentence, and how to mend it.
+// A problem: its code, its sentence, and how to fix it.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ function readAdvice(code: string): Promise<string> {
   return found;
 }
 
-/** The section "How to mend it" of a code, read when it is opened. */
+/** The section "How to fix it" of a code, read when it is opened. */
 export function Mend({ code }: { code: string }) {
   const [text, setText] = useState<string | undefined>();
   const [isOpen, setOpen] = useState(false);

@@ -232,7 +232,7 @@ export const EN = {
   ...MCP,
   memory: "Memory",
   ...MEMORY,
-  mend: "How to mend it",
+  mend: "How to fix it",
   "mend.none": "There is no advice for this code.",
   menu: "Menu",
   models: "Models",

@@ -70,6 +70,7 @@ mod tests {
             .collect()
     }
 
+    // SECURITY: json-only
     #[test]
     fn accepts_json_and_nothing_else() {
         let good = [

@@ -58,6 +58,7 @@ mod tests {
     use super::{Fingerprint, make_secret};
     use secrecy::ExposeSecret as _;
 
+    // SECURITY: token-digest
     #[test]
     fn a_fingerprint_is_sha256_in_hex_and_back() {
         let abc = Fingerprint::of("abc");
@@ -70,6 +71,7 @@ mod tests {
         assert_eq!(format!("{abc:?}"), "Fingerprint(…)");
     }
 
+    // SECURITY: token-digest
     #[test]
     fn secrets_differ_and_have_their_length() {
         let (a, b) = (make_secret::<32>("rf_").unwrap(), make_secret::<32>("rf_").unwrap());

@@ -230,6 +230,7 @@ fn a_cookie_works_only_for_admitted_pages() {
     }
 }
 
+// SECURITY: session-cookie
 #[test]
 fn a_browser_has_the_rights_of_its_token_until_it_signs_out() {
     let fixture = default_fixture();
@@ -277,6 +278,7 @@ fn a_browser_has_the_rights_of_its_token_until_it_signs_out() {
     );
 }
 
+// SECURITY: token-removed
 #[test]
 fn a_session_ends_with_the_token_that_opened_it() {
     let data = tempfile::tempdir().unwrap();
@@ -298,6 +300,7 @@ fn a_session_ends_with_the_token_that_opened_it() {
     assert_eq!(fixture.sign_in(&open.path, 3000), Err(ApiCode::SignInRefused));
 }
 
+// SECURITY: token-removed
 #[test]
 fn earlier_callers_are_checked_again() {
     let fixture = default_fixture();
@@ -332,6 +335,7 @@ fn earlier_callers_are_checked_again() {
     );
 }
 
+// SECURITY: sign-in-code
 #[test]
 fn a_code_opens_one_session_once() {
     let fixture = default_fixture();
@@ -345,6 +349,7 @@ fn a_code_opens_one_session_once() {
     assert_eq!(sign_in(&late.path, 602_000), Err(ApiCode::SignInRefused));
 }
 
+// SECURITY: guess-limit
 #[test]
 fn wrong_guesses_are_limited_and_right_tokens_are_not() {
     let fixture = default_fixture();
@@ -365,6 +370,7 @@ fn wrong_guesses_are_limited_and_right_tokens_are_not() {
     );
 }
 
+// SECURITY: rate-limit
 #[test]
 fn every_token_and_browser_has_its_own_rate_limit() {
     let fixture =
@@ -380,6 +386,7 @@ fn every_token_and_browser_has_its_own_rate_limit() {
     assert!(fixture.authenticate_at(100, &Method::GET, &[HOME, right]).is_err());
 }
 
+// SECURITY: log-tokens
 #[test]
 fn debug_output_has_no_secret() {
     let fixture = default_fixture();
@@ -403,6 +410,7 @@ fn ui_fixture() -> Fixture {
     fixture(AccessSettings { redflow_ui: Some(UI.1.to_owned()), ..AccessSettings::default() })
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn pages_of_the_redflow_ui_need_no_token_and_have_no_admin_scope() {
     let fixture = ui_fixture();
@@ -447,6 +455,7 @@ fn a_page_of_the_redflow_ui_may_send_a_token_but_its_cookie_is_ignored() {
     }
 }
 
+// SECURITY: forwarded-requests
 #[test]
 fn a_token_for_another_server_does_not_change_the_rights_of_the_redflow_ui() {
     let settings = AccessSettings {

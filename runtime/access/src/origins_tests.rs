@@ -37,6 +37,7 @@ fn allowed_hosts<'a>(origins: &Origins, requested: &[&'a str]) -> Vec<&'a str> {
     requested.iter().filter(is_allowed).copied().collect()
 }
 
+// SECURITY: exact-host
 #[test]
 fn a_loopback_listener_accepts_loopback_names_with_its_port() {
     let local = allowed("127.0.0.1:1881", &[], &[]);
@@ -89,6 +90,7 @@ fn other_listeners_accept_their_own_address_and_configured_hosts() {
     );
 }
 
+// SECURITY: exact-host
 #[test]
 fn one_host_header_is_required_and_the_request_line_is_checked_too() {
     let local = allowed("127.0.0.1:1881", &[], &[]);
@@ -105,6 +107,7 @@ fn one_host_header_is_required_and_the_request_line_is_checked_too() {
     assert!(!check("evil.example:443", &[b"localhost:1881"]));
 }
 
+// SECURITY: exact-origin
 #[test]
 fn own_pages_and_pages_of_configured_origins_are_admitted() {
     let configured = ["https://UI.example:443", "http://ui.local:8080"];
@@ -201,6 +204,7 @@ fn page(origins: &Origins, host: &str, origin: &str) -> Option<Page> {
     origins.check_origin(&lines.map(header).into_iter().collect()).ok()
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn the_redflow_ui_is_recognised_only_at_names_of_this_machine() {
     let with_ui = |hosts: &[&str], origins: &[&str], ui: &str| {
@@ -244,6 +248,7 @@ fn the_redflow_ui_is_recognised_only_at_names_of_this_machine() {
     assert_eq!(page(&default_port, "localhost:1880", "https://redflow.example"), Some(Page::RedflowUi));
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn a_redflow_ui_needs_a_loopback_listener_and_its_own_origin() {
     let check = |listen: &str, ui: &str| {

@@ -25,6 +25,7 @@ impl PeerAddress {
 mod tests {
     use super::PeerAddress;
 
+    // SECURITY: sign-in-rate
     #[test]
     fn one_machine_is_one_peer() {
         for (address, network) in [

@@ -34,6 +34,7 @@ fn auth_method(access: &AccessControl, cookie: &str, now: u64) -> AuthMethod {
     access.authenticate(&Method::GET, &Uri::from_static("/api/runs"), &headers, now).unwrap().auth_method
 }
 
+// SECURITY: session-file
 #[test]
 fn sessions_survive_a_restart_in_a_private_file_without_secrets() {
     let data = tempfile::tempdir().unwrap();
@@ -58,6 +59,7 @@ fn sessions_survive_a_restart_in_a_private_file_without_secrets() {
     assert_eq!(auth_method(&start(data.path()), &cookie, 3000), AuthMethod::Anonymous);
 }
 
+// SECURITY: session-file
 #[test]
 fn a_token_that_is_removed_or_replaced_between_two_starts_ends_its_sessions() {
     let data = tempfile::tempdir().unwrap();
@@ -74,6 +76,7 @@ fn a_token_that_is_removed_or_replaced_between_two_starts_ends_its_sessions() {
     assert_eq!(auth_method(&start(data.path()), &main, 2000), AuthMethod::Cookie);
 }
 
+// SECURITY: session-file
 #[test]
 fn a_file_that_cannot_be_used_is_set_aside() {
     let session = |hash: &str| {
@@ -105,6 +108,7 @@ fn a_file_that_cannot_be_used_is_set_aside() {
     assert!(!data.path().join("sessions.broken").exists());
 }
 
+// SECURITY: session-file
 #[cfg(unix)]
 #[test]
 fn a_file_that_others_could_have_changed_opens_no_session() {
@@ -119,6 +123,7 @@ fn a_file_that_others_could_have_changed_opens_no_session() {
     assert!(!file.exists() && data.path().join("sessions.broken").exists());
 }
 
+// SECURITY: session-file
 #[test]
 fn a_file_that_cannot_be_written_stops_no_sign_in() {
     let data = tempfile::tempdir().unwrap();
@@ -133,6 +138,7 @@ fn a_file_that_cannot_be_written_stops_no_sign_in() {
     assert_eq!(auth_method(&start(data.path()), &cookie, 2000), AuthMethod::Cookie);
 }
 
+// SECURITY: session-file
 #[test]
 fn a_session_from_the_future_does_not_outlive_the_others() {
     let data = tempfile::tempdir().unwrap();

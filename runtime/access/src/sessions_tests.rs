@@ -30,6 +30,7 @@ fn open(sessions: &mut Sessions, name: &str, now: u64) -> SecretString {
     sessions.open(&named(name), now).unwrap().0
 }
 
+// SECURITY: sign-in-code
 #[test]
 fn a_code_works_once_and_for_ten_minutes() {
     let mut sessions = sessions();
@@ -44,6 +45,7 @@ fn a_code_works_once_and_for_ten_minutes() {
     assert!(sessions.redeem(code.expose_secret(), expires_at).is_none());
 }
 
+// SECURITY: sign-in-code
 #[test]
 fn one_code_too_many_invalidates_the_oldest() {
     let mut sessions = sessions();
@@ -53,6 +55,7 @@ fn one_code_too_many_invalidates_the_oldest() {
     assert_eq!(works, [[false].as_slice(), &[true; 16]].concat());
 }
 
+// SECURITY: session-cookie
 #[test]
 fn a_session_ends_without_requests_and_after_a_week() {
     let mut sessions = sessions();
@@ -67,6 +70,7 @@ fn a_session_ends_without_requests_and_after_a_week() {
     assert!(sessions.find(busy.expose_secret(), week).is_none());
 }
 
+// SECURITY: session-limit
 #[test]
 fn a_session_can_be_closed_and_the_number_of_sessions_is_bounded() {
     let mut sessions = sessions();
@@ -79,6 +83,7 @@ fn a_session_can_be_closed_and_the_number_of_sessions_is_bounded() {
     assert!(sessions.find(all[2].expose_secret(), 100).is_some());
 }
 
+// SECURITY: session-limit
 #[test]
 fn one_token_cannot_close_the_sessions_of_another() {
     let mut sessions = sessions();
@@ -89,6 +94,7 @@ fn one_token_cannot_close_the_sessions_of_another() {
     assert_eq!(guests.iter().map(works).filter(|works| *works).count(), 63);
 }
 
+// SECURITY: session-file
 #[test]
 fn a_session_belongs_to_one_token_and_not_to_another_one_of_its_name() {
     let mut sessions = sessions();
@@ -153,6 +159,7 @@ fn stored_sessions_keep_their_numbers_and_new_ones_get_the_next() {
     assert!(next.find(first.expose_secret(), 13 * HOUR).is_none());
 }
 
+// SECURITY: log-tokens
 #[test]
 fn no_code_or_session_is_kept_or_printed() {
     let mut sessions = sessions();
@@ -162,6 +169,7 @@ fn no_code_or_session_is_kept_or_printed() {
     assert!(!printed.contains(code.expose_secret()) && !printed.contains(session.expose_secret()));
 }
 
+// SECURITY: session-cookie
 #[test]
 fn the_cookie_is_for_this_site_and_hidden_from_scripts() {
     let week = Duration::from_secs(604_800);

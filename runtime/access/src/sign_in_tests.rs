@@ -31,6 +31,7 @@ fn api_code(error: &ApiError) -> ApiCode {
     }
 }
 
+// SECURITY: sign-in-page
 #[test]
 fn a_token_signs_a_browser_in_with_its_scopes_and_only_from_a_page_of_the_sidecar() {
     let data = tempfile::tempdir().unwrap();
@@ -68,6 +69,7 @@ fn a_token_signs_a_browser_in_with_its_scopes_and_only_from_a_page_of_the_sideca
 }
 
 /// A guesser must not notice a right guess among too many, and must not lock others out.
+// SECURITY: sign-in-rate, sign-in-page
 #[test]
 fn each_address_may_try_some_tokens_right_or_wrong() {
     let data = tempfile::tempdir().unwrap();
@@ -93,6 +95,7 @@ fn each_address_may_try_some_tokens_right_or_wrong() {
     assert!(access.authenticate(&Method::GET, &Uri::from_static("/api/runs"), &bearer, 5_000).is_ok());
 }
 
+// SECURITY: sign-in-page
 #[test]
 fn a_code_closes_the_earlier_session_of_the_browser() {
     let data = tempfile::tempdir().unwrap();
@@ -118,6 +121,7 @@ fn a_code_closes_the_earlier_session_of_the_browser() {
     assert_eq!((browser(&first), browser(&second)), (AuthMethod::Anonymous, AuthMethod::Cookie));
 }
 
+// SECURITY: sign-in-page
 #[test]
 fn a_page_of_the_redflow_ui_cannot_sign_in() {
     let data = tempfile::tempdir().unwrap();

@@ -19,6 +19,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, ApiError>) -> ProblemCode {
     result.unwrap_err().code
 }
 
+// SECURITY: token-admin
 #[test]
 fn a_token_works_at_once_and_stops_at_once() {
     let data = tempfile::tempdir().unwrap();
@@ -40,6 +41,7 @@ fn a_token_works_at_once_and_stops_at_once() {
     assert_eq!(code(access.remove_token(&owner, "guest")), ProblemCode::Api(ApiCode::NotFound));
 }
 
+// SECURITY: token-admin
 #[test]
 fn only_a_token_with_admin_gives_and_only_what_it_has() {
     let data = tempfile::tempdir().unwrap();
@@ -65,6 +67,7 @@ fn only_a_token_with_admin_gives_and_only_what_it_has() {
     }
 }
 
+// SECURITY: token-admin
 #[test]
 fn the_last_token_with_admin_stays() {
     let data = tempfile::tempdir().unwrap();
@@ -84,6 +87,7 @@ fn the_last_token_with_admin_stays() {
     access.remove_token(&second, "second").unwrap();
 }
 
+// SECURITY: token-admin
 #[test]
 fn a_token_in_memory_has_no_others() {
     let access = AccessControl::new(AccessSettings::default(), Tokens::ephemeral(None).unwrap(), 0).unwrap();

@@ -38,6 +38,7 @@ fn accepts(tokens: &Tokens, text: &str, now: u64) -> Option<String> {
 const UNSAFE: Option<ProblemCode> = Some(ProblemCode::Api(ApiCode::SecretFileUnsafe));
 const INVALID: Option<ProblemCode> = Some(ProblemCode::Api(ApiCode::RequestInvalid));
 
+// SECURITY: token-digest, guess-limit
 #[test]
 fn the_main_token_is_made_once_and_only_its_owner_can_read_it() {
     let data = folder();
@@ -81,6 +82,7 @@ fn concurrent_first_readers_get_the_same_token() {
     assert!(texts.iter().all(|text| *text == texts[0]));
 }
 
+// SECURITY: guess-limit
 #[test]
 fn a_token_of_the_environment_replaces_the_main_one() {
     let data = folder();
@@ -109,6 +111,7 @@ fn an_ephemeral_token_is_in_memory_only() {
     assert_eq!(accepts(&chosen, "0123456789abcdef", 0).as_deref(), Some(MAIN));
 }
 
+// SECURITY: token-digest
 #[test]
 fn further_tokens_are_made_listed_and_removed() {
     let data = folder();
@@ -151,6 +154,7 @@ fn at_most_256_further_tokens_are_allowed() {
     assert_eq!(code(add(data.path(), "one-more", &[Scope::Read], 0)), INVALID);
 }
 
+// SECURITY: token-removed
 #[test]
 fn changes_of_the_files_are_noticed_within_a_second() {
     let data = folder();
@@ -172,6 +176,7 @@ fn changes_of_the_files_are_noticed_within_a_second() {
     assert!(tokens.find(second.expose_secret(), 12_000).is_none());
 }
 
+// SECURITY: secret-file
 #[cfg(unix)]
 #[test]
 fn a_file_that_becomes_unsafe_is_ignored_until_it_is_safe_again() {
@@ -192,6 +197,7 @@ fn a_file_that_becomes_unsafe_is_ignored_until_it_is_safe_again() {
     );
 }
 
+// SECURITY: secret-file
 #[cfg(unix)]
 #[test]
 fn files_that_other_users_can_read_are_refused_with_a_remedy() {
@@ -216,6 +222,7 @@ fn files_that_other_users_can_read_are_refused_with_a_remedy() {
     assert_eq!(code(add(data.path(), "other", &[Scope::Read], 7)), UNSAFE);
 }
 
+// SECURITY: secret-file
 #[cfg(unix)]
 #[test]
 fn a_file_of_another_user_is_refused() {
@@ -231,6 +238,7 @@ fn a_file_of_another_user_is_refused() {
     assert!(error.message.contains("belongs to another user"), "{}", error.message);
 }
 
+// SECURITY: log-tokens
 #[cfg(unix)]
 #[test]
 fn the_log_explains_a_rejected_token_without_repeating_it() {
@@ -263,6 +271,7 @@ fn the_log_explains_a_rejected_token_without_repeating_it() {
     assert!(!log.contains(main.expose_secret()), "{log}");
 }
 
+// SECURITY: secret-file
 #[cfg(unix)]
 #[test]
 fn a_token_file_must_be_a_regular_file() {
@@ -283,6 +292,7 @@ fn a_token_file_must_be_a_regular_file() {
     assert_eq!(code(main_token(data.path())), UNSAFE);
 }
 
+// SECURITY: guess-limit
 #[test]
 fn malformed_files_are_refused() {
     let data = folder();
@@ -356,6 +366,7 @@ fn a_half_written_file_of_a_crash_is_replaced() {
     assert!(!data.path().join("token.new").exists());
 }
 
+// SECURITY: log-tokens
 #[test]
 fn the_main_token_is_masked_in_texts() {
     let chosen = || Some("Correct-Horse-Battery".to_owned().into());

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 const DEADLINE: Duration = Duration::from_secs(30);
 const CLIENTS: usize = 20;
 
+// SECURITY: file-descriptors
 #[tokio::test]
 async fn accepts_connections_again_once_descriptors_are_free() {
     let listener = listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -11,6 +11,7 @@ fn set_limit(current: u64, maximum: u64) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) }).unwrap();
 }
 
+// SECURITY: file-descriptors
 #[test]
 fn raises_the_limit_as_far_as_needed_and_leaves_some_descriptors() {
     set_limit(300, 1500);

@@ -82,6 +82,7 @@ fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> rusqlite::Res
 }
 
 /// The columns of an encrypted file are empty, so these indexes must show nothing of its entries.
+// SECURITY: archive-encrypted
 #[tokio::test]
 async fn the_indexes_of_an_encrypted_file_are_empty() {
     for (place, rows) in [(Place::plain(), [2, 1, 1]), (Place::sealed(), [0; 3])] {

@@ -123,6 +123,7 @@ async fn find_all(place: &Place) -> Vec<String> {
     found
 }
 
+// SECURITY: archive-encrypted
 #[tokio::test]
 async fn no_word_and_no_vector_is_in_the_files() {
     // The plain archive proves that the search for bytes finds them.
@@ -154,6 +155,7 @@ async fn no_word_and_no_vector_is_in_the_files() {
 }
 
 /// Each change of the file, and what it must not deceive.
+// SECURITY: archive-intact
 #[tokio::test]
 async fn swapped_and_changed_values_are_noticed() {
     // A statement that exchanges a column of two rows, which may be unique.
@@ -231,6 +233,7 @@ async fn swapped_and_changed_values_are_noticed() {
     }
 }
 
+// SECURITY: archive-intact
 #[tokio::test]
 async fn a_missing_or_wrong_key_changes_nothing() {
     let place = Place::sealed();
@@ -254,6 +257,7 @@ async fn a_missing_or_wrong_key_changes_nothing() {
     assert_eq!(keys(&place.other(), by_words("first")).await, ["a"]);
 }
 
+// SECURITY: archive-intact
 #[tokio::test]
 async fn a_file_stays_plain_or_encrypted() {
     let (plain, sealed) = (Place::plain(), Place::sealed());

@@ -500,6 +500,7 @@ async fn a_document_is_replaced_whole(place: Place) {
     assert_eq!(archive.list(KB, Default::default(), None, 10).await.unwrap(), []);
 }
 
+// SECURITY: archive-encrypted
 async fn what_is_removed_leaves_no_byte(place: Place) {
     let archive = &place.archive;
     archive.create_collection(collection(KB)).await.unwrap();

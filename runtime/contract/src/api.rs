@@ -335,10 +335,10 @@ pub struct CodeEntry {
     pub set: CodeSet,
     /// What it means, in one line.
     pub summary: String,
-    /// The documentation page, in Markdown; only in the answer for one code.
+    /// The section of the code in the documentation, in Markdown; only in the answer for one code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
-    /// What to do about it, in Markdown: the section "How to mend it" of the page. Only in the answer for one
+    /// What to do about it, in Markdown: the part "How to fix it" of the section. Only in the answer for one
     /// code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,

@@ -1,8 +1,10 @@
 //! The six sets of codes: diagnostics of a flow, errors of a run, failures of a tool call, errors of stored runs,
 //! errors of the archive, and errors of the sidecar's interface.
 //!
-//! Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which `redflow
-//! explain CODE` prints.
+//! Codes may be added; none may change its meaning. Each has a section on a page under `docs/codes`, which
+//! `redflow explain CODE` prints.
+
+mod pages;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,12 +33,10 @@ macro_rules! codes {
                 match self { $(Self::$variant => $line),+ }
             }
 
-            /// The documentation page, in Markdown.
+            /// The section of the code on the page of its family, in Markdown.
             #[must_use]
             pub fn page(self) -> &'static str {
-                match self {
-                    $(Self::$variant => include_str!(concat!("../../../docs/codes/", $text, ".md"))),+
-                }
+                pages::section(self.as_str()).unwrap_or_default()
             }
 
             /// The severity, the retry advice or the HTTP status of the code.
@@ -344,7 +344,7 @@ codes! {
     } class u16
 }
 
-/// The documentation page of a code of any set.
+/// The section of a code of any set on the page of its family, in Markdown.
 #[must_use]
 pub fn page(code: &str) -> Option<&'static str> {
     DiagnosticCode::parse(code)
@@ -356,31 +356,32 @@ pub fn page(code: &str) -> Option<&'static str> {
         .or_else(|| ApiCode::parse(code).map(ApiCode::page))
 }
 
-/// What to do about a code of any set, in Markdown: one section of its page.
+/// What to do about a code of any set, in Markdown: the last part of its section.
 #[must_use]
 pub fn remedy(code: &str) -> Option<&'static str> {
-    let (_, section) = page(code)?.split_once("\n## How to mend it\n")?;
-    section.split("\n## ").next().map(str::trim)
+    pages::remedy(page(code)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::pages::PAGES;
     use super::{ApiCode, ArchiveCode, DiagnosticCode, RunErrorCode, StoreCode, ToolCode, page, remedy};
+    use std::collections::BTreeSet;
 
-    /// A page starts with its code and summary, then explains it, shows an example, and says what to do.
+    /// A section starts with its code and summary, then explains it, shows an example, and says what to do.
     fn check_page(code: &str, summary: &str, page: &str) {
         let mut lines = page.lines();
-        assert_eq!(lines.next(), Some(format!("# {code}").as_str()));
+        assert_eq!(lines.next(), Some(format!("## {code}").as_str()));
         assert!(page.contains(summary), "{code}: the page must quote the summary: {summary}");
-        for heading in ["## What it means", "## Example", "## How to mend it"] {
+        for heading in ["### What it means", "### Example", "### How to fix it"] {
             let section =
-                page.split(&format!("\n{heading}\n")).nth(1).and_then(|rest| rest.split("\n## ").next());
+                page.split(&format!("\n{heading}\n")).nth(1).and_then(|rest| rest.split("\n### ").next());
             assert!(section.is_some_and(|text| !text.trim().is_empty()), "{code}: nothing under {heading}");
         }
         let remedy = remedy(code).unwrap_or_default();
         assert!(
-            page.ends_with(&format!("\n## How to mend it\n\n{remedy}\n")),
-            "{code}: it must be the last section"
+            page.ends_with(&format!("\n### How to fix it\n\n{remedy}\n")),
+            "{code}: it must be the last part"
         );
         let whole = remedy.matches("\n```").count().is_multiple_of(2) && !remedy.starts_with("```");
         assert!(!remedy.is_empty() && whole, "{code}: it must stand alone: {remedy}");
@@ -441,12 +442,42 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_page_belongs_to_a_code() {
+    /// The names of the pages in `docs/codes`, without the index.
+    fn page_names() -> BTreeSet<String> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/codes");
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            assert!(page(name.trim_end_matches(".md")).is_some(), "docs/codes/{name} explains no code");
+        let names =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name != "README.md").collect()
+    }
+
+    fn headings(page: &str) -> impl Iterator<Item = &str> {
+        page.lines().filter_map(|line| line.strip_prefix("## "))
+    }
+
+    #[test]
+    fn every_section_belongs_to_a_code_and_every_page_is_embedded() {
+        assert_eq!(page_names().len(), PAGES.len());
+        let mut codes = BTreeSet::new();
+        for code in PAGES.iter().flat_map(|page| headings(page)) {
+            assert!(page(code).is_some(), "`## {code}` explains no code");
+            assert!(codes.insert(code), "{code} has two sections");
         }
+    }
+
+    #[test]
+    fn the_index_leads_to_every_section() {
+        let index = include_str!("../../../docs/codes/README.md");
+        let mut links = 0;
+        for name in page_names() {
+            let path = format!("{}/../../docs/codes/{name}", env!("CARGO_MANIFEST_DIR"));
+            let page = std::fs::read_to_string(path).unwrap();
+            assert!(PAGES.contains(&page.as_str()), "docs/codes/{name} is not embedded");
+            for code in headings(&page) {
+                let link = format!("[`{code}`]({name}#{})", code.to_lowercase());
+                assert!(index.contains(&link), "docs/codes/README.md has no {link}");
+                links += 1;
+            }
+        }
+        assert_eq!(index.matches("[`").count(), links);
     }
 }

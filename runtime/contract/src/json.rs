@@ -398,6 +398,7 @@ mod tests {
         assert!(matches!(parse_strict(b"\"\xff\"", LIMITS), Err(JsonProblem::NotJson { .. })));
     }
 
+    // SECURITY: strict-json
     #[test]
     fn an_integer_is_kept_or_refused_and_never_changed() {
         let exact = |text: &str| parse_exact(text.as_bytes(), LIMITS);

@@ -171,6 +171,7 @@ mod tests {
         }
     }
 
+    // SECURITY: rate-limit
     #[test]
     fn a_bucket_gives_its_burst_and_then_its_rate() {
         // (now, turns taken in ten attempts)
@@ -199,6 +200,7 @@ mod tests {
         assert!(!RateBucket::new(Rate::per_second(0), 0, 0).take(u64::MAX));
     }
 
+    // SECURITY: sign-in-rate, rate-limit
     #[test]
     fn each_name_has_its_own_bucket_and_their_number_is_bounded() {
         let mut limiter = RateLimiter::new(Rate::per_second(1), 1);

@@ -273,6 +273,7 @@ mod tests {
     use crate::api::Scope;
     use std::collections::HashSet;
 
+    // SECURITY: token-needed
     #[test]
     fn every_route_is_unique_and_described_and_api_routes_need_a_token() {
         let mut seen = HashSet::new();
@@ -285,6 +286,7 @@ mod tests {
         assert_eq!(ids.len(), ROUTES.len());
     }
 
+    // SECURITY: scopes
     #[test]
     fn every_scope_allows_itself_and_read() {
         use Scope::{Admin, Deploy, Read, Run};

@@ -25,6 +25,7 @@ fn names_that_hold_secrets() {
     }
 }
 
+// SECURITY: secret-variables
 #[test]
 fn variables_are_secret_by_name_or_value() {
     let secret = "DATABASE_URL database_url POSTGRES_URI MONGODB_URI REDIS_URL APP_DB_URL BROKER_URL SLACK_WEBHOOK_URL \

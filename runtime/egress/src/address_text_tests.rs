@@ -36,6 +36,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     /// What is read is what `url` reads from the text and from the result.
+    // SECURITY: egress-text
     #[test]
     fn reads_nothing_that_url_reads_in_another_way(text in "https?://[!-~]{0,12}[a-z0-9.:@%\\[\\]/?#x\\\\-]{0,24}") {
         if let Ok(read) = AddressText::read(&text) {

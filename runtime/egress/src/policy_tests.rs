@@ -32,6 +32,7 @@ fn unescape(text: &str) -> String {
     text.replace('␠', " ").replace('␉', "\t").replace('␍', "\r").replace('␊', "\n").replace('␀', "\0")
 }
 
+// SECURITY: egress-text
 #[test]
 fn refuses_the_corpus_of_hostile_addresses_by_the_right_rule() {
     let policy = policy(|_| ());
@@ -56,6 +57,7 @@ fn allows_plain_addresses() {
     }
 }
 
+// SECURITY: egress-policy
 #[test]
 fn the_operator_chooses_schemes_ports_and_hosts() {
     let policy = policy(|settings| {
@@ -76,6 +78,7 @@ fn the_operator_chooses_schemes_ports_and_hosts() {
     check("https://8.8.8.8/", Some(Rule::Name));
 }
 
+// SECURITY: egress-private
 #[test]
 fn a_private_host_is_exempt_at_its_port_only() {
     let policy = policy(|settings| {
@@ -95,6 +98,7 @@ fn a_private_host_is_exempt_at_its_port_only() {
     check("http://127.0.0.1:1880/", Some(Rule::Scheme));
 }
 
+// SECURITY: egress-private
 #[test]
 fn every_answer_is_judged() {
     let policy =

@@ -13,6 +13,7 @@ fn addresses(text: &str) -> impl Iterator<Item = IpAddr> + '_ {
     lines.filter(|line| !line.is_empty()).map(|line| line.parse().unwrap_or_else(|_| panic!("{line}")))
 }
 
+// SECURITY: egress-address
 #[test]
 fn every_special_address_is_found() {
     for address in addresses(SPECIAL) {
@@ -101,6 +102,7 @@ proptest! {
     }
 
     /// No form of IPv6 leads to a special IPv4 address.
+    // SECURITY: egress-address
     #[test]
     fn special_ipv4_is_special_in_every_form(bits: u32) {
         let inner = Ipv4Addr::from_bits(bits);

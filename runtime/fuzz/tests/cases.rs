@@ -4,6 +4,7 @@ use redflow_fuzz::{Limits, fuzz, in_process, run_case, run_cases};
 use std::sync::Arc;
 use std::time::Duration;
 
+// SECURITY: egress-silent
 #[test]
 fn kept_cases_stay_mended() {
     for target in in_process() {
@@ -11,6 +12,7 @@ fn kept_cases_stay_mended() {
     }
 }
 
+// SECURITY: egress-silent
 #[test]
 fn some_new_inputs_break_nothing() {
     for target in in_process() {

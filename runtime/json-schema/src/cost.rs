@@ -205,6 +205,7 @@ mod tests {
         json!({"$ref": "#/$defs/a0", "$defs": definitions})
     }
 
+    // SECURITY: schema-work
     #[test]
     fn schemas_that_multiply_are_refused() {
         let mut doubling = json!({"$ref": "#/$defs/a0", "$defs": {}});

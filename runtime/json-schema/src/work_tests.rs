@@ -15,6 +15,7 @@ fn object(keys: usize) -> Value {
     (0..keys).map(|n| (n.to_string(), json!(n))).collect::<Map<_, _>>().into()
 }
 
+// SECURITY: schema-work
 #[test]
 fn refuses_work_that_grows_too_much() {
     let lists: Value = (0..30_000).map(|n| json!([n])).collect();
@@ -96,6 +97,7 @@ fn refuses_work_that_grows_too_much() {
     }
 }
 
+// SECURITY: schema-work
 #[test]
 fn ordinary_work_is_done() {
     let text = json!("ab".repeat(450_000));
@@ -145,6 +147,7 @@ fn ordinary_work_is_done() {
     assert_eq!(bounded(&json!(false), &json!(1)), Ok(false));
 }
 
+// SECURITY: schema-work
 #[test]
 fn tells_cost_from_form() {
     let problem = |schema| UntrustedSchema::compile(&schema, SchemaRules::Current).unwrap_err();
@@ -152,6 +155,7 @@ fn tells_cost_from_form() {
     assert!(matches!(problem(json!({"type": 5})), SchemaProblem::Invalid(_)));
 }
 
+// SECURITY: schema-work
 #[test]
 fn schemas_of_recorded_runs_keep_their_limits() {
     let patterns = json!({"allOf": vec![json!({"pattern": "([a-z]{90}){330}"}); 8]});

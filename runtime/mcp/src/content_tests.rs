@@ -25,6 +25,7 @@ fn structured_content_wins_and_a_single_text_stays_a_text() {
     assert_eq!(output(json!({"content": [text("a"), text("b")]}), 1_000), json!([text("a"), text("b")]));
 }
 
+// SECURITY: mcp-declined
 #[test]
 fn bytes_never_reach_the_model_and_links_are_not_followed() {
     let sent = json!({"content": [

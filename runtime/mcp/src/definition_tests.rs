@@ -26,6 +26,7 @@ fn a_name_counts_before_a_pattern_and_the_node_before_the_manifest() {
 }
 
 /// The dialog of Node-RED checks the same rows.
+// SECURITY: mcp-effect
 #[test]
 fn the_most_specific_pattern_counts_and_of_equal_ones_the_strictest_class() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("../tests/effects.json")).unwrap();
@@ -86,6 +87,7 @@ fn another_way_to_prove_who_one_is_makes_another_server() {
     assert_eq!(keys[2].name, "docs@example.org");
 }
 
+// SECURITY: mcp-effect
 #[test]
 fn annotations_only_tighten() {
     let server = define(json!({"command": "x", "effects": {"r": "read", "i": "idempotent"}}));

@@ -2,6 +2,7 @@ use super::{canonical, clean, clean_and_cut, clean_line, cut_bytes, matches_patt
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
+// SECURITY: mcp-text
 #[test]
 fn a_text_loses_what_hides_something() {
     let hidden = "a\u{202e}b\u{200b}c\u{7}d\u{feff}e\u{2066}f\u{e0041}g\u{ad}h\u{fe0f}";
@@ -10,6 +11,7 @@ fn a_text_loses_what_hides_something() {
     assert_eq!(clean_line("two\nlines", 80), "two lines");
 }
 
+// SECURITY: mcp-text
 #[test]
 fn a_long_text_ends_with_a_sign() {
     assert_eq!(clean_and_cut("12345", 5), "12345");
@@ -18,6 +20,7 @@ fn a_long_text_ends_with_a_sign() {
     assert_eq!(cut_bytes("aé", 2), "a");
 }
 
+// SECURITY: mcp-text
 #[test]
 fn a_pattern_matches_the_whole_text() {
     let rows = [
@@ -41,6 +44,7 @@ fn a_pattern_matches_the_whole_text() {
     }
 }
 
+// SECURITY: mcp-text
 #[test]
 fn the_order_of_keys_does_not_count() {
     let (one, other) = (json!({"b": [{"y": 1, "x": 2}], "a": 0}), json!({"a": 0, "b": [{"x": 2, "y": 1}]}));

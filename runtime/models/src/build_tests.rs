@@ -82,6 +82,7 @@ fn sources_of_a_key_in_their_order() {
     }
 }
 
+// SECURITY: environment-key
 #[test]
 fn a_key_of_the_environment_goes_only_to_its_provider_and_to_this_machine() {
     for (type_name, property, header, key, rows) in [

@@ -315,6 +315,7 @@ fn streams() -> Vec<(&'static str, Value, String)> {
     ]
 }
 
+// SECURITY: deltas
 #[test]
 fn the_observer_receives_text_as_it_arrives_and_no_reasoning() {
     for (type_name, mut props, stream) in streams() {

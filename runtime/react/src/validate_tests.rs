@@ -44,6 +44,7 @@ fn tool(change: impl FnOnce(&mut Value)) -> String {
     action.to_string()
 }
 
+// SECURITY: strict-answer
 #[test]
 fn accepts_only_one_json_object() {
     let deep = format!("{}1{}", "{\"a\":".repeat(11), "}".repeat(11));
@@ -76,6 +77,7 @@ fn accepts_only_one_json_object() {
     ]);
 }
 
+// SECURITY: strict-answer
 #[test]
 fn an_action_has_five_keys_of_known_types() {
     check(&[
@@ -97,6 +99,7 @@ fn an_action_has_five_keys_of_known_types() {
     ]);
 }
 
+// SECURITY: strict-answer, allowed-tools
 #[test]
 fn checks_the_tool_and_its_input() {
     check(&[
@@ -120,6 +123,7 @@ fn checks_the_tool_and_its_input() {
     ]);
 }
 
+// SECURITY: strict-answer
 #[test]
 fn confidence_is_a_number_from_0_to_1() {
     check(&[
@@ -143,6 +147,7 @@ fn confidence_is_a_number_from_0_to_1() {
 }
 
 /// Each answer breaks its own rule and every rule after it.
+// SECURITY: strict-answer
 #[test]
 fn the_first_broken_rule_is_reported() {
     let bad = r#""confidence":9"#;
@@ -183,6 +188,7 @@ fn the_first_broken_rule_is_reported() {
     }
 }
 
+// SECURITY: strict-answer
 #[test]
 fn checks_refusal_and_truncation_first() {
     for (finish, code) in
@@ -196,6 +202,7 @@ fn checks_refusal_and_truncation_first() {
     }
 }
 
+// SECURITY: strict-answer
 #[test]
 fn accepts_valid_answers() {
     let text = tool(|a| a["message"] = json!("adding"));
@@ -225,6 +232,7 @@ fn accepts_valid_answers() {
     assert!(validate(&tool(|a| a["tool"] = json!("anything"))).is_ok(), "no schema takes any object");
 }
 
+// SECURITY: strict-answer
 #[test]
 fn error_texts_never_repeat_the_answer() {
     let secret = "sk-very-secret";
@@ -248,6 +256,7 @@ fn error_texts_never_repeat_the_answer() {
     assert!(validate(&long).unwrap_err().pointer.unwrap().chars().count() <= 257);
 }
 
+// SECURITY: strict-answer
 #[test]
 fn reports_the_first_violation_by_pointer_and_rule() {
     let schema = json!({
@@ -271,6 +280,7 @@ fn reports_the_first_violation_by_pointer_and_rule() {
     assert!(["/input/a", "/input/b", "/input/z"].contains(&pointer.as_str()), "{pointer}");
 }
 
+// SECURITY: strict-answer
 #[test]
 fn every_rule_has_a_text() {
     let cases = [
@@ -307,6 +317,7 @@ fn every_rule_has_a_text() {
     }
 }
 
+// SECURITY: strict-answer
 #[test]
 fn bounds_the_work_of_checking_an_input_since_version_2() {
     let schema = json!({"properties": {"text": {"pattern": "[ab]*a[ab]{400}c"}}});
@@ -324,6 +335,7 @@ fn bounds_the_work_of_checking_an_input_since_version_2() {
     assert_eq!(check(2), (code, "/input".to_owned(), "work".to_owned()));
 }
 
+// SECURITY: strict-answer
 #[test]
 fn refuses_an_integer_that_would_change_since_version_2() {
     let schema = json!({"properties": {"a": {"type": "integer"}}});

@@ -221,6 +221,7 @@ mod tests {
         }
     }
 
+    // SECURITY: work-slots
     #[tokio::test]
     async fn the_computation_of_a_dropped_request_holds_its_slot_until_it_ends() {
         let slots = WorkSlots::new();
@@ -253,6 +254,7 @@ mod tests {
         slots.large_body(&caller).await.unwrap();
     }
 
+    // SECURITY: work-slots
     #[tokio::test]
     async fn computations_of_one_caller_leave_slots_for_others() {
         let slots = WorkSlots::new();
@@ -270,6 +272,7 @@ mod tests {
         slots.computation(&reader).await.unwrap();
     }
 
+    // SECURITY: work-slots
     #[tokio::test]
     async fn computations_keep_no_deploy_out() {
         let slots = WorkSlots::new();

@@ -353,6 +353,7 @@ async fn a_broken_event_table_fails_only_runs_that_write_events() {
 }
 
 /// The engine never waits for the disk. Debug events that come too fast are dropped; other events are not.
+// SECURITY: run-limits
 #[tokio::test]
 async fn a_flood_of_debug_events_is_bounded() {
     let dir = tempfile::tempdir().unwrap();

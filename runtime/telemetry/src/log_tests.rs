@@ -95,6 +95,7 @@ fn level_off_redacts_nothing() {
     }
 }
 
+// SECURITY: foreign-text
 #[test]
 fn hostile_values_stay_in_their_line() {
     let hostile = "a\nFAKE\r\tb\u{1b}[2J\u{7}\u{9b}\u{2028}\u{202e}\u{7f}\0c";

@@ -119,6 +119,7 @@ const HARMLESS: &[&str] = &[
     "[redacted] [email] [phone] [card] [iban]",
 ];
 
+// SECURITY: log-redacted
 #[test]
 fn secrets_are_redacted() {
     for level in [RedactionLevel::Secrets, RedactionLevel::All] {
@@ -131,6 +132,7 @@ fn secrets_are_redacted() {
     }
 }
 
+// SECURITY: log-redacted
 #[test]
 fn personal_data_is_redacted() {
     let (all, secrets) = (redactor(RedactionLevel::All), redactor(RedactionLevel::Secrets));
@@ -156,6 +158,7 @@ fn level_off_redacts_nothing() {
     off("known-secret");
 }
 
+// SECURITY: log-redacted
 #[test]
 fn known_secrets_are_redacted_wherever_they_occur() {
     let known = ["open sesame", "open sesame, please", "a\"b\\c", "red", "redacted", "$1.*"];
@@ -175,6 +178,7 @@ fn known_secrets_are_redacted_wherever_they_occur() {
     assert_eq!(format!("{redactor:?}"), "Redactor { level: Secrets, .. }");
 }
 
+// SECURITY: log-redacted
 #[test]
 fn too_many_known_secrets_are_refused() {
     let known = [SecretString::from("x".repeat(super::MAX_KNOWN_BYTES + 1))];
@@ -193,6 +197,7 @@ fn levels_parse_their_own_names() {
 
 /// Each of these makes a careless matcher start again at every character. The assertions do not print the
 /// text of one mebibyte.
+// SECURITY: log-redacted
 #[test]
 fn hostile_lines_of_a_mebibyte_are_redacted_in_time() {
     const SIZE: usize = 1 << 20;
@@ -233,6 +238,7 @@ static BOTH: LazyLock<[Redactor; 2]> =
     LazyLock::new(|| [redactor(RedactionLevel::Secrets), redactor(RedactionLevel::All)]);
 
 proptest! {
+    // SECURITY: log-redacted
     #[test]
     fn redacting_twice_changes_nothing(text in hostile()) {
         for redactor in &*BOTH {

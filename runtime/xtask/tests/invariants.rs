@@ -2,7 +2,9 @@
 
 mod tidy;
 
-use tidy::{clippy_files, cycles, dependencies, manifests, packages, repository, source, spelling, words};
+use tidy::{
+    clippy_files, cycles, dependencies, manifests, packages, repository, security, source, spelling, words,
+};
 
 macro_rules! invariants {
     ($($name:ident: $check:path;)+) => {
@@ -23,6 +25,7 @@ invariants! {
     shipped_binary_carries_no_derives: dependencies::shipped_binary;
     tools_use_the_guarded_way_out: source::guarded_code;
     files_are_short: source::short_files;
+    // SECURITY: no-panic
     no_panics_and_no_unsafe: source::no_panics;
     every_crate_takes_the_workspace_lints: manifests::lints;
     dependencies_point_down: manifests::layers;
@@ -38,6 +41,9 @@ invariants! {
     examples_are_described: repository::examples;
     codes_are_tested: repository::codes;
     phrases_are_used: repository::phrases;
+    security_promises_are_tested: security::promises;
+    // SECURITY: service-unit
+    the_service_unit_is_confined: repository::service_unit;
     words_are_spelled_right: spelling::check;
     no_forbidden_names: words::forbidden_names;
 }

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+// SECURITY: connection-limit
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_1000_connections_only_64_are_served_and_the_others_are_refused() {
     let server = start(&AccessSettings { max_connections: 64, ..settings() }, Duration::from_secs(5));
@@ -57,6 +58,7 @@ async fn of_1000_connections_only_64_are_served_and_the_others_are_refused() {
     assert_eq!(server.stop().await, 0);
 }
 
+// SECURITY: connection-limit
 #[tokio::test]
 async fn an_upgraded_socket_counts_until_it_is_closed() {
     let server = start(&AccessSettings { max_connections: 1, ..settings() }, Duration::from_secs(5));

@@ -23,6 +23,7 @@ async fn assert_refused(server: &TestServer, status: &str, bytes: &[u8]) -> Stri
     response
 }
 
+// SECURITY: no-smuggling
 #[tokio::test]
 async fn ambiguous_lengths_are_refused() {
     let server = start_server().await;
@@ -117,6 +118,7 @@ async fn a_truncated_or_wrong_body_does_not_affect_other_requests() {
     }
 }
 
+// SECURITY: no-smuggling
 #[tokio::test]
 async fn garbage_gets_one_error_and_ends_the_connection() {
     let server = start_server().await;
@@ -197,6 +199,7 @@ async fn other_http_versions_get_a_readable_error() {
     server.check_healthy().await;
 }
 
+// SECURITY: no-smuggling
 #[tokio::test]
 async fn survives_randomly_damaged_requests() {
     let server = start_server().await;

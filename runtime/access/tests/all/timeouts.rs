@@ -10,6 +10,7 @@ fn short_head_timeout() -> AccessSettings {
     AccessSettings { head_timeout: Duration::from_millis(200), ..settings() }
 }
 
+// SECURITY: timeouts
 #[tokio::test]
 async fn a_late_head_gets_408() {
     let server = start(&short_head_timeout(), Duration::from_secs(1));
@@ -35,6 +36,7 @@ async fn a_late_head_gets_408() {
     server.check_healthy().await;
 }
 
+// SECURITY: timeouts
 #[tokio::test]
 async fn an_idle_connection_is_closed_without_a_response() {
     let server = start(&short_head_timeout(), Duration::from_secs(1));
@@ -47,6 +49,7 @@ async fn an_idle_connection_is_closed_without_a_response() {
     server.check_healthy().await;
 }
 
+// SECURITY: connection-limit
 #[tokio::test]
 async fn half_open_connections_do_not_affect_others() {
     let server = start(&short_head_timeout(), Duration::from_secs(1));
@@ -75,6 +78,7 @@ async fn half_open_connections_do_not_affect_others() {
     assert_eq!(server.stop().await, 0);
 }
 
+// SECURITY: timeouts
 #[tokio::test]
 async fn a_client_that_does_not_read_is_disconnected() {
     let settings =

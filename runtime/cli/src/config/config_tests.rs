@@ -237,6 +237,7 @@ fn an_unknown_key_is_reported_with_the_known_ones() {
     }
 }
 
+// SECURITY: config-errors
 #[test]
 fn a_wrong_value_is_reported_with_the_allowed_ones() {
     let rows = [
@@ -372,6 +373,7 @@ fn all_problems_are_reported_at_once_even_in_overridden_layers() {
     assert_eq!(found, ["the configuration no/such.toml cannot be read: there is no such file"]);
 }
 
+// SECURITY: log-tokens
 #[test]
 fn secrets_are_not_displayed() {
     let file = "[http]\nproxy = \"http://me:s3cret-0123456789@proxy:3128\"\n";

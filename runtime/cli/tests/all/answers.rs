@@ -121,6 +121,7 @@ fn valid_answers_are_accepted() {
     }
 }
 
+// SECURITY: foreign-text
 #[test]
 fn a_hostile_answer_is_escaped() {
     let output = run_flow(&flow(json!([tool(json!({"tool": "\u{1b}[2J\u{202e}x\n"}))]), vec![]), &[]);

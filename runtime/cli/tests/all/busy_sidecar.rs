@@ -75,6 +75,7 @@ fn large_flow() -> Value {
     Value::Array(nodes)
 }
 
+// SECURITY: loop-free
 #[test]
 fn a_busy_sidecar_answers_and_stops() {
     let folder =

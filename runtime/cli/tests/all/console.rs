@@ -31,6 +31,7 @@ fn token(sidecar: &SidecarProcess) -> String {
     sidecar.folder.run_ok(["token"]).trim().to_owned()
 }
 
+// SECURITY: session-file
 #[test]
 fn a_browser_stays_signed_in_when_the_sidecar_is_killed() {
     let mut sidecar = SidecarProcess::start_in(folder());
@@ -62,6 +63,7 @@ fn an_ephemeral_sidecar_writes_no_session() {
     assert!(!sidecar.folder.data().join("sessions.json").exists());
 }
 
+// SECURITY: config-masked
 #[test]
 fn the_configuration_over_http_has_every_key_and_no_secret() {
     let folder = folder();
@@ -89,6 +91,7 @@ fn the_configuration_over_http_has_every_key_and_no_secret() {
     assert_eq!(keys(&config["settings"]), keys(&shown["settings"]));
 }
 
+// SECURITY: console-page
 #[test]
 fn a_debug_build_serves_the_console_of_a_folder() {
     let folder = folder();

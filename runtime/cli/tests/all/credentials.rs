@@ -39,6 +39,7 @@ fn credentials(value: Value) -> Credentials {
     serde_json::from_value(value).unwrap()
 }
 
+// SECURITY: credentials-exchange
 #[test]
 fn credentials_are_imported_and_exported() {
     let folder = folder();
@@ -91,6 +92,7 @@ fn the_secret_can_come_from_the_environment() {
     assert_eq!(output.errors(), ["CREDENTIALS_FILE_INVALID"]);
 }
 
+// SECURITY: credentials-exchange
 #[test]
 fn a_refused_import_changes_nothing() {
     let folder = folder();
@@ -153,6 +155,7 @@ fn a_plain_file_needs_no_secret() {
     assert_eq!(back, expected);
 }
 
+// SECURITY: credentials-exchange
 #[cfg(unix)]
 #[test]
 fn an_import_is_refused_while_a_sidecar_runs() {

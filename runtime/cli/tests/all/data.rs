@@ -89,6 +89,7 @@ fn a_refused_command_creates_no_directory() {
     assert!(!folder.data().exists());
 }
 
+// SECURITY: data-private
 #[cfg(unix)]
 #[test]
 fn only_the_owner_can_read_the_data_directory() {

@@ -49,6 +49,7 @@ fn a_variable_that_looks_like_a_secret_is_not_read() {
     }
 }
 
+// SECURITY: secret-properties
 #[test]
 fn a_secret_in_the_flow_is_never_printed() {
     let secrets =

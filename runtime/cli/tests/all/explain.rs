@@ -14,11 +14,11 @@ fn all() -> Vec<(&'static str, &'static str, &'static str)> {
 }
 
 #[test]
-fn every_code_has_its_page() {
+fn every_code_has_its_section() {
     for (code, _, page) in all() {
         let expected = Output { code: 0, stdout: page.to_owned(), stderr: String::new() };
         assert_eq!(redflow(["explain", code]).run(), expected);
-        assert!(page.starts_with(&format!("# {code}\n")) && page.ends_with('\n'), "{code}");
+        assert!(page.starts_with(&format!("## {code}\n")) && page.ends_with('\n'), "{code}");
     }
 }
 

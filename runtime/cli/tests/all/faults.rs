@@ -100,6 +100,7 @@ fn send_sigterm(process: &std::process::Child) {
 }
 
 /// A replay that never ends holds a thread of its own.
+// SECURITY: hung-run
 #[cfg(unix)]
 #[test]
 fn a_sidecar_stops_while_a_replay_hangs() {
@@ -125,6 +126,7 @@ fn a_sidecar_stops_while_a_replay_hangs() {
 }
 
 /// A step that never ends holds the only thread of the sidecar.
+// SECURITY: hung-run
 #[cfg(unix)]
 #[test]
 fn a_run_that_hung_a_sidecar_is_not_resumed_by_the_next_one() {

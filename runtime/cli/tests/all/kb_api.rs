@@ -200,6 +200,7 @@ fn what_the_archive_refuses_has_its_code_and_status() {
     refused(add(&sidecar, "document=a.md", b"text"), 500, "ARCHIVE_UNREADABLE");
 }
 
+// SECURITY: knowledge-key
 #[test]
 fn what_a_request_may_ask_has_bounds() {
     let folder = manuals();

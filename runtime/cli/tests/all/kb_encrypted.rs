@@ -68,6 +68,7 @@ fn stored(folder: &Path) -> Vec<(String, Vec<u8>)> {
     contents(folder).into_iter().filter(is_data).collect()
 }
 
+// SECURITY: archive-encrypted
 #[test]
 fn no_word_of_an_encrypted_knowledge_base_is_on_the_disk() {
     let folder = documents();
@@ -102,6 +103,7 @@ fn no_word_of_an_encrypted_knowledge_base_is_on_the_disk() {
     assert_eq!(ok(encrypted(&folder, ["kb", "list"])), "basename  1 document, 1 passage, hash\n");
 }
 
+// SECURITY: archive-intact
 #[test]
 fn a_key_that_is_missing_or_wrong_changes_no_file() {
     let folder = documents();

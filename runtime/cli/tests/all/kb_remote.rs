@@ -149,6 +149,7 @@ fn a_document_that_a_sidecar_does_not_take_keeps_no_other_out() {
     assert_eq!(added.errors(), ["BODY_TOO_LARGE"], "{added:#?}");
 }
 
+// SECURITY: knowledge-key
 #[test]
 fn a_sidecar_checks_the_token() {
     let folder = manuals();
@@ -257,6 +258,7 @@ fn the_vectors_are_made_by_the_sidecar() {
 }
 
 /// A caller that may change knowledge bases must not get the keys of the sidecar.
+// SECURITY: knowledge-key
 #[test]
 fn a_key_goes_to_no_address_that_a_request_names() {
     // All requests to other machines go through this proxy.
@@ -311,6 +313,7 @@ fn silent_server() -> (String, std::sync::mpsc::Receiver<&'static str>) {
 }
 
 /// Ctrl-C ends the command, and a client that is gone ends the work of the sidecar. Nothing is half stored.
+// SECURITY: knowledge-key
 #[cfg(unix)]
 #[test]
 fn a_client_that_goes_stops_the_work() {

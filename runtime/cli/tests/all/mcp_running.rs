@@ -72,6 +72,7 @@ fn answer(mut stream: TcpStream, accepted: &str, kept: &Mutex<Vec<String>>) -> O
     write!(stream, "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}").ok()
 }
 
+// SECURITY: sidecar-address
 #[test]
 fn the_sidecar_of_the_data_directory_gets_its_own_token() {
     let (folder, _lock) = driven_folder();
@@ -137,6 +138,7 @@ fn a_driver_that_does_not_listen_is_not_waited_for() {
 }
 
 /// Otherwise another program could take the port and get the token of a command.
+// SECURITY: sidecar-address
 #[test]
 fn a_sidecar_that_stops_takes_its_address_away_before_its_port_is_free() {
     let folder = Folder::with_flow(&slow_flow());

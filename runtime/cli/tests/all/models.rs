@@ -252,6 +252,7 @@ fn models_share_the_key_of_a_config_node() {
     assert!(requests.try_recv().is_err());
 }
 
+// SECURITY: log-redacted
 #[test]
 fn no_key_is_logged_at_any_level() {
     let echo =

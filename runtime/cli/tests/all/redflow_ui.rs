@@ -46,6 +46,7 @@ fn incomplete_flow() -> serde_json::Value {
     nodes
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn only_its_origin_needs_no_token() {
     let folder = Folder::with_flow(&incomplete_flow());
@@ -80,6 +81,7 @@ fn only_its_origin_needs_no_token() {
 }
 
 /// A wrong origin is visible at the default log level.
+// SECURITY: redflow-ui
 #[test]
 fn a_refused_origin_is_logged() {
     let folder = Folder::with_flow(&incomplete_flow());
@@ -100,6 +102,7 @@ fn a_refused_origin_is_logged() {
     assert!(line.contains("ORIGIN_REFUSED") && line.contains(UI), "{line}");
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn an_explicit_profile_is_kept() {
     let folder = Folder::with_flow(&incomplete_flow());
@@ -110,6 +113,7 @@ fn an_explicit_profile_is_kept() {
     assert!(output.contains(stays) && output.contains("\n1 agent refused: "), "{output}");
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn there_is_no_port_warning_on_port_1880() {
     // Another process may use the port; then there is nothing to test.
@@ -127,6 +131,7 @@ fn there_is_no_port_warning_on_port_1880() {
     assert!(!output.contains("use --listen"), "{output}");
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn it_refuses_addresses_that_other_machines_can_reach() {
     for listen in ["0.0.0.0:0", "[::]:0"] {
@@ -151,6 +156,7 @@ fn it_refuses_addresses_that_other_machines_can_reach() {
     output.assert_refused("is where the sidecar itself is");
 }
 
+// SECURITY: redflow-ui
 #[test]
 fn config_show_prints_the_origin_and_the_implied_profile() {
     let folder = Folder::new();

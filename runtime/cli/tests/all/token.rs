@@ -91,6 +91,7 @@ fn added_tokens_have_a_name_and_are_printed_once() {
     folder.redflow(["token", "--rotate", "list"]).run().assert_refused("are for the main token");
 }
 
+// SECURITY: secret-file
 #[cfg(unix)]
 #[test]
 fn a_file_others_can_read_is_refused() {

@@ -37,6 +37,7 @@ fn it_is_no_command_for_people() {
 }
 
 /// The limit of memory counts from the start: the allocator has taken little before it is set.
+// SECURITY: worker-confined
 #[cfg(target_os = "linux")]
 #[test]
 fn the_memory_of_a_worker_is_bounded() {

@@ -168,6 +168,7 @@ mod tests {
     }
 
     /// The bodies of the routes, and the messages that clients send on sockets.
+    // SECURITY: strict-json
     #[test]
     fn no_list_is_read_as_an_object() {
         let message = json!({"payload": [1, {"a": null}], "topic": "t"});

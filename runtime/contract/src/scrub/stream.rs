@@ -118,6 +118,7 @@ mod tests {
         }
     }
 
+    // SECURITY: deltas
     #[test]
     fn finds_a_secret_wherever_the_text_is_cut() {
         check(&[], "nothing is secret", "nothing is secret");
@@ -187,6 +188,7 @@ mod tests {
         }
     }
 
+    // SECURITY: deltas
     #[test]
     fn any_text_in_pieces_has_the_result_of_the_whole_text() {
         const PARTS: [&str; 16] = [
@@ -227,6 +229,7 @@ mod tests {
     }
 
     /// Every character could begin an escaped secret.
+    // SECURITY: deltas
     #[test]
     fn a_long_text_of_escapes_does_not_hold_the_thread() {
         let secrets: Vec<String> = (0..100).map(|n| format!("{n}-a-secret-of-the-flow")).collect();
@@ -241,6 +244,7 @@ mod tests {
         }
     }
 
+    // SECURITY: deltas
     #[test]
     fn holds_a_bounded_part_of_a_long_secret() {
         let long: String = (0..300_000).map(|n| format!("{n:x}-")).collect();

@@ -94,6 +94,7 @@ async fn decodes_gzip_as_a_stream() {
     assert_eq!(outcome(b"HTTP/1.1 204 X\r\ncontent-encoding: br\r\n\r\n".to_vec()).await.unwrap(), b"");
 }
 
+// SECURITY: egress-limits
 #[tokio::test]
 async fn other_and_stacked_encodings_are_refused() {
     for headers in [
@@ -131,6 +132,7 @@ async fn a_damaged_gzip_body_is_an_error() {
     }
 }
 
+// SECURITY: egress-limits
 #[tokio::test]
 async fn the_body_is_bounded_after_decoding() {
     let limit = 1 << 20;
@@ -145,6 +147,7 @@ async fn the_body_is_bounded_after_decoding() {
     assert_eq!(outcome(raw(200, "content-encoding: gzip\r\n", &bomb)).await, too_large);
 }
 
+// SECURITY: egress-limits
 #[tokio::test]
 async fn an_endless_body_is_bounded() {
     let chunked = "HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n";
@@ -183,6 +186,7 @@ async fn the_operators_bound_is_never_exceeded() {
     assert_eq!(error_of(&egress, request).await, EgressError::TooLarge { limit: 50 });
 }
 
+// SECURITY: egress-limits
 #[tokio::test]
 async fn the_head_is_bounded() {
     let head = |count: usize| {

@@ -12,6 +12,7 @@ fn failed(error: &EgressError, part: &str) -> bool {
     matches!(error, EgressError::Failed { sent: false, reason } if reason.contains(part))
 }
 
+// SECURITY: egress-connect
 #[tokio::test]
 async fn a_certificate_proves_the_host() {
     let (pem, acceptor) = new_authority(&["api.example.org"]);
@@ -76,6 +77,7 @@ impl Dial for Detour {
     }
 }
 
+// SECURITY: egress-connect
 #[tokio::test]
 async fn the_other_end_must_be_the_address_that_was_dialled() {
     let canary = Server::start(|_| reply(200, "", b"reached")).await;
@@ -85,6 +87,7 @@ async fn the_other_end_must_be_the_address_that_was_dialled() {
     assert!(canary.requests().is_empty());
 }
 
+// SECURITY: egress-private
 #[tokio::test]
 async fn a_private_name_reaches_its_private_address() {
     let server = Server::start(|_| reply(200, "", b"home")).await;

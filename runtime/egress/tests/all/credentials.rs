@@ -62,6 +62,7 @@ async fn arrives_at_its_host_by_https() {
     assert_eq!(answer.url, url, "the answer has the address without the credential");
 }
 
+// SECURITY: egress-credential
 #[tokio::test]
 async fn does_not_arrive_at_a_foreign_host() {
     let (policy, server) = tls_server().await;
@@ -93,6 +94,7 @@ async fn arrives_again_within_its_origin() {
     assert_eq!(server.requests().pop().unwrap().path, "/there?key=k3y%2Fwith+spaces%26");
 }
 
+// SECURITY: egress-credential
 #[tokio::test]
 async fn goes_by_http_only_to_a_private_host() {
     let server = Server::start(|_| reply(200, "", b"ok")).await;
@@ -108,6 +110,7 @@ async fn goes_by_http_only_to_a_private_host() {
     assert_eq!(server.requests().pop().unwrap().header("x-key"), None);
 }
 
+// SECURITY: egress-credential
 #[tokio::test]
 async fn no_debug_output_and_no_error_shows_it() {
     let request = with(header(&["a.example.org"]), "https://u:hunter2@a.example.org/?hunter2");

@@ -16,6 +16,7 @@ fn short(request: EgressRequest) -> EgressRequest {
     EgressRequest { timeout: SHORT, ..request }
 }
 
+// SECURITY: egress-limits
 #[tokio::test]
 async fn one_deadline_holds_for_the_whole_call() {
     for bytes in ["", "HTTP/1.1 200 X\r\n", "HTTP/1.1 200 X\r\ncontent-length: 10\r\n\r\nhalf"] {
@@ -98,6 +99,7 @@ async fn an_error_says_whether_a_byte_was_sent() {
     assert_eq!(server.connections(), 5, "a GET uses the open one");
 }
 
+// SECURITY: egress-limits
 #[tokio::test]
 async fn calls_to_a_host_wait_for_each_other_and_not_for_ever() {
     let server = Server::start(|request| match request.path.as_str() {

@@ -18,6 +18,7 @@ fn net(port: u16) -> ScriptedNet {
     ScriptedNet::new().answer("proxy.lan", &[PROXY]).lead((PROXY, 3128).into(), port)
 }
 
+// SECURITY: egress-proxy
 #[tokio::test]
 async fn http_goes_to_the_proxy_in_absolute_form() {
     let proxy = Server::start(|_| reply(200, "", b"by proxy")).await;
@@ -64,6 +65,7 @@ async fn tunnel(answer: &'static str, to: u16) -> (u16, tokio::sync::mpsc::Unbou
     (port, received)
 }
 
+// SECURITY: egress-proxy
 #[tokio::test]
 async fn https_is_tunnelled_and_only_the_server_sees_it() {
     let (pem, acceptor) = new_authority(&["api.example.org"]);

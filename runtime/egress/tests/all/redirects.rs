@@ -28,6 +28,7 @@ fn both(server: &Server) -> ScriptedNet {
         .lead((OTHER, 443).into(), server.port)
 }
 
+// SECURITY: egress-redirect
 #[tokio::test]
 async fn redirects_inward_are_refused_and_not_dialled() {
     let server = redirector().await;
@@ -107,6 +108,7 @@ async fn a_post_becomes_a_get_as_in_browsers() {
     }
 }
 
+// SECURITY: egress-redirect
 #[tokio::test]
 async fn another_origin_gets_no_header_and_no_body() {
     let server = redirector().await;
@@ -141,6 +143,7 @@ async fn another_origin_gets_no_header_and_no_body() {
     assert_eq!(server.requests().len(), count + 4);
 }
 
+// SECURITY: egress-redirect
 #[tokio::test]
 async fn a_way_back_to_the_first_origin_brings_nothing_along() {
     let server = Server::start(|request| match (request.header("host"), request.path.as_str()) {
@@ -158,6 +161,7 @@ async fn a_way_back_to_the_first_origin_brings_nothing_along() {
     assert_eq!(seen, [true, false, false]);
 }
 
+// SECURITY: egress-redirect
 #[tokio::test]
 async fn https_is_never_left() {
     let (pem, acceptor) = new_authority(&["api.example.org"]);
@@ -186,6 +190,7 @@ async fn redirects_are_counted() {
 }
 
 /// The first server has answered, so only a request that is repeated after the redirect can have an unknown outcome.
+// SECURITY: egress-redirect
 #[tokio::test]
 async fn what_fails_after_a_redirect_has_a_status() {
     let server = Server::start(|request| match request.path.as_str() {

@@ -15,6 +15,7 @@ fn unescape(text: &str) -> String {
     text.replace('␠', " ").replace('␉', "\t").replace('␍', "\r").replace('␊', "\n").replace('␀', "\0")
 }
 
+// SECURITY: egress-silent
 #[tokio::test]
 async fn the_real_network_hears_nothing_of_refused_addresses() {
     let canary = canary().await;
@@ -43,6 +44,7 @@ async fn the_real_network_hears_nothing_of_refused_addresses() {
     assert_eq!(canary.connections(), 2);
 }
 
+// SECURITY: egress-silent
 #[tokio::test]
 async fn nothing_of_the_corpus_is_looked_up_or_dialled() {
     let (egress, net) = client(policy(|_| ()), ScriptedNet::new());
@@ -53,6 +55,7 @@ async fn nothing_of_the_corpus_is_looked_up_or_dialled() {
     assert!(net.lookups().is_empty() && net.dials().is_empty());
 }
 
+// SECURITY: egress-address
 #[tokio::test]
 async fn names_that_resolve_to_inside_are_refused() {
     let server = canary().await;
@@ -77,6 +80,7 @@ async fn names_that_resolve_to_inside_are_refused() {
     assert_eq!(server.connections(), 0);
 }
 
+// SECURITY: egress-connect
 #[tokio::test]
 async fn an_answer_that_changes_is_judged_again_for_each_connection() {
     let server =
@@ -113,6 +117,7 @@ async fn a_test_looks_up_and_dials_nothing() {
 }
 
 /// A model that could read them would map the network.
+// SECURITY: egress-address
 #[tokio::test]
 async fn only_the_operator_reads_the_address_of_a_name() {
     for (address, allow) in [
@@ -130,6 +135,7 @@ async fn only_the_operator_reads_the_address_of_a_name() {
     }
 }
 
+// SECURITY: egress-policy
 #[tokio::test]
 async fn a_flow_only_narrows() {
     let server = canary().await;
@@ -197,6 +203,7 @@ fn hosts() -> impl Strategy<Value = String> {
 }
 
 /// No address that a stranger writes, and no answer of a resolver, leads inside.
+// SECURITY: egress-silent
 #[test]
 fn no_fuzzed_address_reaches_a_special_address() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -88,6 +88,7 @@ fn reports_unusable_properties_and_uses_the_others() {
     assert_eq!((both.once, both.problems.len()), (Some(Duration::from_millis(100)), 1));
 }
 
+// SECURITY: crontab
 #[test]
 fn knows_which_dates_exist() {
     let rows = [
@@ -120,6 +121,7 @@ fn knows_which_dates_exist() {
     assert_eq!(found, "2044-02-29T00:00:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond());
 }
 
+// SECURITY: crontab
 #[test]
 fn reads_thousands_of_crontabs_that_never_come() {
     let began = std::time::Instant::now();

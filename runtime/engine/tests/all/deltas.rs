@@ -27,6 +27,7 @@ async fn reports_deltas_only_to_observers() {
     assert_eq!(test.recorder.deltas(), expected);
 }
 
+// SECURITY: deltas
 #[tokio::test(start_paused = true)]
 async fn deltas_hold_no_secret_split_over_pieces() {
     let test = EngineTest::new(&streaming_flow(

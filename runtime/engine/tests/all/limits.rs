@@ -26,6 +26,7 @@ fn small_limits() -> Setup {
     Setup { run_limits, ..Setup::default() }
 }
 
+// SECURITY: answer-limits
 #[tokio::test(start_paused = true)]
 async fn limits_tool_results() {
     let rows = [
@@ -46,6 +47,7 @@ async fn limits_tool_results() {
     }
 }
 
+// SECURITY: answer-limits
 #[tokio::test(start_paused = true)]
 async fn limits_incoming_messages() {
     // {"_msgid":"msg-1","payload":"…"} has 31 bytes around the text.
@@ -74,6 +76,7 @@ async fn limits_incoming_messages() {
 }
 
 /// The test kit replays every journal; this one holds the deepest values that are accepted.
+// SECURITY: answer-limits
 #[tokio::test(start_paused = true)]
 async fn the_default_depth_can_be_journalled_and_read_back() {
     let deepest = nested(100);
@@ -87,6 +90,7 @@ async fn the_default_depth_can_be_journalled_and_read_back() {
     assert_eq!(ends(&test.send(nested(101)).await), ["run-2 a refused CONTEXT_LENGTH"]);
 }
 
+// SECURITY: answer-limits
 #[tokio::test(start_paused = true)]
 async fn cuts_an_answer_that_is_too_large() {
     let run_limits = RunLimits { max_answer_bytes: 100, ..RunLimits::default() };
@@ -100,6 +104,7 @@ async fn cuts_an_answer_that_is_too_large() {
     assert_eq!(fact.matches('ä').count(), 51);
 }
 
+// SECURITY: answer-limits
 #[tokio::test(start_paused = true)]
 async fn refuses_a_reply_that_is_too_large() {
     let run_limits = RunLimits { max_answer_bytes: 100, ..RunLimits::default() };
@@ -117,6 +122,7 @@ async fn refuses_a_reply_that_is_too_large() {
     }
 }
 
+// SECURITY: answer-limits
 #[tokio::test(start_paused = true)]
 async fn a_recalled_turn_that_is_too_large_fails_the_recall() {
     let turns = json!([{"role": "user", "content": "x".repeat(81)}]);
@@ -134,6 +140,7 @@ async fn a_recalled_turn_that_is_too_large_fails_the_recall() {
     assert!(line.contains("the memory gave 81 bytes in one turn; the limit is 80"), "{line}");
 }
 
+// SECURITY: answer-limits
 #[tokio::test(start_paused = true)]
 async fn recalls_the_last_turns_of_a_long_conversation() {
     let turn = |text: &str| {
@@ -173,6 +180,7 @@ async fn computes_elsewhere(payload: Value) -> bool {
     }
 }
 
+// SECURITY: answer-limits
 #[tokio::test]
 async fn a_run_with_a_large_message_begins_on_another_thread() {
     assert!(computes_elsewhere(json!(vec![0; 200_000])).await);

@@ -58,6 +58,7 @@ async fn limits_the_slots_of_one_agent() {
     assert_eq!(before.elapsed(), Duration::from_secs(2), "two runs of `a` at a time, and `b` beside them");
 }
 
+// SECURITY: run-limits
 #[tokio::test(start_paused = true)]
 async fn refuses_runs_when_the_queue_is_full() {
     let own = EngineLimits { max_active: 1, max_queued_per_agent: 2, ..EngineLimits::default() };

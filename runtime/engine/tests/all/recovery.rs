@@ -299,6 +299,7 @@ async fn takes_a_shared_key_from_the_current_flow() {
     assert_eq!(test.recorder.calls()[1], "built m with \"sk-2\"");
 }
 
+// SECURITY: former-address
 #[tokio::test(start_paused = true)]
 async fn sends_no_key_of_the_flow_to_a_former_address() {
     let flow = |address: &str, secret: &Value| {
@@ -334,6 +335,7 @@ async fn sends_no_key_of_the_flow_to_a_former_address() {
     assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
 }
 
+// SECURITY: secret-place
 #[tokio::test(start_paused = true)]
 async fn puts_a_secret_back_only_where_it_was() {
     let flow = |props: Value, type_name: &str| {

@@ -302,6 +302,7 @@ async fn codes_under(policy: Value, roles: Value, principal: Option<&str>) -> Ve
     codes(&test).into_iter().map(|code| code[..code.len() - 2].to_owned()).collect()
 }
 
+// SECURITY: policy
 #[tokio::test(start_paused = true)]
 async fn the_policy_allows_asks_denies_and_limits_in_every_dimension() {
     const OK: &str = "ok";
@@ -374,6 +375,7 @@ async fn a_refused_call_counts_for_no_limit() {
     assert_eq!(codes(&test), ["ok 1", "TOOL_RATE_LIMITED 0", "TOOL_RATE_LIMITED 0", "ok 1"]);
 }
 
+// SECURITY: policy
 #[tokio::test(start_paused = true)]
 async fn a_refused_call_is_never_made_and_the_run_goes_on() {
     let test = start(
@@ -622,6 +624,7 @@ async fn after_a_crash(first: &Manifest, second: &Manifest) -> (Vec<String>, Str
     (codes(&test), format!("{}: {text}", ends(&reports)[0]))
 }
 
+// SECURITY: same-tool
 #[tokio::test(start_paused = true)]
 async fn a_resumed_run_calls_only_the_tool_that_it_began_with() {
     let hangs = json!({"hangs": "tool", "ownEffect": "read", "result": "made"});

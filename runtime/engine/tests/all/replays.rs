@@ -68,6 +68,7 @@ fn run_ids(count: usize) -> Vec<RunId> {
     (1..=count).map(|number| format!("run-{number}").as_str().into()).collect()
 }
 
+// SECURITY: loop-free
 #[tokio::test(start_paused = true)]
 async fn a_long_replay_does_not_hold_the_engine() {
     let (test, engine, gate) = gated_engine(1).await;
@@ -83,6 +84,7 @@ async fn a_long_replay_does_not_hold_the_engine() {
     assert!(engine.computations().is_empty());
 }
 
+// SECURITY: hung-run
 #[tokio::test]
 async fn a_run_is_loaded_when_it_can_be_replayed() {
     let (test, engine, gate) = gated_engine(6).await;
@@ -96,6 +98,7 @@ async fn a_run_is_loaded_when_it_can_be_replayed() {
     assert_eq!((reports.len(), test.store.loads()), (6, 6));
 }
 
+// SECURITY: hung-run
 #[tokio::test]
 async fn a_stop_does_not_wait_for_replays() {
     let (test, engine, gate) = gated_engine(4).await;

@@ -38,6 +38,7 @@ async fn all_output(flow: &Value) -> (String, Vec<String>, Value) {
     (journals + &events, ends(&reports), json!(only_message(&reports)))
 }
 
+// SECURITY: secret-echo
 #[tokio::test(start_paused = true)]
 async fn removes_echoed_secrets_before_they_become_facts() {
     let call = json!([tool_call("t", json!({"x": 1})), final_answer("done")]);

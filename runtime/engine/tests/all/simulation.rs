@@ -187,6 +187,7 @@ async fn simulate(seed: u64) -> (usize, usize) {
     (store.runs().len(), counts.lock().unwrap().values().map(|count| *count as usize).sum())
 }
 
+// SECURITY: at-most-once
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_nothing_is_lost_and_nothing_dangerous_done_twice() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

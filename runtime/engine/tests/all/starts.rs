@@ -294,6 +294,7 @@ async fn two_starts_with_one_key_at_once_begin_one_run() {
     }
 }
 
+// SECURITY: idempotency-key
 #[tokio::test(start_paused = true)]
 async fn a_key_with_another_request_is_refused() {
     let test = EngineTest::new(&slow_cascade());
@@ -336,6 +337,7 @@ async fn a_key_finds_a_damaged_run() {
     assert_eq!(keyed("b").await.unwrap_err(), StartError::KeyReused("`node`".to_owned()));
 }
 
+// SECURITY: idempotency-key
 #[test]
 fn keys_of_different_kinds_are_separate() {
     let digest = Digest::of(b"chat");

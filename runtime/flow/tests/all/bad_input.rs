@@ -64,6 +64,7 @@ fn rejects_files_that_are_not_flows() {
     assert_eq!(codes(deep.as_bytes(), default), ["FLOW_TOO_DEEP"]);
 }
 
+// SECURITY: flow-limits
 #[test]
 fn every_limit_is_configurable() {
     let small = FlowLimits { max_bytes: 10, ..FlowLimits::default() };
@@ -89,6 +90,7 @@ fn every_limit_is_configurable() {
     );
 }
 
+// SECURITY: flow-limits
 #[test]
 fn bounds_the_number_and_nesting_of_subflow_instances() {
     // Each level has ten instances of the next. Without a limit that is a hundred million nodes.
@@ -124,6 +126,7 @@ fn bounds_the_ports_of_a_subflow_output() {
     assert_eq!(checked.flow.nodes[f].wires.len(), 1);
 }
 
+// SECURITY: flow-limits
 #[test]
 fn bounds_the_wires_of_expanded_subflows() {
     // One node with many wires, in many instances.

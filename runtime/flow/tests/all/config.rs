@@ -234,6 +234,7 @@ fn checks_tabs_groups_and_subflows() {
     );
 }
 
+// SECURITY: secret-properties
 #[test]
 fn never_shows_a_value_that_could_be_a_secret() {
     let flow = json!([with(

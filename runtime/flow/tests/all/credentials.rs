@@ -77,6 +77,7 @@ fn merges_separate_and_inline_credentials_by_name() {
     assert_eq!(taken, credentials(expected));
 }
 
+// SECURITY: credentials-hidden
 #[test]
 fn removes_and_merges_credentials_as_node_red_does() {
     let mut flow = read(json!([

@@ -71,6 +71,7 @@ fn checks_resolved_values() {
     check(flow(json!({"maxIterations": "${A}"}), json!({}), circle), &["CONFIG_INVALID a /maxIterations"]);
 }
 
+// SECURITY: secret-variables
 #[test]
 fn resolves_a_process_secret_only_in_a_secret_property() {
     let model = with(
@@ -92,6 +93,7 @@ fn resolves_a_process_secret_only_in_a_secret_property() {
 const SECRET_VARIABLES: [&str; 5] =
     ["SERVICE_API_KEY", "GITHUB_PAT", "SECRET_KEY_BASE", "DATABASE_URL", "PLACE"];
 
+// SECURITY: secret-variables
 #[test]
 fn a_secret_by_its_value_is_resolved_only_in_credentials_and_secret_properties() {
     for name in SECRET_VARIABLES {
@@ -117,6 +119,7 @@ fn a_secret_by_its_value_is_resolved_only_in_credentials_and_secret_properties()
     }
 }
 
+// SECURITY: secret-variables
 #[test]
 fn process_secrets_never_enter_prompts_or_plans() {
     for name in SECRET_VARIABLES {

@@ -62,6 +62,7 @@ fn properties_are_checked_all_at_once() {
     }
 }
 
+// SECURITY: tool-hosts
 #[test]
 fn credentials_need_hosts() {
     for authentication in

@@ -86,6 +86,7 @@ async fn a_secret_goes_with_each_request_to_the_server() {
     }
 }
 
+// SECURITY: mcp-http
 #[tokio::test]
 async fn a_secret_goes_nowhere_unencrypted() {
     let peer = Peer::start(modern).await;
@@ -104,6 +105,7 @@ async fn a_secret_goes_nowhere_unencrypted() {
     }
 }
 
+// SECURITY: mcp-http
 #[tokio::test]
 async fn an_inward_address_is_refused() {
     let peer = Peer::start(modern).await;
@@ -120,6 +122,7 @@ async fn an_inward_address_is_refused() {
     assert!(peer.requests().is_empty());
 }
 
+// SECURITY: mcp-http
 #[tokio::test]
 async fn a_redirect_leads_neither_inward_nor_to_others() {
     for (status, location, rule) in [

@@ -300,6 +300,7 @@ async fn tokens_are_renewed_once_for_all_requests() {
     );
 }
 
+// SECURITY: mcp-oauth
 #[tokio::test]
 async fn a_refresh_token_goes_only_to_its_issuer() {
     let issuer = issuer();
@@ -327,6 +328,7 @@ async fn a_refresh_token_goes_only_to_its_issuer() {
     endpoint.finish_login(&sign_in(&issuer, &login.url, ISSUER)).await.unwrap();
 }
 
+// SECURITY: mcp-oauth
 #[tokio::test]
 async fn a_client_secret_goes_only_to_the_first_issuer() {
     let issuer = issuer();
@@ -389,6 +391,7 @@ async fn tokens_of_an_earlier_version_are_moved_once_and_a_logout_removes_both()
     assert!(endpoint("registered", url).needs_login().await.unwrap());
 }
 
+// SECURITY: mcp-oauth
 #[tokio::test]
 async fn a_client_secret_does_not_go_unencrypted_to_a_token_address_of_others() {
     for redirects in [false, true] {
@@ -558,6 +561,7 @@ async fn an_issuer_that_does_not_answer_is_not_waited_for() {
     assert!(error.text.contains("A request to the issuer failed"), "{error:?}");
 }
 
+// SECURITY: mcp-oauth
 #[tokio::test]
 async fn a_forged_answer_is_refused_and_the_right_one_still_counts() {
     let issuer = issuer();

@@ -104,6 +104,7 @@ async fn resources_are_tools_if_they_are_wanted() {
     assert_eq!((detail.resources.len(), detail.prompts.len()), (1, 2));
 }
 
+// SECURITY: mcp-prompt
 #[tokio::test]
 async fn a_prompt_is_one_text_and_one_with_arguments_is_none() {
     let kit = Kit::with("good", json!({}));
@@ -114,6 +115,7 @@ async fn a_prompt_is_one_text_and_one_with_arguments_is_none() {
     assert_eq!(kit.hub.prompt("test", "asks"), None);
 }
 
+// SECURITY: mcp-declined
 #[tokio::test]
 async fn a_question_before_the_result_is_declined() {
     let kit = Kit::with("modern-asks", json!({"resources": true}));

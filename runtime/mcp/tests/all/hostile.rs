@@ -9,6 +9,7 @@ use redflow_ports::{ContextSource as _, McpServers as _, ToolOutcome};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn ten_thousand_tools_and_a_list_without_an_end_are_cut() {
     let kit = Kit::with("many", json!({}));
@@ -22,6 +23,7 @@ async fn ten_thousand_tools_and_a_list_without_an_end_are_cut() {
     assert!(kit.hub.show("test").await.unwrap().tools.len() <= 501);
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_tool_with_a_wrong_schema_is_blocked_and_the_others_work() {
     let kit = Kit::with("bad-schema", json!({}));
@@ -45,6 +47,7 @@ async fn a_tool_with_a_wrong_schema_is_blocked_and_the_others_work() {
     assert!(kit.reason().contains("output schema of `output`"), "{}", kit.reason());
 }
 
+// SECURITY: mcp-text, mcp-name
 #[tokio::test]
 async fn no_name_of_a_server_shadows_another_tool() {
     let kit = Kit::with("shadow", json!({}));
@@ -53,6 +56,7 @@ async fn no_name_of_a_server_shadows_another_tool() {
     assert!(kit.reason().contains("`a-b` is left out"), "{}", kit.reason());
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn hidden_characters_do_not_reach_the_model_and_long_texts_are_cut() {
     let kit = Kit::with("hidden", json!({}));
@@ -63,12 +67,14 @@ async fn hidden_characters_do_not_reach_the_model_and_long_texts_are_cut() {
     assert_eq!(entry.input_schema.as_ref().unwrap()["properties"]["a"]["description"], json!("AB"));
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn an_answer_with_another_id_is_ignored() {
     let kit = Kit::with("other-id", json!({}));
     assert_eq!(kit.text("echo", json!({})).await, "right");
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_message_without_an_end_and_one_of_40_mb_end_the_connection() {
     for behaviour in ["stream", "huge"] {
@@ -82,6 +88,7 @@ async fn a_message_without_an_end_and_one_of_40_mb_end_the_connection() {
     }
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_long_result_is_cut() {
     let kit = Kit::with("long", json!({"maxResultBytes": 5_000}));
@@ -90,12 +97,14 @@ async fn a_long_result_is_cut() {
     assert!(output["text"].as_str().unwrap().len() <= 5_000);
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_flood_of_lines_does_not_stop_the_program() {
     let kit = Kit::with("stderr", json!({}));
     assert_eq!(kit.text("echo", json!({"text": "x"})).await, "x");
 }
 
+// SECURITY: mcp-text, mcp-declined
 #[tokio::test]
 async fn sampling_is_refused_and_a_question_for_a_secret_is_declined() {
     let kit = Kit::with("sampling", json!({}));
@@ -106,6 +115,7 @@ async fn sampling_is_refused_and_a_question_for_a_secret_is_declined() {
     assert_eq!(answer["result"], json!({"action": "decline"}));
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_server_that_asks_without_reading_the_answers_is_disconnected() {
     let log = Log::default();
@@ -122,6 +132,7 @@ async fn a_server_that_asks_without_reading_the_answers_is_disconnected() {
     assert_eq!(log.with("asks for too much at once").len(), 1, "{log:?}");
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn what_a_hostile_server_does_is_in_the_log_once() {
     let log = Log::default();
@@ -160,6 +171,7 @@ async fn what_a_hostile_server_does_is_in_the_log_once() {
     assert!(log.with("Sends all").is_empty(), "{log:?}");
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn one_wrong_tool_does_not_hide_the_others_of_a_list_with_meta() {
     for behaviour in ["bad-meta", "modern-bad-meta"] {
@@ -172,6 +184,7 @@ async fn one_wrong_tool_does_not_hide_the_others_of_a_list_with_meta() {
     }
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_list_without_an_end_has_200_pages() {
     let kit = Kit::with("pages", json!({}));
@@ -184,6 +197,7 @@ async fn a_list_without_an_end_has_200_pages() {
     }
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_list_ends_where_the_mark_of_the_next_page_is_too_long() {
     let kit = Kit::with("long-marks", json!({}));
@@ -198,6 +212,7 @@ async fn a_list_ends_where_the_mark_of_the_next_page_is_too_long() {
     }
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_definition_that_is_too_long_is_blocked_and_says_so() {
     let kit = Kit::with("long-definition", json!({}));
@@ -207,6 +222,7 @@ async fn a_definition_that_is_too_long_is_blocked_and_says_so() {
     assert_eq!(kit.tool("short").await.entry.state, ToolState::Ready);
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_tool_that_is_left_out_takes_no_id() {
     let kit = Kit::with("shadow", json!({"exclude": ["a.b"]}));
@@ -217,6 +233,7 @@ async fn a_tool_that_is_left_out_takes_no_id() {
     assert_eq!((out.included, out.description.as_str(), &out.input_schema), (false, "First.", &Value::Null));
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn texts_and_lists_are_cut() {
     let kit = Kit::with("long-texts", json!({"resources": true, "maxResultBytes": 196_608}));
@@ -229,6 +246,7 @@ async fn texts_and_lists_are_cut() {
     assert_eq!(kit.hub.show("test").await.unwrap().resources.len(), 200);
 }
 
+// SECURITY: mcp-text
 #[tokio::test]
 async fn a_hundred_prompts_are_kept_and_the_newest_is_one_of_them() {
     let kit = Kit::with("good", json!({}));

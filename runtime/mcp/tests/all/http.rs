@@ -60,6 +60,7 @@ async fn one_wrong_tool_does_not_hide_the_others_over_http() {
     }
 }
 
+// SECURITY: mcp-effect
 #[tokio::test]
 async fn a_session_that_ends_leaves_open_calls_unknown_and_the_next_one_works() {
     let (sessions, is_over) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));

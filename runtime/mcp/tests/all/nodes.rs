@@ -58,6 +58,7 @@ async fn a_node_narrows_the_tools_of_a_server_of_the_manifest() {
     assert_eq!(result.output.unwrap()["truncated"], json!(true));
 }
 
+// SECURITY: mcp-program
 #[tokio::test]
 async fn a_server_that_is_not_in_the_manifest_is_a_notice() {
     let kit = Kit::new();
@@ -78,6 +79,7 @@ async fn a_server_that_is_not_in_the_manifest_is_a_notice() {
     assert_eq!(provider.tools().len(), 4);
 }
 
+// SECURITY: mcp-program
 #[test]
 fn wrong_combinations_cannot_be_built() {
     let kit = Kit::new();

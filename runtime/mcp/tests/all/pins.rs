@@ -16,6 +16,7 @@ fn request(name: &str, digest: Digest) -> McpPinRequest {
     McpPinRequest { tools: [(name.to_owned(), digest)].into() }
 }
 
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn a_changed_definition_is_refused_until_a_person_approves_it() {
     let kit = Kit::new();
@@ -55,6 +56,7 @@ async fn a_changed_definition_is_refused_until_a_person_approves_it() {
     assert!(kit.store.pins.lock().unwrap()["test"].tools["echo"].approved);
 }
 
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn pins_outlive_the_process() {
     let store: Arc<MemoryStore> = Arc::default();
@@ -69,6 +71,7 @@ async fn pins_outlive_the_process() {
     assert_eq!((entry.state, entry.description.as_str()), (ToolState::Changed, "One."));
 }
 
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn with_trust_pinned_nothing_is_used_before_it_is_approved() {
     let kit = Kit::with("hidden", json!({"trust": "pinned"}));
@@ -81,6 +84,7 @@ async fn with_trust_pinned_nothing_is_used_before_it_is_approved() {
     assert_eq!(kit.tool("echo").await.entry.state, ToolState::Ready);
 }
 
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn pins_that_cannot_be_read_block_all_tools() {
     let store: Arc<MemoryStore> = Arc::default();
@@ -96,6 +100,7 @@ async fn pins_that_cannot_be_read_block_all_tools() {
     assert!(kit.reason().contains("the file is damaged"), "{}", kit.reason());
 }
 
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn pins_that_cannot_be_written_block_only_new_tools() {
     let kit = Kit::with("notifies", json!({}));
@@ -114,6 +119,7 @@ async fn pins_that_cannot_be_written_block_only_new_tools() {
     assert_eq!(kit.tool("new").await.entry.state, ToolState::Ready);
 }
 
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn a_name_with_hidden_characters_is_approved_as_it_is_shown() {
     let kit = Kit::with("hidden-name", json!({"trust": "pinned"}));
@@ -125,6 +131,7 @@ async fn a_name_with_hidden_characters_is_approved_as_it_is_shown() {
 }
 
 /// Of such tools people see a part of the definition only. Including them later must not approve the rest.
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn what_people_do_not_see_cannot_be_approved() {
     for (behaviour, more, name, reason) in [
@@ -156,6 +163,7 @@ async fn what_people_do_not_see_cannot_be_approved() {
     }
 }
 
+// SECURITY: mcp-pin
 #[tokio::test]
 async fn a_definition_that_is_too_long_does_not_wait_for_an_approval() {
     let kit = Kit::with("long-definition", json!({"trust": "pinned"}));

@@ -21,6 +21,7 @@ async fn both_eras_work() {
     }
 }
 
+// SECURITY: mcp-confined
 #[tokio::test]
 async fn a_program_gets_only_what_is_declared() {
     let kit = Kit::with("good", json!({"env": {"OWN": "1"}, "secrets": ["TEST_SECRET"]}));
@@ -84,6 +85,7 @@ async fn the_command_that_confines_gets_the_declared_paths() {
     assert_eq!(kit.hub.list().servers[0].confined, Some(true));
 }
 
+// SECURITY: mcp-confined
 #[tokio::test]
 async fn without_confinement_no_network_cannot_be_kept() {
     let kit = Kit::with("good", json!({"network": "none"}));
@@ -96,6 +98,7 @@ fn is_alive(pid: &str) -> bool {
     std::path::Path::new("/proc").join(pid).join("exe").exists()
 }
 
+// SECURITY: mcp-effect
 #[tokio::test]
 async fn a_server_killed_in_a_call_leaves_the_outcome_unknown_and_is_never_called_twice() {
     let kit = Kit::with("hangs", json!({"effects": {"echo": "read"}}));
@@ -155,6 +158,7 @@ async fn after_five_failures_a_server_is_away_and_calls_fail_at_once() {
     assert!(kit.hub.tools().iter().all(|tool| tool.entry.state == ToolState::Ready));
 }
 
+// SECURITY: mcp-confined
 #[tokio::test]
 async fn the_program_ends_with_the_hub_and_with_its_definition() {
     let kit = Kit::with("hangs", json!({}));

@@ -164,6 +164,7 @@ async fn the_last_error_is_reported_with_the_number_of_attempts() {
     }
 }
 
+// SECURITY: model-transport
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
@@ -180,6 +181,7 @@ async fn a_redirect_is_not_followed() {
     }
 }
 
+// SECURITY: secret-echo
 #[tokio::test]
 async fn a_key_in_an_error_is_redacted() {
     for wire in WIRES {

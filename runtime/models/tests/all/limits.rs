@@ -9,6 +9,7 @@ use serde_json::json as value;
 /// Far more than a model reads, and than a socket buffers.
 const TOO_MUCH: usize = 1 << 30;
 
+// SECURITY: answer-limits
 #[tokio::test]
 async fn an_endless_answer_is_not_read_to_its_end() {
     let long = |length: &str| Step::Send(format!("{}{length}\r\n\r\n", head(200, &[])).into_bytes());
@@ -41,6 +42,7 @@ async fn an_endless_answer_is_not_read_to_its_end() {
     }
 }
 
+// SECURITY: answer-limits
 #[tokio::test]
 async fn an_endless_error_is_not_read_to_its_end() {
     let script =
@@ -50,6 +52,7 @@ async fn an_endless_error_is_not_read_to_its_end() {
     server.wait_until(|seen| seen.disconnects == 1).await;
 }
 
+// SECURITY: answer-limits
 #[tokio::test]
 async fn slow_answers_time_out() {
     let cases: [Case; 7] = [
@@ -91,6 +94,7 @@ async fn slow_answers_time_out() {
     join_all(each).await;
 }
 
+// SECURITY: answer-limits
 #[tokio::test]
 async fn a_dropped_call_closes_its_connection() {
     for wire in WIRES {

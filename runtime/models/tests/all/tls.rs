@@ -41,6 +41,7 @@ fn with_http(http: HttpSettings) -> ModelSettings {
 
 const NOT_TRUSTED: &str = "its TLS certificate is not trusted, or it does not speak TLS";
 
+// SECURITY: model-transport
 #[tokio::test]
 async fn a_certificate_is_trusted_when_its_authority_is() {
     let (pem, acceptor) = new_authority(&["127.0.0.1"]);
@@ -62,6 +63,7 @@ async fn a_certificate_is_trusted_when_its_authority_is() {
     assert_eq!(server.request_count(), 2);
 }
 
+// SECURITY: model-transport
 #[tokio::test]
 async fn a_certificate_for_another_name_is_refused() {
     let (pem, acceptor) = new_authority(&["models.invalid"]);
@@ -72,6 +74,7 @@ async fn a_certificate_for_another_name_is_refused() {
     assert_eq!(server.request_count(), 0);
 }
 
+// SECURITY: model-transport
 #[tokio::test]
 async fn through_a_proxy_only_the_server_sees_the_key() {
     let (pem, acceptor) = new_authority(&["models.invalid"]);
@@ -87,6 +90,7 @@ async fn through_a_proxy_only_the_server_sees_the_key() {
     assert_eq!(seen.requests[1].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
 }
 
+// SECURITY: model-transport
 #[tokio::test]
 async fn a_server_without_tls_is_reported() {
     use tokio::io::AsyncWriteExt as _;

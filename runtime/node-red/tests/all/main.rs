@@ -137,6 +137,7 @@ fn body(chunks: &[&'static str]) -> Option<stream::Iter<std::vec::IntoIter<Resul
     Some(stream::iter(chunks))
 }
 
+// SECURITY: forwarded-requests
 #[tokio::test]
 async fn a_forwarded_request_is_bounded_and_carries_no_secret_of_ours() {
     use futures::StreamExt as _;
@@ -161,6 +162,7 @@ async fn a_forwarded_request_is_bounded_and_carries_no_secret_of_ours() {
     assert!(matches!(refused, Err(ProxyError::Address)));
 }
 
+// SECURITY: forwarded-requests
 #[tokio::test]
 async fn a_response_that_is_too_large_is_not_forwarded() {
     use futures::StreamExt as _;

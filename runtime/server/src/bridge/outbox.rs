@@ -232,6 +232,7 @@ mod tests {
         assert_eq!(send(&mut outbox, 9), [(1, "\"seq\":0".to_owned())]);
     }
 
+    // SECURITY: bridge-separate
     #[test]
     fn limits_the_number_and_the_bytes_of_messages() {
         let mut outbox = Outbox::default();

@@ -4,12 +4,14 @@ use flate2::read::GzDecoder;
 use pretty_assertions::assert_eq;
 use std::io::Read as _;
 
+// SECURITY: console-page
 #[test]
 fn the_embedded_console_is_complete_or_absent() {
     let names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
     assert!(names.is_empty() || names == NAMES, "{names:?}");
 }
 
+// SECURITY: console-page
 #[test]
 fn the_digest_covers_names_and_content() {
     let original = digest(&[("a", b"1"), ("b", b"2")]);
@@ -22,6 +24,7 @@ fn the_digest_covers_names_and_content() {
     }
 }
 
+// SECURITY: console-page
 #[test]
 fn the_page_refers_to_its_files_by_the_digest() {
     for console in [Console::embedded(), Console::new(SMALL_PAGE)] {
@@ -34,6 +37,7 @@ fn the_page_refers_to_its_files_by_the_digest() {
     }
 }
 
+// SECURITY: console-page
 #[test]
 fn gzip_gives_the_same_bytes() {
     let console = Console::new(SMALL_PAGE);

@@ -343,6 +343,7 @@ mod tests {
         serde_json::from_value(detail).unwrap()
     }
 
+    // SECURITY: run-report
     #[test]
     fn a_report_shows_what_a_run_did_without_what_was_said() {
         let usage = json!({"inputTokens": 100, "outputTokens": 9, "cost": 0.25});
@@ -392,6 +393,7 @@ mod tests {
         assert!(report.ends_with(" more rows are left out, because the report is full.\n"));
     }
 
+    // SECURITY: run-report
     #[test]
     fn foreign_text_stays_in_its_cell() {
         let report = Report { text: String::new(), redactor: &NoAda, tools: &[] };

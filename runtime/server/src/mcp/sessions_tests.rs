@@ -18,6 +18,7 @@ fn code<T>(result: Result<T, Problem>) -> &'static str {
     result.err().map_or("", |Problem(error)| error.code.as_str())
 }
 
+// SECURITY: mcp-serve
 #[test]
 fn no_more_sessions_than_the_limit_are_open_or_being_opened() {
     let sessions = Arc::new(McpSessions::default());
@@ -38,6 +39,7 @@ fn no_more_sessions_than_the_limit_are_open_or_being_opened() {
     assert_eq!(of("a").len() + of("b").len(), MAX_SESSIONS);
 }
 
+// SECURITY: mcp-serve
 #[test]
 fn a_session_belongs_to_its_token() {
     let sessions = Arc::new(McpSessions::default());
@@ -47,6 +49,7 @@ fn a_session_belongs_to_its_token() {
     assert_eq!(code(sessions.enter("two", &caller("a"), None)), "NOT_FOUND");
 }
 
+// SECURITY: mcp-serve
 #[test]
 fn the_ids_of_requests_that_are_under_way_are_unique() {
     let sessions = Arc::new(McpSessions::default());
@@ -62,6 +65,7 @@ fn the_ids_of_requests_that_are_under_way_are_unique() {
     assert_eq!(code(enter("more")), "");
 }
 
+// SECURITY: mcp-serve
 #[test]
 fn an_idle_session_ends_and_one_in_use_does_not() {
     let sessions = Arc::new(McpSessions::default());

@@ -2,6 +2,7 @@ use super::{Server, TestFailure};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::run_error::Failure;
 
+// SECURITY: connection-test
 #[test]
 fn only_https_to_azure_hosts_is_azure() {
     for endpoint in [
@@ -27,6 +28,7 @@ fn only_https_to_azure_hosts_is_azure() {
     }
 }
 
+// SECURITY: connection-test
 #[test]
 fn shows_the_answer_of_azure_only() {
     const ANSWER: &str = "the answer of an internal service";

@@ -50,6 +50,7 @@ fn masks_other_items_by_the_names_of_properties() {
     assert_eq!(mask_item("dsn", &json!("sk-1")), json!(MASK));
 }
 
+// SECURITY: ui-masked
 #[test]
 fn shows_public_properties_at_the_first_level_only() {
     let stored = json!({"name": "open", "data": {"id": "open", "data": {"name": "s"}, "more": {"type": "s"}},
@@ -60,6 +61,7 @@ fn shows_public_properties_at_the_first_level_only() {
     assert_eq!(mask_item("credentials:all", &json!([{"name": "s"}])), json!([{"name": MASK}]));
 }
 
+// SECURITY: ui-masked
 #[test]
 fn masks_a_json_text_with_secrets_as_a_whole() {
     let within = json!({"a": [{"apiKey": "sk-1"}]}).to_string();
@@ -134,6 +136,7 @@ proptest! {
     }
 
     /// A client cannot reveal a masked value by what it sends.
+    // SECURITY: ui-masked
     #[test]
     fn no_request_reveals_a_masked_value(before in values(), sent in values()) {
         let before = storable(before);

@@ -236,6 +236,7 @@ proptest! {
         }
     }
 
+    // SECURITY: ui-preview
     #[test]
     fn never_shows_a_known_secret(value in json_value(), limits in limits(), offset in 0..5usize) {
         let secret = "swordfish-and-more";
@@ -248,6 +249,7 @@ proptest! {
 
 proptest! {
     /// A secret across the cut is not shown, not even its first letter.
+    // SECURITY: ui-preview
     #[test]
     fn leaves_no_part_of_a_secret_at_the_cut(
         before in "[xé😀]{0,30}",

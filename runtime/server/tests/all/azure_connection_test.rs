@@ -64,6 +64,7 @@ async fn reports_a_working_connection_with_its_token_counts() {
     assert_eq!(messages[0]["content"], "This is a test of the connection. Answer with OK.");
 }
 
+// SECURITY: connection-test
 #[tokio::test]
 async fn reports_a_failure_without_the_key_and_without_a_retry() {
     let echo = format!("Access denied due to invalid key {KEY}");
@@ -138,6 +139,7 @@ async fn refuses_an_invalid_connection() {
 }
 
 /// A caller that chooses the address must not receive the key there, not even on this machine.
+// SECURITY: connection-test
 #[tokio::test]
 async fn sends_the_key_of_the_environment_to_azure_only() {
     let azure = Azure::start([]).await;
@@ -160,6 +162,7 @@ async fn sends_the_key_of_the_environment_to_azure_only() {
     assert_eq!(azure.keys(), [Some(KEY.to_owned())]);
 }
 
+// SECURITY: connection-test
 #[tokio::test]
 async fn limits_the_tests_at_once() {
     let azure = Azure::start((0..4).map(|_| Turn::AnswerLater("OK".to_owned()))).await;
@@ -176,6 +179,7 @@ async fn limits_the_tests_at_once() {
     request.send().await.ok(200);
 }
 
+// SECURITY: connection-test
 #[tokio::test]
 async fn only_the_deploy_scope_may_test() {
     let sidecar = Setup::default().start(None).await;

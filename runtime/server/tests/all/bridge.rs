@@ -547,6 +547,7 @@ async fn draws_the_flow_of_a_node_red() {
     sidecar.get(&format!("{path}&tab=none")).await.refused(404, "NOT_FOUND");
 }
 
+// SECURITY: bridge-separate
 #[tokio::test]
 async fn separates_two_node_reds() {
     let sidecar = Setup::default().start(None).await;
@@ -713,6 +714,7 @@ async fn streams_the_text_of_an_agent() {
     }
 }
 
+// SECURITY: bridge-separate
 #[tokio::test]
 async fn refuses_connections_with_a_reason() {
     let mut setup = Setup::default();
@@ -775,6 +777,7 @@ async fn limits_the_sockets_without_hello() {
     eventually("there is room again", || async { try_open().await.ok().map(drop) }).await;
 }
 
+// SECURITY: message-limit
 #[tokio::test]
 async fn limits_messages_as_it_limits_bodies() {
     let mut setup = Setup::default();
@@ -804,6 +807,7 @@ async fn limits_messages_as_it_limits_bodies() {
     assert_eq!(deployed["report"]["ok"], true);
 }
 
+// SECURITY: bridge-separate
 #[tokio::test]
 async fn closes_the_socket_after_an_invalid_message() {
     let mut setup = Setup::default();
@@ -854,6 +858,7 @@ async fn closes_the_socket_after_an_invalid_message() {
 }
 
 /// Keys are held in memory only.
+// SECURITY: bridge-credentials
 #[tokio::test]
 async fn credentials_reach_the_nodes_and_no_file() {
     let sidecar = Setup::default().start(None).await;

@@ -21,6 +21,7 @@ async fn sign_in(sidecar: &TestSidecar, path: &str) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
+// SECURITY: sign-in-code
 #[tokio::test]
 async fn a_code_signs_in_one_browser_once() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -46,6 +47,7 @@ async fn a_code_signs_in_one_browser_once() {
         .refused(401, "UNAUTHORIZED");
 }
 
+// SECURITY: session-cookie, exact-origin
 #[tokio::test]
 async fn a_cookie_works_only_from_its_own_page() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -81,6 +83,7 @@ async fn a_cookie_works_only_from_its_own_page() {
     assert!(Socket::try_open(sidecar.addr, &[("cookie", &cookie)]).await.is_err());
 }
 
+// SECURITY: session-cookie
 #[tokio::test]
 async fn signing_out_invalidates_the_cookie() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -161,6 +164,7 @@ async fn sign_in_with(sidecar: &TestSidecar, token: &str) -> String {
     answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
 }
 
+// SECURITY: sign-in-page
 #[tokio::test]
 async fn a_token_signs_a_browser_in_with_its_own_scopes() {
     let setup = Setup::default();
@@ -199,6 +203,7 @@ async fn a_token_signs_a_browser_in_with_its_own_scopes() {
     assert_eq!(session, wanted);
 }
 
+// SECURITY: sign-in-rate, sign-in-page
 #[tokio::test]
 async fn no_page_of_another_site_signs_a_browser_in() {
     let mut setup = Setup::default();
@@ -234,6 +239,7 @@ async fn no_page_of_another_site_signs_a_browser_in() {
 }
 
 /// A sidecar that is killed after an answer has what it answered.
+// SECURITY: session-file
 #[tokio::test]
 async fn a_sign_in_or_a_sign_out_is_in_the_file_when_it_is_answered() {
     let mut setup = Setup::default();
@@ -253,6 +259,7 @@ async fn a_sign_in_or_a_sign_out_is_in_the_file_when_it_is_answered() {
     assert_eq!(stored(), 1);
 }
 
+// SECURITY: session-file
 #[tokio::test]
 async fn sessions_that_could_not_be_written_are_written_later() {
     let mut setup = Setup::default();
@@ -265,6 +272,7 @@ async fn sessions_that_could_not_be_written_are_written_later() {
     crate::kit::eventually("the session is written", || async { file.is_file().then_some(()) }).await;
 }
 
+// SECURITY: session-file
 #[tokio::test]
 async fn a_session_survives_a_restart_and_ends_with_its_token() {
     let start = |dir: Option<std::sync::Arc<tempfile::TempDir>>| {

@@ -37,6 +37,7 @@ async fn page(sidecar: &TestSidecar) -> (String, String) {
     (text, folder)
 }
 
+// SECURITY: console-page
 #[tokio::test]
 async fn the_page_and_its_files_are_open_and_their_addresses_never_change_their_content() {
     let mut setup = Setup::default();
@@ -73,6 +74,7 @@ async fn the_page_and_its_files_are_open_and_their_addresses_never_change_their_
     assert!(old.json()["message"].as_str().unwrap().contains("updated: reload"));
 }
 
+// SECURITY: console-page
 #[tokio::test]
 async fn a_console_with_a_missing_file_is_not_served() {
     let mut setup = Setup::default();

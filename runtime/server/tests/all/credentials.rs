@@ -25,6 +25,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
+// SECURITY: credentials-encrypted, credentials-hidden
 #[tokio::test]
 async fn stores_credentials_encrypted_and_never_returns_them() {
     let sidecar = Setup::default().start(None).await;
@@ -87,6 +88,7 @@ async fn a_deploy_removes_credentials_from_the_flow_file() {
     }
 }
 
+// SECURITY: credentials-encrypted
 #[tokio::test]
 async fn no_file_holds_a_token_or_credential_as_plain_text() {
     let sidecar = Setup::default().start(None).await;
@@ -106,6 +108,7 @@ async fn no_file_holds_a_token_or_credential_as_plain_text() {
     }
 }
 
+// SECURITY: strict-json, log-tokens
 #[tokio::test]
 async fn errors_do_not_quote_secrets() {
     let sidecar = TestSidecar::start(flow(json!([]), &[])).await;

@@ -220,6 +220,7 @@ async fn answers_a_close_frame() {
     assert!(matches!(last, Some(Ok(Message::Close(_)))), "{last:?}");
 }
 
+// SECURITY: message-limit
 #[tokio::test]
 async fn closes_the_socket_after_an_invalid_message_with_a_code() {
     let mut settings = Setup::default();
@@ -288,6 +289,7 @@ async fn refuses_a_future_cursor_and_one_of_dropped_events() {
     all.event().await;
 }
 
+// SECURITY: slow-reader
 #[tokio::test]
 async fn disconnects_a_blocked_reader_that_can_continue_later() {
     /// More than the buffers of the operating system hold.
@@ -382,6 +384,7 @@ async fn tells_readers_that_the_sidecar_stops_and_their_position() {
     assert_eq!(close_reason(&mut socket).await, (ProblemCode::Api(ApiCode::Stopping), Some(cursor)));
 }
 
+// SECURITY: rate-limit
 #[tokio::test]
 async fn closes_a_socket_that_sends_too_many_messages() {
     let mut setup = Setup::default();
@@ -407,6 +410,7 @@ async fn closes_a_socket_that_sends_too_many_messages() {
     }
 }
 
+// SECURITY: token-removed
 #[tokio::test]
 async fn a_socket_does_not_outlive_its_token() {
     let mut setup = Setup::default();
@@ -428,6 +432,7 @@ async fn a_socket_does_not_outlive_its_token() {
     assert_eq!(other.hear().await, EventsMessage::Pong { id: "1".to_owned() });
 }
 
+// SECURITY: token-removed
 #[tokio::test]
 async fn a_busy_socket_does_not_outlive_its_token() {
     let sidecar = TestSidecar::start(plain_flow()).await;

@@ -32,6 +32,7 @@ async fn deploys_lists_and_stores_a_flow() {
     assert_eq!(restarted.run(json!({"payload": "?"})).await["runs"][0]["result"]["payload"], "42");
 }
 
+// SECURITY: deploy-race
 #[tokio::test]
 async fn a_deploy_must_name_its_base_revision() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -74,6 +75,7 @@ async fn the_order_of_keys_does_not_change_the_revision() {
     assert_eq!(after["revision"], Value::from(before));
 }
 
+// SECURITY: deploy-race
 #[tokio::test]
 async fn one_of_concurrent_deploys_wins() {
     let sidecar = TestSidecar::start(plain_flow()).await;

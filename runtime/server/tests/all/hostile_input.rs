@@ -15,6 +15,7 @@ async fn assert_serves(sidecar: &TestSidecar) {
     assert_eq!(sidecar.get("/health").await.ok(200)["live"], true);
 }
 
+// SECURITY: strict-json, timeouts
 #[tokio::test]
 async fn refuses_a_body_that_is_too_large_too_slow_or_incomplete() {
     let mut setup = Setup::default();
@@ -81,6 +82,7 @@ async fn begin_slow_check(sidecar: &TestSidecar, token: &str, bytes: usize) -> T
 /// More than the buffers of a connection hold.
 const MANY_BYTES: usize = 24_000_000;
 
+// SECURITY: work-slots
 #[tokio::test]
 async fn slow_bodies_of_one_token_keep_no_deploy_out() {
     let setup = Setup::default();
@@ -98,6 +100,7 @@ async fn slow_bodies_of_one_token_keep_no_deploy_out() {
     }
 }
 
+// SECURITY: work-slots
 #[tokio::test]
 async fn slow_bodies_give_way_when_others_wait() {
     let setup = Setup::default();
@@ -129,6 +132,7 @@ async fn deploy_large_flow(sidecar: &TestSidecar) {
     sidecar.post("/api/deployment", json!({"flows": flows, "force": true})).await.ok(200);
 }
 
+// SECURITY: no-smuggling
 #[tokio::test]
 async fn refuses_smuggled_requests() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -176,6 +180,7 @@ async fn refuses_smuggled_requests() {
     assert_serves(&sidecar).await;
 }
 
+// SECURITY: connection-limit
 #[tokio::test]
 async fn survives_a_thousand_sockets_at_once() {
     let mut setup = Setup::default();
@@ -215,6 +220,7 @@ async fn survives_a_thousand_sockets_at_once() {
     .await;
 }
 
+// SECURITY: message-limit
 #[tokio::test]
 async fn closes_a_socket_after_invalid_frames() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -257,6 +263,7 @@ async fn closes_a_socket_after_invalid_frames() {
     assert_serves(&sidecar).await;
 }
 
+// SECURITY: timeouts
 #[tokio::test]
 async fn frees_the_connection_of_a_silent_socket() {
     let mut setup = Setup::default();
@@ -273,6 +280,7 @@ async fn frees_the_connection_of_a_silent_socket() {
     drop(silent);
 }
 
+// SECURITY: rate-limit
 #[tokio::test]
 async fn refuses_too_many_requests() {
     let mut setup = Setup::default();

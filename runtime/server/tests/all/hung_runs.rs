@@ -21,6 +21,7 @@ async fn summary(sidecar: &TestSidecar, run: &str) -> Value {
     sidecar.get(&format!("/api/runs/{run}")).await.ok(200)["summary"].clone()
 }
 
+// SECURITY: hung-run
 #[tokio::test]
 async fn a_start_leaves_a_hung_run_alone_and_resumes_the_others() {
     let sidecar = TestSidecar::start(tool_flow("tool.slow")).await;

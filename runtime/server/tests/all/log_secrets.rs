@@ -54,6 +54,7 @@ fn is_end(event: &StreamEvent) -> bool {
     matches!(event, StreamEvent::Run { event } if matches!(event.event, RunEventKind::RunFinished { .. }))
 }
 
+// SECURITY: log-tokens
 #[tokio::test]
 async fn no_token_code_or_cookie_is_in_logs_events_or_metrics() {
     const WRONG: &str = "a-token-that-is-wrong-here";

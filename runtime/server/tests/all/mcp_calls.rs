@@ -19,6 +19,7 @@ fn keyed(name: &str, arguments: Value, key: Value) -> Value {
     json!({"name": name, "arguments": arguments, "_meta": {"redflow/key": key}})
 }
 
+// SECURITY: mcp-key
 #[tokio::test]
 async fn a_key_belongs_to_its_token_and_its_conversation() {
     let setup = Setup::default();
@@ -155,6 +156,7 @@ async fn answer_at_once(client: &Modern<'_>, params: Value) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
+// SECURITY: mcp-serve
 #[tokio::test]
 async fn one_token_cannot_take_all_calls_of_agents() {
     let setup = Setup::default();

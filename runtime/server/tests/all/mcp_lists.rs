@@ -17,6 +17,7 @@ async fn listed(sidecar: &TestSidecar) -> Vec<String> {
 }
 
 /// A cached list of a client must never lead to another agent.
+// SECURITY: mcp-key
 #[tokio::test]
 async fn a_tool_keeps_its_id_when_a_node_red_disconnects() {
     let sidecar = Setup::default().start(None).await;

@@ -33,6 +33,7 @@ fn outcome(called: &Value) -> &str {
 
 /// Each rule is about a tool of the manifest and about a flow tool. The calls are those of `main`, of `guest`, and of
 /// `main` again.
+// SECURITY: mcp-serve
 #[tokio::test]
 async fn the_policy_decides_about_lists_and_calls() {
     const OK: &str = "ok";
@@ -94,6 +95,7 @@ async fn the_policy_decides_about_lists_and_calls() {
 }
 
 /// A client of the older era, because it has a session: the limit is not one of sessions of MCP.
+// SECURITY: mcp-serve
 #[tokio::test]
 async fn calls_at_the_same_time_are_limited_by_principal() {
     let (sidecar, guest) =
@@ -122,6 +124,7 @@ async fn calls_at_the_same_time_are_limited_by_principal() {
 }
 
 /// The run of an agent is one of the caller, so the rules about its caller hold for the tools of the agent too.
+// SECURITY: mcp-serve
 #[tokio::test]
 async fn the_tools_of_a_called_agent_follow_the_rules_about_the_caller() {
     let policy = json!([{"deny": ["builtin.act"], "roles": ["guests"]}]);

@@ -89,6 +89,7 @@ async fn test(sidecar: &TestSidecar, request: Value) -> Value {
     sidecar.post("/api/models/test", request).await.ok(200)
 }
 
+// SECURITY: check-offline
 #[tokio::test]
 async fn a_check_with_a_deployed_key_calls_no_server() {
     let llama = LlamaCpp::start(Schemas::Followed).await;
@@ -113,6 +114,7 @@ async fn a_check_with_a_deployed_key_calls_no_server() {
     );
 }
 
+// SECURITY: model-test-key
 #[tokio::test]
 async fn reports_what_was_sent_what_came_back_and_which_server_it_is() {
     let llama = LlamaCpp::start(Schemas::Followed).await;
@@ -172,6 +174,7 @@ async fn lists_the_models_of_a_server() {
     assert_eq!((scripted.status, &scripted.json()["code"]), (422, &json!("CONFIG_INVALID")));
 }
 
+// SECURITY: model-test-key
 #[tokio::test]
 async fn a_deployed_key_goes_to_the_address_of_its_node_only() {
     let (own, other) = (LlamaCpp::start(Schemas::Followed).await, LlamaCpp::start(Schemas::Followed).await);

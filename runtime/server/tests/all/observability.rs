@@ -529,6 +529,7 @@ async fn a_request_for_an_unknown_run_begins_no_frame() {
 
 /// Credentials that are stored while a flow is active become known secrets at once, and earlier ones stay
 /// known.
+// SECURITY: ui-preview
 #[tokio::test]
 async fn never_shows_a_secret_that_is_stored_later() {
     let keys = ["sk-first-stored-secret-0123", "sk-second-stored-secret-4567"];

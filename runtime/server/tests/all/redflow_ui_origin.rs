@@ -71,6 +71,7 @@ fn assert_refused(answer: &Reply) {
     assert_unreadable(answer);
 }
 
+// SECURITY: redflow-ui
 #[tokio::test]
 async fn admits_pages_of_the_ui_to_their_routes_only() {
     let sidecar = start().await;
@@ -101,6 +102,7 @@ async fn admits_pages_of_the_ui_to_their_routes_only() {
     }
 }
 
+// SECURITY: redflow-ui, cors
 #[tokio::test]
 async fn refuses_other_pages_at_every_route() {
     let sidecar = start().await;
@@ -128,6 +130,7 @@ async fn refuses_other_pages_at_every_route() {
     }
 }
 
+// SECURITY: redflow-ui, cors
 #[tokio::test]
 async fn answers_preflight_requests_of_the_ui() {
     let sidecar = start().await;
@@ -179,6 +182,7 @@ async fn answers_preflight_requests_of_the_ui() {
     assert_unreadable(&answer);
 }
 
+// SECURITY: redflow-ui
 #[tokio::test]
 async fn pages_of_the_ui_can_read_errors() {
     let sidecar = start().await;
@@ -211,6 +215,7 @@ async fn pages_of_the_ui_can_read_errors() {
     assert_refused(&from_ui("GET", "/api/flows/check").send().await);
 }
 
+// SECURITY: redflow-ui
 #[tokio::test]
 async fn limits_the_rate_of_the_ui_with_a_readable_error() {
     let mut setup = Setup::default();
@@ -232,6 +237,7 @@ async fn limits_the_rate_of_the_ui_with_a_readable_error() {
     sidecar.get("/api/flows").await.ok(200);
 }
 
+// SECURITY: redflow-ui
 #[tokio::test]
 async fn a_token_of_the_ui_decides_its_scope() {
     let sidecar = start().await;
@@ -257,6 +263,7 @@ async fn a_token_of_the_ui_decides_its_scope() {
     answer.ok(200);
 }
 
+// SECURITY: redflow-ui
 #[tokio::test]
 async fn a_cookie_gives_the_ui_no_further_access() {
     let sidecar = start().await;
@@ -272,6 +279,7 @@ async fn a_cookie_gives_the_ui_no_further_access() {
     assert_refused(&upgrade(request).await);
 }
 
+// SECURITY: redflow-ui
 #[tokio::test]
 async fn opens_sockets_to_pages_of_the_ui_only() {
     let sidecar = start().await;
@@ -293,6 +301,7 @@ async fn opens_sockets_to_pages_of_the_ui_only() {
     }
 }
 
+// SECURITY: redflow-ui, cors
 #[tokio::test]
 async fn without_the_option_all_pages_are_refused() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -311,6 +320,7 @@ async fn without_the_option_all_pages_are_refused() {
 }
 
 /// The log shows why a UI at another address does not work. Clients choose the header, so the log is bounded.
+// SECURITY: redflow-ui
 #[tokio::test]
 async fn logs_each_refused_origin_once_up_to_a_limit() {
     let log = Log::default();

@@ -47,6 +47,7 @@ pub(crate) async fn upgrade(request: Request) -> Reply {
     tokio::time::timeout(PATIENCE, read).await.unwrap()
 }
 
+// SECURITY: token-needed, exact-host, exact-origin, json-only, strict-json
 #[tokio::test]
 async fn no_route_opens_to_a_wrong_token_host_or_page() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -115,6 +116,7 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
 }
 
 /// People paste a token or a code into the wrong place. It must not come back in an error, which may be logged.
+// SECURITY: log-tokens
 #[tokio::test]
 async fn no_error_repeats_a_token() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -159,6 +161,7 @@ async fn no_error_repeats_a_token() {
     }
 }
 
+// SECURITY: scopes, mcp-serve
 #[tokio::test]
 async fn a_scope_opens_only_its_routes() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -188,6 +191,7 @@ async fn a_scope_opens_only_its_routes() {
     }
 }
 
+// SECURITY: exact-host, exact-origin
 #[tokio::test]
 async fn a_socket_needs_the_same_access_as_other_routes() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -243,6 +247,7 @@ async fn every_socket_checks_access_alike() {
     }
 }
 
+// SECURITY: token-needed
 #[tokio::test]
 async fn the_openapi_document_has_every_route_and_its_scope() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -290,12 +295,13 @@ async fn unknown_routes_need_a_token() {
         assert!(entry.get("page").is_none() && entry.get("mend").is_none(), "{entry}");
         let one = sidecar.get(&format!("/api/codes/{}", entry["code"].as_str().unwrap())).await.ok(200);
         let (page, mend) = (one["page"].as_str().unwrap(), one["mend"].as_str().unwrap());
-        assert!(!mend.is_empty() && page.ends_with(&format!("## How to mend it\n\n{mend}\n")), "{one}");
+        assert!(!mend.is_empty() && page.ends_with(&format!("### How to fix it\n\n{mend}\n")), "{one}");
     }
     assert!(sidecar.get("/api/edges").await.ok(200).as_array().unwrap().len() > 5);
     assert!(sidecar.get("/api/catalogue").await.ok(200).as_array().unwrap().len() > 20);
 }
 
+// SECURITY: response-headers
 #[tokio::test]
 async fn every_response_has_security_headers() {
     let sidecar = TestSidecar::start(plain_flow()).await;

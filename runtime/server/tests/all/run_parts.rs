@@ -126,6 +126,7 @@ async fn a_journal_line_longer_than_a_page_is_cut() {
 }
 
 /// A report has what a run did, and nothing of what was said.
+// SECURITY: run-report
 #[tokio::test]
 async fn a_report_has_no_words_and_no_secrets() {
     let mut flow = tool_flow("calculator-tool");
@@ -152,6 +153,7 @@ async fn a_report_has_no_words_and_no_secrets() {
 }
 
 /// The message of an error can have what a person, a tool or a provider said. The report has its code.
+// SECURITY: run-report
 #[tokio::test]
 async fn a_report_has_no_message_of_an_error() {
     let sidecar = TestSidecar::start(tool_flow("tool.lost")).await;

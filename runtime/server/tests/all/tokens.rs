@@ -5,6 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::console::ConfigEntry;
 use serde_json::{Value, json};
 
+// SECURITY: token-admin
 #[tokio::test]
 async fn tokens_are_made_listed_and_removed_while_the_sidecar_runs() {
     let sidecar = TestSidecar::start(plain_flow()).await;
@@ -38,6 +39,7 @@ async fn tokens_are_made_listed_and_removed_while_the_sidecar_runs() {
     assert!(!file.contains(again["token"].as_str().unwrap()));
 }
 
+// SECURITY: token-admin
 #[tokio::test]
 async fn a_wrong_description_of_a_token_is_refused() {
     let sidecar = TestSidecar::start(plain_flow()).await;

@@ -371,6 +371,7 @@ async fn a_wrong_definition_is_refused_with_every_problem() {
 }
 
 /// The manifest is live within a second. One with problems changes nothing, and the problems are shown.
+// SECURITY: manifest
 #[tokio::test]
 async fn the_manifest_and_its_policy_are_live() {
     let sidecar = TestSidecar::start(plain_flow()).await;

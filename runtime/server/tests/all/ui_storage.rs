@@ -79,6 +79,7 @@ async fn keeps_items_after_a_restart() {
     assert_eq!(sidecar.get(PATH).await.ok(200), json!({"recent": [1, "two"]}));
 }
 
+// SECURITY: ui-storage
 #[tokio::test]
 async fn keys_are_only_names() {
     let sidecar = Setup::default().start(None).await;
@@ -132,6 +133,7 @@ async fn keys_are_only_names() {
     assert_eq!(files(), before);
 }
 
+// SECURITY: ui-storage
 #[tokio::test]
 async fn refuses_too_much_data_as_a_whole() {
     let sidecar = Setup::default().start(None).await;
@@ -175,6 +177,7 @@ fn credentials() -> Value {
     })
 }
 
+// SECURITY: ui-masked
 #[tokio::test]
 async fn never_returns_a_stored_secret() {
     let sidecar = Setup::default().start(None).await;
@@ -309,6 +312,7 @@ async fn uses_credentials_in_a_fixed_order() {
     assert_eq!(key_of_run(&sidecar, &azure).await.as_deref(), Some("of-the-flow"));
 }
 
+// SECURITY: ui-masked
 #[tokio::test]
 async fn keeps_credentials_after_a_restart() {
     let azure = Azure::start([]).await;
@@ -353,6 +357,7 @@ async fn runs_go_on_when_credentials_change() {
     assert_eq!(key_of_run(&sidecar, &azure).await.as_deref(), Some(OTHER));
 }
 
+// SECURITY: ui-masked
 #[tokio::test]
 async fn lists_the_masked_credentials_of_a_node() {
     let azure = Azure::start([]).await;

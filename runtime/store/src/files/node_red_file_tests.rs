@@ -20,6 +20,7 @@ fn invalid(bytes: &[u8], secret: Option<&str>) -> String {
     error.message
 }
 
+// SECURITY: credentials-exchange
 #[test]
 fn the_format_is_that_of_node_red() {
     let plain = br#"{"n1":{"apiKey":"abc"}}"#.to_vec();
@@ -31,6 +32,7 @@ fn the_format_is_that_of_node_red() {
     assert_eq!((read.odd_nodes, read.empty_values), (0, 0));
 }
 
+// SECURITY: credentials-exchange
 #[test]
 fn a_written_file_can_be_read_again() {
     let many: serde_json::Map<String, Value> =
@@ -51,6 +53,7 @@ fn a_written_file_can_be_read_again() {
     assert!(decode_node_red(&none, Some(SECRET)).unwrap().credentials.is_empty());
 }
 
+// SECURITY: credentials-exchange
 #[test]
 fn other_files_are_refused() {
     let message = invalid(VECTOR.as_bytes(), None);
@@ -79,6 +82,7 @@ fn other_files_are_refused() {
     invalid(&vec![b' '; super::MAX_NODE_RED_BYTES + 1], None);
 }
 
+// SECURITY: credentials-exchange
 #[test]
 fn values_that_are_not_credentials_are_counted_and_left_out() {
     let plain =
@@ -92,6 +96,7 @@ fn values_that_are_not_credentials_are_counted_and_left_out() {
     assert_eq!((read.odd_nodes, read.credentials.len()), (2, 1));
 }
 
+// SECURITY: credentials-exchange
 #[test]
 fn a_file_is_private_and_is_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();

@@ -88,6 +88,7 @@ fn rows_of(plain: &Connection, run: &str) -> Vec<i64> {
     plain.prepare(sql).unwrap().query_map([run], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
+// SECURITY: journal-intact
 #[tokio::test]
 async fn every_flipped_bit_and_every_cut_of_a_row_is_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -118,6 +119,7 @@ async fn every_flipped_bit_and_every_cut_of_a_row_is_found() {
     println!("FAULTS damaged rows={} found={0}", tried.get());
 }
 
+// SECURITY: journal-intact
 #[tokio::test]
 async fn damage_of_one_run_does_not_affect_other_runs() {
     let dir = tempfile::tempdir().unwrap();
@@ -141,6 +143,7 @@ async fn damage_of_one_run_does_not_affect_other_runs() {
     assert!(store.load(&id("c")).await.is_ok());
 }
 
+// SECURITY: journal-intact
 #[tokio::test]
 async fn missing_swapped_and_foreign_rows_are_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -197,6 +200,7 @@ async fn missing_swapped_and_foreign_rows_are_found() {
     assert_eq!(reader.load(&id("open")).unwrap().unwrap().mark.batches, 1);
 }
 
+// SECURITY: journal-intact
 #[tokio::test]
 async fn a_changed_plan_is_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -238,6 +242,7 @@ async fn full_rows(dir: &Path) -> (Reader, Connection) {
 }
 
 /// Every change of the row of a run is found, and affects that run alone.
+// SECURITY: journal-intact
 #[tokio::test]
 async fn every_changed_value_of_a_run_is_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -300,6 +305,7 @@ async fn every_changed_value_of_a_run_is_found() {
 }
 
 /// A run with an unreadable id is listed, and can be queried, by a replacement text.
+// SECURITY: journal-intact
 #[tokio::test]
 async fn a_changed_id_is_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -316,6 +322,7 @@ async fn a_changed_id_is_found() {
 }
 
 /// The reader and the driver list the readable values of a damaged row.
+// SECURITY: journal-intact
 #[tokio::test]
 async fn an_unreadable_row_is_listed_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
@@ -356,6 +363,7 @@ async fn an_unreadable_row_is_listed_as_damaged() {
     }
 }
 
+// SECURITY: journal-intact
 #[tokio::test]
 async fn the_intact_part_of_a_damaged_run_ends_at_the_first_damage() {
     let dir = tempfile::tempdir().unwrap();
@@ -402,6 +410,7 @@ async fn the_intact_part_of_a_damaged_run_ends_at_the_first_damage() {
     });
 }
 
+// SECURITY: journal-intact
 #[tokio::test]
 async fn a_row_that_contradicts_itself_is_found() {
     let dir = tempfile::tempdir().unwrap();

@@ -41,6 +41,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
+// SECURITY: data-private
 #[cfg(unix)]
 #[tokio::test]
 async fn all_files_are_private_to_their_owner() {
@@ -54,6 +55,7 @@ async fn all_files_are_private_to_their_owner() {
     }
 }
 
+// SECURITY: data-private
 #[cfg(unix)]
 #[test]
 fn open_file_modes_are_restricted_and_the_directory_mode_stays() {

@@ -106,6 +106,7 @@ async fn a_dropped_store_has_written_everything_and_leaves_one_file() {
     assert_eq!((stored.mark.batches, stored.summary.status), (501, RunStatus::Interrupted));
 }
 
+// SECURITY: sidecar-address
 #[test]
 fn commands_find_the_driver_that_listens() {
     let dir = tempfile::tempdir().unwrap();
@@ -243,6 +244,7 @@ async fn a_batch_above_the_size_limit_is_refused() {
 }
 
 /// More than the queue has space for, in batches larger than all of it.
+// SECURITY: run-limits
 #[tokio::test]
 async fn batches_wait_for_space_in_the_queue() {
     let dir = tempfile::tempdir().unwrap();

@@ -111,6 +111,7 @@ async fn events_that_left_the_ring_come_from_the_disk() {
     }
 }
 
+// SECURITY: run-limits
 #[tokio::test]
 async fn the_oldest_events_are_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -162,6 +163,7 @@ async fn removal_keeps_up_with_new_events() {
     assert!(newest - oldest <= 100 + 1024, "{oldest}");
 }
 
+// SECURITY: run-limits
 #[tokio::test]
 async fn the_memory_log_is_limited_in_events_and_bytes() {
     let store = MemoryStore::with_event_log(1, with_max_events(10));

@@ -63,6 +63,7 @@ fn key(dir: &Path) -> PathBuf {
     dir.join("credentials.key")
 }
 
+// SECURITY: credentials-encrypted
 #[test]
 fn a_flow_comes_back_with_its_credentials() {
     let outer = tempfile::tempdir().unwrap();
@@ -256,6 +257,7 @@ fn a_flow_file_keeps_its_mode() {
     }
 }
 
+// SECURITY: secret-file
 #[cfg(unix)]
 #[test]
 fn secrets_that_others_can_reach_are_refused() {
@@ -286,6 +288,7 @@ fn secrets_that_others_can_reach_are_refused() {
     }
 }
 
+// SECURITY: secret-file
 #[cfg(unix)]
 #[test]
 fn secrets_of_another_user_are_refused() {
@@ -315,6 +318,7 @@ fn with_changed_file(file: &Path, bytes: &[u8], check: impl FnOnce()) {
     std::fs::write(file, before).unwrap();
 }
 
+// SECURITY: credentials-intact
 #[test]
 fn every_changed_byte_is_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -353,6 +357,7 @@ fn every_changed_byte_is_found() {
     });
 }
 
+// SECURITY: credentials-intact
 #[test]
 fn credentials_that_cannot_be_decrypted_are_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();

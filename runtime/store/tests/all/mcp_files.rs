@@ -67,6 +67,7 @@ fn pins_and_tokens_come_back() {
 }
 
 /// Pins that are lost would let a changed definition pass as the first one.
+// SECURITY: mcp-pin
 #[test]
 fn unreadable_pins_are_an_error() {
     let dir = tempfile::tempdir().unwrap();
@@ -159,6 +160,7 @@ fn tokens_are_bounded() {
     memory.set_tokens("7", Some("sk-")).unwrap();
 }
 
+// SECURITY: mcp-oauth
 #[test]
 fn unreadable_tokens_are_reported_and_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();

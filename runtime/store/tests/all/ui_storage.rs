@@ -37,6 +37,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
+// SECURITY: ui-storage
 #[test]
 fn stored_values_come_back_and_are_not_in_plain_text() {
     let outer = tempfile::tempdir().unwrap();
@@ -64,6 +65,7 @@ fn stored_values_come_back_and_are_not_in_plain_text() {
     assert_eq!(names(&dir), ["credentials.key", "storage.json"]);
 }
 
+// SECURITY: ui-storage
 #[test]
 fn the_storage_shares_its_key_with_the_credentials_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
@@ -110,6 +112,7 @@ fn an_unreadable_file_is_reported_and_not_overwritten() {
     assert_eq!(storage.load().unwrap(), example_items());
 }
 
+// SECURITY: ui-storage
 #[test]
 fn the_storage_enforces_its_limits() {
     let dir = tempfile::tempdir().unwrap();

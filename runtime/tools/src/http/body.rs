@@ -237,6 +237,7 @@ mod tests {
         assert!(show("image/png", &just[1..], 2 * just.len())["body"].get("base64").is_some());
     }
 
+    // SECURITY: tool-cut
     #[test]
     fn a_cut_leaves_no_part_of_a_secret() {
         for (text, keep) in [("12345 sk-verysecret", 10), ("12345 c2stdmVyeXNlY3JldA", 12)] {

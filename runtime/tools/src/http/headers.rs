@@ -138,6 +138,7 @@ mod tests {
         assert_eq!(read(&headers).unwrap(), expected);
     }
 
+    // SECURITY: tool-headers
     #[test]
     fn refused_headers_say_what_to_change() {
         for name in [
@@ -198,6 +199,7 @@ mod tests {
         }
     }
 
+    // SECURITY: tool-headers
     #[test]
     fn a_header_cannot_begin_another_one() {
         for (headers, part) in [

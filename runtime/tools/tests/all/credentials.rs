@@ -87,6 +87,7 @@ fn shows(text: &str, kind: &Kind) -> bool {
     kind.secrets.iter().any(|secret| text.contains(secret))
 }
 
+// SECURITY: tool-credential
 #[tokio::test]
 async fn four_kinds_arrive_at_their_host_and_at_no_other() {
     let authority = Authority::new();
@@ -142,6 +143,7 @@ async fn four_kinds_arrive_at_their_host_and_at_no_other() {
     assert_eq!(foreign.seen().len(), 0);
 }
 
+// SECURITY: tool-credential
 #[tokio::test]
 async fn a_private_host_may_get_a_credential_by_http() {
     let server = Server::start(|_| text(200, "", "ok")).await;
@@ -165,6 +167,7 @@ async fn a_key_in_a_header_of_the_node_needs_https_too() {
     assert_eq!(server.seen().len(), 0);
 }
 
+// SECURITY: tool-credential
 #[tokio::test]
 async fn a_wrong_certificate_gets_no_credential() {
     let (trusted, other) = (Authority::new(), Authority::new());

@@ -55,11 +55,13 @@ impl Places {
     }
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn this_system_confines_programs() {
     assert!(can_confine(), "the tests need a kernel with Landlock");
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn the_status_of_the_program_passes_through() {
     let places = Places::new();
@@ -72,6 +74,7 @@ fn the_status_of_the_program_passes_through() {
     assert_eq!(folder.status.code(), Some(2));
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn a_program_reads_only_what_is_declared() {
     let places = Places::new();
@@ -93,6 +96,7 @@ fn a_program_reads_only_what_is_declared() {
     assert_eq!(std::fs::read_to_string(secret).unwrap(), "the secret");
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn a_program_writes_only_its_folder_and_what_is_declared() {
     let places = Places::new();
@@ -113,6 +117,7 @@ fn a_program_writes_only_its_folder_and_what_is_declared() {
     }
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn a_program_has_few_devices_and_makes_none() {
     let places = Places::new();
@@ -125,6 +130,7 @@ fn a_program_has_few_devices_and_makes_none() {
 }
 
 /// `/proc` is readable, but not what other processes hold.
+// SECURITY: mcp-confined
 #[test]
 fn a_program_sees_no_environment_of_its_caller() {
     let places = Places::new();
@@ -132,6 +138,7 @@ fn a_program_sees_no_environment_of_its_caller() {
     assert_eq!(places.shell(&Declared::default(), &read), (String::new(), Some(1)));
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn a_program_shows_its_limits() {
     let places = Places::new();
@@ -166,6 +173,7 @@ const unix = net.createServer().on('error', e => say('unix', e.code));
 unix.listen('socket', () => { say('unix', 'open'); unix.close(); });
 ";
 
+// SECURITY: mcp-confined
 #[test]
 fn node_starts_and_has_a_network_only_if_it_may() {
     let places = Places::new();
@@ -182,6 +190,7 @@ fn node_starts_and_has_a_network_only_if_it_may() {
     assert_eq!(sockets(true), ["tcp EACCES", "udp EACCES", "unix open"]);
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn npm_and_python_start() {
     let places = Places::new();
@@ -193,6 +202,7 @@ fn npm_and_python_start() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), places.path("own/.npm").to_str().unwrap());
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn a_declared_path_that_is_missing_stops_the_start() {
     let places = Places::new();
@@ -208,6 +218,7 @@ fn a_declared_path_that_is_missing_stops_the_start() {
     }
 }
 
+// SECURITY: mcp-confined
 #[test]
 fn a_program_ends_with_its_caller() {
     let places = Places::new();

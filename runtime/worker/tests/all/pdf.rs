@@ -9,6 +9,7 @@ fn unreadable(problem: DocumentProblem) -> Result<PdfText, WorkerError> {
     Err(WorkerError::Unreadable(problem))
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_document_is_read_page_by_page() {
     let mut file = PdfFile::with_pages(&["The pump has two valves.", "Close both \\(left first\\)."]);
@@ -19,6 +20,7 @@ fn a_document_is_read_page_by_page() {
     assert_eq!(pages, ["The pump has two valves.", "Close both (left first)."]);
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_title_may_be_in_utf_16_or_missing() {
     let mut file = PdfFile::with_pages(&["text"]);
@@ -30,6 +32,7 @@ fn a_title_may_be_in_utf_16_or_missing() {
     assert_eq!(read_pdf(file.bytes()).unwrap().title, None);
 }
 
+// SECURITY: worker-confined
 #[test]
 fn compressed_pages_and_lines_are_read() {
     use std::io::Write as _;
@@ -43,6 +46,7 @@ fn compressed_pages_and_lines_are_read() {
     assert_eq!(lines, ["first line", "second line"]);
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_document_without_text_says_so() {
     let file = PdfFile::with_contents(&[b"0 0 100 100 re f".to_vec(), Vec::new()]);
@@ -53,6 +57,7 @@ fn a_document_without_text_says_so() {
     assert!(matches!(error, WorkerError::Unreadable(_) | WorkerError::Ended), "{error}");
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_document_with_a_password_says_so() {
     let mut file = PdfFile::with_pages(&["secret"]);
@@ -65,6 +70,7 @@ fn a_document_with_a_password_says_so() {
     assert_eq!(error.to_string(), "the document cannot be read: it is protected by a password");
 }
 
+// SECURITY: worker-confined
 #[test]
 fn other_bytes_are_not_a_document() {
     for bytes in
@@ -82,6 +88,7 @@ fn fails(what: &str, file: Vec<u8>) {
     }
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_truncated_document_ends_in_time() {
     let file = PdfFile::with_pages(&["one", "two"]).bytes();
@@ -90,6 +97,7 @@ fn a_truncated_document_ends_in_time() {
     }
 }
 
+// SECURITY: worker-confined
 #[test]
 fn loops_end_in_time() {
     let file = PdfFile::with_pages(&["text"]).bytes();
@@ -116,6 +124,7 @@ fn loops_end_in_time() {
     fails("a reference to itself", reference.bytes());
 }
 
+// SECURITY: worker-confined
 #[test]
 fn huge_counts_end_in_time() {
     let mut count = PdfFile::with_pages(&["text"]);
@@ -135,6 +144,7 @@ fn huge_counts_end_in_time() {
     let _ = read_pdf_within(SHORT, pages.bytes());
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_document_with_too_many_pages_says_so() {
     let mut pages = PdfFile::with_pages(&["text"]);
@@ -144,6 +154,7 @@ fn a_document_with_too_many_pages_says_so() {
     assert_eq!(read_pdf(pages.bytes()), unreadable(DocumentProblem::TooManyPages));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn deep_nesting_ends_in_time() {
     for (open, close) in [("[", "]"), ("<< /A ", ">>"), ("(", ")")] {
@@ -157,6 +168,7 @@ fn deep_nesting_ends_in_time() {
     let _ = read_pdf_within(SHORT, PdfFile::with_contents(&[saved.into_bytes()]).bytes());
 }
 
+// SECURITY: worker-confined
 #[test]
 fn streams_that_inflate_to_gigabytes_end_in_time() {
     let bomb = inflating_stream(2048);
@@ -168,6 +180,7 @@ fn streams_that_inflate_to_gigabytes_end_in_time() {
     let _ = read_pdf(objects.bytes());
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_document_with_much_text_is_bounded() {
     // The font makes 500 characters of each one.

@@ -48,6 +48,7 @@ fn workers_of(links: &Links) -> Vec<u32> {
     children_of(std::process::id()).into_iter().filter(runs_link).collect()
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_that_hangs_is_killed() {
     let links = Links::new();
@@ -60,6 +61,7 @@ fn a_worker_that_hangs_is_killed() {
     assert_eq!(workers_of(&links), [0; 0]);
 }
 
+// SECURITY: worker-confined
 #[test]
 fn answers_that_are_none_are_failures() {
     let links = Links::new();
@@ -73,6 +75,7 @@ fn answers_that_are_none_are_failures() {
     assert_eq!(pages, Err(WorkerError::Ended));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_without_its_limits_reads_nothing() {
     let links = Links::new();
@@ -80,6 +83,7 @@ fn a_worker_without_its_limits_reads_nothing() {
     assert_eq!(result, Err(WorkerError::SandboxUnavailable));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_program_that_does_not_exist_is_reported() {
     let links = Links::new();
@@ -87,6 +91,7 @@ fn a_program_that_does_not_exist_is_reported() {
     assert_eq!(result, Err(WorkerError::NotStarted));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_gets_no_environment() {
     let links = Links::new();
@@ -95,6 +100,7 @@ fn a_worker_gets_no_environment() {
     assert_eq!(result, Ok(HtmlText { title: None, markdown }));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn without_the_filter_documents_are_read_too() {
     let settings = WorkerSettings { program: Some(PROGRAM.into()), timeout: LONG, filter: false };
@@ -102,6 +108,7 @@ fn without_the_filter_documents_are_read_too() {
     assert_eq!(result.map(|text| text.markdown), Ok("a".to_owned()));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_dropped_call_kills_its_worker() {
     let links = Links::new();
@@ -113,6 +120,7 @@ fn a_dropped_call_kills_its_worker() {
     });
 }
 
+// SECURITY: worker-confined
 #[test]
 fn only_some_workers_run_at_once() {
     let links = Links::new();
@@ -134,6 +142,7 @@ fn only_some_workers_run_at_once() {
     }
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_ends_with_its_caller() {
     let links = Links::new();

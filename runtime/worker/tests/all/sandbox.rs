@@ -23,6 +23,7 @@ fn is_refused(act: &str) -> bool {
     }
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_opens_no_files() {
     for act in ["open-file", "write-file", "list-folder"] {
@@ -32,6 +33,7 @@ fn a_worker_opens_no_files() {
     assert!(is_refused("file-without-filter"));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_makes_no_connections() {
     for act in ["tcp", "udp"] {
@@ -39,6 +41,7 @@ fn a_worker_makes_no_connections() {
     }
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_starts_nothing() {
     for act in ["process", "thread"] {
@@ -46,11 +49,13 @@ fn a_worker_starts_nothing() {
     }
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_has_bounded_memory() {
     assert!(is_refused("memory"));
 }
 
+// SECURITY: worker-confined
 #[test]
 fn a_worker_uses_what_is_open_and_shows_its_limits() {
     assert!(!is_refused("nothing"));

@@ -25,6 +25,7 @@ fn a_package_fits_only_its_platform_and_has_no_scripts() {
     }
 }
 
+// SECURITY: palette-install
 #[test]
 fn the_bridge_names_the_programs_that_are_there_at_its_own_version() {
     let arm = by_triple("aarch64-unknown-linux-gnu").unwrap();

@@ -7,6 +7,7 @@ mod lexer;
 pub(crate) mod manifests;
 pub(crate) mod packages;
 pub(crate) mod repository;
+pub(crate) mod security;
 pub(crate) mod source;
 pub(crate) mod spelling;
 pub(crate) mod words;

@@ -32,10 +32,10 @@ pub(crate) fn examples(root: &Path) -> Vec<String> {
     }
 }
 
-/// The page of a code that no part of this release uses contains this sentence.
+/// The section of a code that no part of this release uses contains this sentence.
 const RESERVED: &str = "No part of this release says it yet";
 
-/// A test names every code, unless its page says that it is reserved.
+/// A test names every code, unless its section says that it is reserved.
 pub(crate) fn codes(root: &Path) -> Vec<String> {
     let is_test = |path: &str| {
         let in_tests = path.starts_with("tests/") || path.starts_with("runtime/") && path.contains("/tests/");
@@ -60,7 +60,7 @@ fn untested(codes: &[(&str, String, &str)], tests: &str) -> Vec<String> {
         .iter()
         .filter(|(code, variant, page)| !is_tested(code, variant) && !page.contains(RESERVED))
         .map(|(code, ..)| {
-            format!("no test names {code}; provoke it in one, or say on its page that it is reserved")
+            format!("no test names {code}; provoke it in one, or say in its section that it is reserved")
         })
         .collect()
 }
@@ -79,6 +79,37 @@ pub(crate) fn phrases(root: &Path) -> Vec<String> {
     unused
         .map(|phrase| format!("no code uses `phrases::{}`; remove it in every language", phrase.key))
         .collect()
+}
+
+/// The lines that keep the service in its own user, its own directory and few system calls.
+const CONFINED: &[&str] = &[
+    "User=redflow",
+    "UMask=0077",
+    "StateDirectory=redflow",
+    "StateDirectoryMode=0700",
+    "ProtectSystem=strict",
+    "ProtectHome=yes",
+    "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=",
+    "AmbientCapabilities=",
+    "RestrictNamespaces=yes",
+    "SystemCallArchitectures=native",
+    "SystemCallFilter=@system-service",
+    "SystemCallFilter=~@privileged @resources",
+    "LimitCORE=0",
+];
+
+/// The systemd unit gives the sidecar one directory to write to, no capabilities and few system calls.
+pub(crate) fn service_unit(root: &Path) -> Vec<String> {
+    match files::read(root, "packaging/redflow.service") {
+        Ok(unit) => open_settings(&unit),
+        Err(problem) => vec![problem],
+    }
+}
+
+fn open_settings(unit: &str) -> Vec<String> {
+    let missing = CONFINED.iter().filter(|setting| !unit.lines().any(|line| line == **setting));
+    missing.map(|setting| format!("packaging/redflow.service has no line `{setting}`")).collect()
 }
 
 fn private_lines(path: &str, text: &str) -> Vec<String> {
@@ -108,7 +139,7 @@ fn undescribed(examples: &[String], readme: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PRIVATE, private_lines, undescribed, untested};
+    use super::{CONFINED, PRIVATE, open_settings, private_lines, undescribed, untested};
 
     #[test]
     fn names_a_code_without_a_test() {
@@ -132,6 +163,13 @@ mod tests {
         }
         let page = concat!("https://example.org", "/ho", "me/ and src", "/ro", "ot/ are addresses");
         assert!(private_lines("a.md", page).is_empty());
+    }
+
+    #[test]
+    fn names_a_missing_setting_of_the_service() {
+        assert_eq!(open_settings(&CONFINED.join("\n")), [""; 0]);
+        let unit = CONFINED.join("\n").replace("ProtectHome=yes", "ProtectHome=no");
+        assert_eq!(open_settings(&unit), ["packaging/redflow.service has no line `ProtectHome=yes`"]);
     }
 
     #[test]
