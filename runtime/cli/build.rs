@@ -3,12 +3,8 @@
 #[path = "../contract/build/pack.rs"]
 mod pack;
 
-use std::path::Path;
-
 fn main() -> Result<(), String> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=../contract/build/pack.rs");
-    let folder = Path::new("../../bindings/src");
-    let absolute = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
-    pack::pack(&pack::files_in(&absolute, ".ts")?, "types.rs")
+    pack::pack(&pack::files_in(&pack::absolute("../../bindings/src")?, ".ts")?, "types.rs")
 }

@@ -30,6 +30,11 @@ fn pack_file(path: &Path, packed: &Path) -> std::io::Result<usize> {
     Ok(text.len())
 }
 
+/// The absolute path of a folder: texts are included from the folder of the build's results.
+pub(crate) fn absolute(folder: &str) -> Result<PathBuf, String> {
+    Path::new(folder).canonicalize().map_err(|error| format!("{folder}: {error}"))
+}
+
 /// The files directly in a folder whose names end so, by their names without this end.
 pub(crate) fn files_in(folder: &Path, end: &str) -> Result<Vec<(String, PathBuf)>, String> {
     println!("cargo::rerun-if-changed={}", folder.display());

@@ -1,27 +1,14 @@
 //! The documentation pages of the codes. Codes of one family share a page, with a section for each code.
 
-/// The pages of `docs/codes`.
-pub(super) const PAGES: [&str; 19] = [
-    include_str!("../../../../docs/codes/access.md"),
-    include_str!("../../../../docs/codes/answers.md"),
-    include_str!("../../../../docs/codes/archive.md"),
-    include_str!("../../../../docs/codes/credentials.md"),
-    include_str!("../../../../docs/codes/data-directory.md"),
-    include_str!("../../../../docs/codes/edges.md"),
-    include_str!("../../../../docs/codes/egress.md"),
-    include_str!("../../../../docs/codes/events.md"),
-    include_str!("../../../../docs/codes/flow-files.md"),
-    include_str!("../../../../docs/codes/mcp.md"),
-    include_str!("../../../../docs/codes/memory.md"),
-    include_str!("../../../../docs/codes/models.md"),
-    include_str!("../../../../docs/codes/node-red.md"),
-    include_str!("../../../../docs/codes/properties.md"),
-    include_str!("../../../../docs/codes/requests.md"),
-    include_str!("../../../../docs/codes/runs.md"),
-    include_str!("../../../../docs/codes/sidecar.md"),
-    include_str!("../../../../docs/codes/tool-calls.md"),
-    include_str!("../../../../docs/codes/tools.md"),
-];
+use crate::packed_text::PackedText;
+use std::sync::LazyLock;
+
+/// The pages of `docs/codes`, embedded compressed.
+static PACKED: &[(&str, PackedText)] = include!(concat!(env!("OUT_DIR"), "/codes.rs"));
+
+/// The same as texts, from the first question about a code on.
+pub(super) static PAGES: LazyLock<Vec<String>> =
+    LazyLock::new(|| PACKED.iter().map(|(_, packed)| packed.text()).collect());
 
 /// The start of the line that begins the section of a code.
 const HEADING: &str = "\n## ";

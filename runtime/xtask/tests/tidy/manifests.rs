@@ -223,10 +223,7 @@ mod tests {
     #[test]
     fn names_a_crate_without_a_row() {
         let crates = ["a", "b"].map(str::to_owned);
-        assert_eq!(
-            undescribed(&crates, "| crate |\n| `a` | pure |\n"),
-            ["ARCHITECTURE.md has no row for b"]
-        );
+        assert_eq!(undescribed(&crates, "| crate |\n| `a` | pure |\n"), ["ARCHITECTURE.md has no row for b"]);
     }
 
     #[test]
