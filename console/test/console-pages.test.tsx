@@ -173,11 +173,11 @@ test("the list is live: a run that ends changes its row, and a run that begins i
   await until("read again", () => requests.filter((request) => request.startsWith("GET /api/runs?")).length > reads);
 });
 
-test("an unknown run says so, with how to mend it; old pages stay while the sidecar is away", async (t) => {
+test("an unknown run says so, with how to fix it; old pages stay while the sidecar is away", async (t) => {
   sidecar({ [`GET /api/runs/${RUN}`]: new Refusal(404, "RUN_UNKNOWN", "There is no such run.") });
   const root = await open(t, `#/runs/${RUN}`);
   await until("the problem", () => text(root).includes("RUN_UNKNOWN There is no such run."));
-  assert.match(text(root), /How to mend it/);
+  assert.match(text(root), /How to fix it/);
   FakeSocket.all.at(-1)?.break();
   await until("away", () => /Away since/.test(text(root)));
 });

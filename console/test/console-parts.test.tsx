@@ -120,7 +120,7 @@ test("an action names the scope that the session lacks, and is off while the sid
   await until("off", () => button()?.disabled === true);
 });
 
-test("a problem has its code, its sentence, and how to mend it", async (t) => {
+test("a problem has its code, its sentence, and how to fix it", async (t) => {
   answerWith((_, path) => (path === "/api/codes/RUN_UNKNOWN" ? { code: "RUN_UNKNOWN", set: "store", summary: "s", mend: "Run `redflow runs`.\n\nThen look." } : undefined));
   const root = draw(t, <Problem error={new RedflowError({ code: "RUN_UNKNOWN", message: "There is no such run." })} />);
   assert.match(root.querySelector("[role=alert]")?.textContent ?? "", /RUN_UNKNOWN There is no such run\./);

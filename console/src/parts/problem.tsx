@@ -1,4 +1,4 @@
-// A problem: its code, its sentence, and how to mend it.
+// A problem: its code, its sentence, and how to fix it.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -22,8 +22,8 @@ function readAdvice(code: string): Promise<string> {
   return found;
 }
 
-/** The section "How to mend it" of a code, read when it is opened. */
-export function Mend({ code }: { code: string }) {
+/** The section "How to fix it" of a code, read when it is opened. */
+export function Fix({ code }: { code: string }) {
   const [text, setText] = useState<string | undefined>();
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
@@ -31,7 +31,7 @@ export function Mend({ code }: { code: string }) {
     if (isOpen && text === undefined) {
       readAdvice(code).then(
         (read) => (isGone ? undefined : setText(read)),
-        () => (isGone ? undefined : setText(t("mend.none"))),
+        () => (isGone ? undefined : setText(t("fix.none"))),
       );
     }
     return () => {
@@ -39,8 +39,8 @@ export function Mend({ code }: { code: string }) {
     };
   }, [code, isOpen]);
   return (
-    <details class="mend" onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
-      <summary>{t("mend")}</summary>
+    <details class="fix" onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
+      <summary>{t("fix")}</summary>
       {text === undefined ? <p class="muted">{t("reading")}</p> : <Advice text={text} />}
     </details>
   );
@@ -64,7 +64,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
       <p>
         {problem === undefined ? null : <code>{problem.code}</code>} <Words text={message} />
       </p>
-      {problem === undefined ? null : <Mend code={problem.code} />}
+      {problem === undefined ? null : <Fix code={problem.code} />}
       {onRetry === undefined ? null : (
         <button type="button" onClick={onRetry}>
           {t("retry")}
@@ -93,7 +93,7 @@ export function Coded({ code, message, help }: { code: string; message: string; 
         <code>{code}</code> <Words text={message} />
       </p>
       {help === undefined ? null : <p><Words text={help} /></p>}
-      <Mend code={code} />
+      <Fix code={code} />
     </div>
   );
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
-fn kept_cases_stay_mended() {
+fn kept_cases_stay_fixed() {
     for target in in_process() {
         assert!(run_cases(&target).unwrap() > 0, "{}", target.name());
     }

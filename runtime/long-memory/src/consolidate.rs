@@ -117,7 +117,7 @@ struct Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        // Those are about the turns. All others can be about the model, its settings or its key, which a person mends.
+        // Those are about the turns. All others can be about the model, its settings or its key, which a person fixes.
         let is_final = matches!(
             failure.code,
             RunErrorCode::ModelRefused | RunErrorCode::ModelTruncated | RunErrorCode::ContextLength

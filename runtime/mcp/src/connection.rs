@@ -246,7 +246,7 @@ async fn connect_address(server: &Server, era: Era) -> Result<Link, Failure> {
     match open(server, endpoint.transport(Arc::clone(&session_end)), era).await {
         Ok(service) => Ok(Link { service, program: None, session_end }),
         Err(error) => match HttpFailure::of_connection(&error) {
-            // Without a sign-in only the operator or the server can mend it, so it is tried again.
+            // Without a sign-in only the operator or the server can fix it, so it is tried again.
             Some(failure)
                 if endpoint.has_login() && (failure.needs_login || error.is_authorization_required()) =>
             {

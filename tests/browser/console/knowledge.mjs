@@ -46,7 +46,7 @@ export async function documents(t, browser, console) {
   await rowOf(main, "note.txt").getByText("added", { exact: true }).waitFor();
   await rowOf(main, "page.html").getByText("added", { exact: true }).waitFor();
   await rowOf(main, "broken.pdf").getByText("DOCUMENT_UNREADABLE").waitFor();
-  await rowOf(main, "broken.pdf").getByText("How to mend it").click();
+  await rowOf(main, "broken.pdf").getByText("How to fix it").click();
   await rowOf(main, "broken.pdf").locator(".advice").waitFor();
   await rowOf(main, "music.mp3").getByText("not added").waitFor();
   const row = main.getByRole("row").filter({ hasText: "uploads" });

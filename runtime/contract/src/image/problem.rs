@@ -4,7 +4,7 @@ use super::bounds::{MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE};
 use crate::transcript::{ImageType, MAX_IMAGES};
 
 /// Why something is no usable picture. The text is the rest of a sentence that begins with the picture, and says how to
-/// mend it. It never repeats data.
+/// fix it. It never repeats data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ImageProblem {
     /// Its bytes are of no known format.

@@ -137,7 +137,7 @@ async fn a_clock_that_was_ahead_takes_no_facts_from_the_days_before() {
         let ada = CallConversation { session: None, user: Some("ada".to_owned()) };
         entries.put(&ada, new).await
     };
-    // The clock was ahead, is mended, and is ahead again: each day has its facts once.
+    // The clock was ahead, is fixed, and is ahead again: each day has its facts once.
     for (day, at) in [(1, NOON + 30 * DAY), (2, NOON)] {
         place.clock.set(at);
         for number in 0..MAX_NEW_FACTS {

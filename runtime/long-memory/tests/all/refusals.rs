@@ -32,7 +32,7 @@ async fn nonsense_stores_nothing_and_is_tried_three_times() {
 #[tokio::test]
 async fn a_model_that_is_away_or_set_up_wrongly_costs_no_turn() {
     let place = Place::new();
-    // The usual cause of a `MODEL_ERROR` is a wrong setting of the model. A person mends it.
+    // The usual cause of a `MODEL_ERROR` is a wrong setting of the model. A person fixes it.
     for code in [
         RunErrorCode::ProviderUnavailable,
         RunErrorCode::RateLimit,

@@ -96,7 +96,7 @@ fn unbuilt_memories(app: &App) -> Vec<String> {
     let flows = std::iter::once(app.active_flow().tools).chain(of_instances);
     let problem = |(agent, memory): &(NodeSummary, NodeSummary)| {
         format!(
-            "The memory `{}`: its agent `{}` cannot run, so it was not asked; mend the agent, then forget again",
+            "The memory `{}`: its agent `{}` cannot run, so it was not asked; fix the agent, then forget again",
             label(memory),
             label(agent)
         )
