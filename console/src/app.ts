@@ -86,8 +86,8 @@ export function allows(scope: Scope): boolean {
 }
 
 /** Whether the sidecar does not answer, so that nothing can be done. */
-export function isAway(): boolean {
-  return live.state.value.kind === "away";
+export function isOffline(): boolean {
+  return live.state.value.kind === "offline";
 }
 
 /** Shows a text for a while. */

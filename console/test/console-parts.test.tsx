@@ -104,7 +104,7 @@ test("the shade hides all words", async (t) => {
   assert.match(root.textContent ?? "", /Hidden/);
 });
 
-test("an action names the scope that the session lacks, and is off while the sidecar is away", async (t) => {
+test("an action names the scope that the session lacks, and is off while the sidecar is offline", async (t) => {
   t.after(() => {
     session.value = undefined;
     live.state.value = { kind: "connecting" };
@@ -116,7 +116,7 @@ test("an action names the scope that the session lacks, and is off while the sid
   assert.match(root.textContent ?? "", /needs the scope run/);
   session.value = { name: "n", scopes: ["read", "run"], features: [], version: "1" };
   await until("allowed", () => button()?.disabled === false);
-  live.state.value = { kind: "away", since: 1, nextTryAt: 2, error: new RedflowError({ code: "SIDECAR_UNREACHABLE", message: "x" }) };
+  live.state.value = { kind: "offline", since: 1, nextTryAt: 2, error: new RedflowError({ code: "SIDECAR_UNREACHABLE", message: "x" }) };
   await until("off", () => button()?.disabled === true);
 });
 

@@ -123,9 +123,9 @@ test("texts are requested when they are opened, once for a step, and again after
 
 test("a text that cannot be read says so, and is read again when it is opened again", async (t) => {
   const { root } = screen(t);
-  let isAway = true;
+  let isOffline = true;
   const readTexts = async (): Promise<IterationTexts> => {
-    if (isAway) {
+    if (isOffline) {
       throw new Error("gone");
     }
     return { prompt: { text: "Hello" }, calls: [] };
@@ -135,7 +135,7 @@ test("a text that cannot be read says so, and is read again when it is opened ag
   const details = root.querySelector("details");
   open(details);
   await until("the problem is shown", () => textOf(details).includes("could not be read: gone"));
-  isAway = false;
+  isOffline = false;
   details?.removeAttribute("open");
   details?.dispatchEvent(new window.Event("toggle"));
   await until("it is closed", () => !textOf(details).includes("Reading"));

@@ -91,7 +91,7 @@ const MEMORY_SCENARIOS = {
 /** With MCP servers. */
 const MCP_SCENARIOS = {
   "a changed definition of an MCP server is shown with its difference and approved": mcp.approvals,
-  "an MCP server that cannot be used says why, and connects again": mcp.away,
+  "an MCP server that cannot be used says why, and connects again": mcp.offline,
   "untrusted texts of MCP servers stay text": mcp.hostile,
   "MCP servers by keyboard": mcp.byKeyboard,
   "each scope may do with MCP servers what its buttons say": mcp.scopes,

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { RedflowError } from "@redflow/bindings";
-import { api, isAway } from "../app.js";
+import { api, isOffline } from "../app.js";
 import { t } from "../words.js";
 import { Reading } from "./controls.js";
 import type { LoadState } from "./load.js";
@@ -56,7 +56,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
   const problem = error instanceof RedflowError ? error : undefined;
   const message = problem?.message ?? String(error);
   // The banner says it already, and the page reads again when the sidecar is back.
-  if (error === undefined || (problem?.code === "SIDECAR_UNREACHABLE" && isAway())) {
+  if (error === undefined || (problem?.code === "SIDECAR_UNREACHABLE" && isOffline())) {
     return null;
   }
   return (

@@ -36,7 +36,7 @@ export const MCP = {
   "mcp.resources": "Resources",
   "mcp.since": "Since",
   "mcp.software": "Software",
-  "mcp.state.away": "away",
+  "mcp.state.away": "offline",
   "mcp.state.blocked": "blocked",
   "mcp.state.connecting": "connecting",
   "mcp.state.idle": "not used yet",

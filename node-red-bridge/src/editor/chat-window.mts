@@ -78,7 +78,7 @@ export function openChat(node: EditorNode): void {
 
   const showFailure = (request: { status: number; responseJSON?: { code?: string; message?: string } }): void => {
     const { code, message } = request.responseJSON ?? {};
-    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(FAILURES[request.status] ?? "nodes.chat.away");
+    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(FAILURES[request.status] ?? "nodes.chat.offline");
   };
   const refresh = oneAtATime((done) => {
     $.ajax({ url: path, dataType: "json", timeout: TIMEOUT_MS })
@@ -162,7 +162,7 @@ export function openChat(node: EditorNode): void {
   focus();
 }
 
-/** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */
+/** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is offline. */
 function followAgents(node: EditorNode, host: HTMLElement): () => void {
   const wired = RED.nodes.getNodeLinks(node, 0).map((link) => link.target);
   const agents = [...new Set(wired)].filter((target) => isAgent(target.type));

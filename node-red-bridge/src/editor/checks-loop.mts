@@ -16,7 +16,7 @@ export type NotChecked =
   | { why: "nothing" }
   | { why: "no_runtime" }
   | { why: "connecting" }
-  | { why: "away"; reason: string; phrase?: Phrase | undefined }
+  | { why: "offline"; reason: string; phrase?: Phrase | undefined }
   | { why: "refused"; code: string; message: string; phrase?: Phrase | undefined; status: number }
   | { why: "unusable"; sentence: string };
 
@@ -173,8 +173,8 @@ export function chooseRuntime(runtimes: RuntimeView[], named: string[]): Runtime
   switch (first?.is) {
     case undefined:
       return { why: "no_runtime" };
-    case "away":
-      return { why: "away", reason: first.reason, phrase: first.phrase };
+    case "offline":
+      return { why: "offline", reason: first.reason, phrase: first.phrase };
     case "refused":
       return { why: "refused", code: first.code, message: first.message, phrase: first.phrase, status: 0 };
     default:

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The sessions that are listed at once.
 const SESSIONS_PAGE: usize = 100;
-/// The sessions that may fail one after the other. Then the model is away, or has no calls left today.
+/// The sessions that may fail one after the other. Then the model is offline, or has no calls left today.
 const MAX_FAILURES: usize = 20;
 /// The batches of turns that one settling of a session consolidates.
 const MAX_BATCHES: usize = 8;

@@ -94,10 +94,10 @@ export async function approvals(t, browser, console) {
   check();
 }
 
-export async function away(t, browser, console) {
+export async function offline(t, browser, console) {
   console.remove("broken");
   const { page, main, go, check } = await openPage(t, browser, console, { path: "#/mcp/broken" });
-  await main.getByText("away", { exact: true }).waitFor();
+  await main.getByText("offline", { exact: true }).waitFor();
   await main.getByText("MCP_UNAVAILABLE").waitFor();
   await main.getByText("The sidecar tries again by itself").waitFor();
   assert.deepEqual(await findBarriers(page), []);

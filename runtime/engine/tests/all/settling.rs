@@ -141,9 +141,9 @@ async fn a_memory_works_by_its_schedule_and_after_a_deploy() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_of_the_work_is_reported() {
-    let failure = json!({"code": "MEMORY_ERROR", "message": "The model is away."});
+    let failure = json!({"code": "MEMORY_ERROR", "message": "The model is offline."});
     let rows = [
-        (json!({"settleFails": failure}), "mem consolidated +1 The model is away."),
+        (json!({"settleFails": failure}), "mem consolidated +1 The model is offline."),
         (json!({"panics": "settle"}), "mem consolidated +0 the memory crashed while it worked"),
         (json!({"hangs": "settle"}), "mem consolidated +0 the memory did not end its work in time"),
     ];

@@ -152,15 +152,15 @@ async fn a_clock_that_was_ahead_takes_no_facts_from_the_days_before() {
     put("more").await.unwrap();
 }
 
-/// A memory with a turn in each of so many sessions, a model that may be away, and the numbers of the sessions that it read.
+/// A memory with a turn in each of so many sessions, a model that may be offline, and the numbers of the sessions that it read.
 async fn many_sessions(count: usize) -> (Place, Arc<dyn Memory>, Arc<AtomicBool>, Arc<Mutex<Vec<usize>>>) {
-    let (place, is_away, read) = (Place::new(), Arc::new(AtomicBool::new(false)), Arc::default());
-    let (away, seen): (_, Arc<Mutex<Vec<usize>>>) = (Arc::clone(&is_away), Arc::clone(&read));
+    let (place, is_offline, read) = (Place::new(), Arc::new(AtomicBool::new(false)), Arc::default());
+    let (offline, seen): (_, Arc<Mutex<Vec<usize>>>) = (Arc::clone(&is_offline), Arc::clone(&read));
     let model = model(move |_, text| {
         let number = text.split("number ").nth(1).unwrap().split('.').next().unwrap();
         seen.lock().unwrap().push(number.parse().unwrap());
-        match away.load(Ordering::SeqCst) {
-            true => Err(Failure { code: RunErrorCode::Timeout, message: "It is away.".to_owned() }),
+        match offline.load(Ordering::SeqCst) {
+            true => Err(Failure { code: RunErrorCode::Timeout, message: "It is offline.".to_owned() }),
             false => Ok(proposals(&[]).to_string()),
         }
     });
@@ -171,7 +171,7 @@ async fn many_sessions(count: usize) -> (Place, Arc<dyn Memory>, Arc<AtomicBool>
         let turn = TestTurn { session: &session, ..TestTurn::new(&run) };
         turn.append(&memory, &said, "Noted.").await.unwrap();
     }
-    (place, memory, is_away, read)
+    (place, memory, is_offline, read)
 }
 
 #[tokio::test]
@@ -185,17 +185,17 @@ async fn a_schedule_works_on_all_sessions() {
 /// Else the first sessions would take the calls of each day, and the last ones would never be read.
 #[tokio::test]
 async fn a_schedule_that_was_cut_off_goes_on_where_it_was() {
-    let (_place, memory, is_away, read) = many_sessions(45).await;
-    is_away.store(true, Ordering::SeqCst);
+    let (_place, memory, is_offline, read) = many_sessions(45).await;
+    is_offline.store(true, Ordering::SeqCst);
     let settle = || memory.settle(None, SettleReason::Time);
     let take = || std::mem::take(&mut *read.lock().unwrap());
-    assert!(settle().await.error.unwrap().message.contains("It is away."));
+    assert!(settle().await.error.unwrap().message.contains("It is offline."));
     assert_eq!(take(), (0..20).collect::<Vec<_>>(), "twenty failures end it");
     settle().await;
     assert_eq!(take(), (20..40).collect::<Vec<_>>());
     settle().await;
     assert_eq!(take(), (40..45).chain(0..15).collect::<Vec<_>>());
-    is_away.store(false, Ordering::SeqCst);
+    is_offline.store(false, Ordering::SeqCst);
     assert_eq!(settle().await.error, None);
     assert_eq!(take(), (15..45).chain(0..15).collect::<Vec<_>>(), "each session once");
     settle().await;

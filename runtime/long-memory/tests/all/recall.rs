@@ -194,11 +194,11 @@ async fn a_message_without_a_user_sees_no_entries_of_named_users() {
 }
 
 #[tokio::test]
-async fn a_short_memory_that_is_away_costs_nothing_of_the_long_one() {
+async fn a_short_memory_that_is_offline_costs_nothing_of_the_long_one() {
     let place = Place::new();
-    let memory = place.memory(&json!({"shortMemory": "away"}));
+    let memory = place.memory(&json!({"shortMemory": "offline"}));
     let failure = TestTurn::new("r1").append(&memory, "The pump has 5 bar.", "Noted.").await.unwrap_err();
-    assert_eq!(failure.message, "The server is away.");
+    assert_eq!(failure.message, "The server is offline.");
     assert_eq!(place.all().await.len(), 1, "the turn is stored");
     assert_eq!(texts(&recall(&memory, Some("ada"), "the pump has 5 bar").await).len(), 1);
     let other = Recall { user: Some("ada"), input: "Who lives in Lima?", ..Recall::new("tab1:s") };

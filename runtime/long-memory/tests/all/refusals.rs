@@ -30,7 +30,7 @@ async fn nonsense_stores_nothing_and_is_tried_three_times() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_away_or_set_up_wrongly_costs_no_turn() {
+async fn a_model_that_is_offline_or_set_up_wrongly_costs_no_turn() {
     let place = Place::new();
     // The usual cause of a `MODEL_ERROR` is a wrong setting of the model. A person fixes it.
     for code in [
@@ -40,7 +40,7 @@ async fn a_model_that_is_away_or_set_up_wrongly_costs_no_turn() {
         RunErrorCode::ModelNotFound,
         RunErrorCode::ModelError,
     ] {
-        let failure = move || Failure { code, message: "away".to_owned() };
+        let failure = move || Failure { code, message: "offline".to_owned() };
         let memory = place.with_model(&json!({}), &model(move |_, _| Err(failure())));
         TestTurn::new("r1").append(&memory, "I live in Berlin", "Noted.").await.unwrap();
         for _ in 0..5 {

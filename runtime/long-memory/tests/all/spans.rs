@@ -23,7 +23,7 @@ const NAME: &str = "tab1/n7";
 #[derive(Clone)]
 enum Answer {
     Text(String, Option<u64>),
-    Away,
+    Offline,
     Never,
 }
 
@@ -58,7 +58,7 @@ impl ContextSource for Servers {
                     Ok(ContextSpan { digest: Digest::of(text.as_bytes()), text, expires_at })
                 }
                 Some(Answer::Never) => std::future::pending().await,
-                Some(Answer::Away) | None => Err("The server is away.".to_owned()),
+                Some(Answer::Offline) | None => Err("The server is offline.".to_owned()),
             }
         })
     }
@@ -161,7 +161,7 @@ async fn a_clock_that_was_set_back_keeps_no_copy_fresh() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_costs_no_answer() {
+async fn a_server_that_is_offline_costs_no_answer() {
     let (place, servers) = place();
     let memory = place.memory(&rules());
     assert_eq!(texts(&recall(&memory, None, "hi").await), [] as [&str; 0]);
@@ -171,7 +171,7 @@ async fn a_server_that_is_away_costs_no_answer() {
     servers.say("one");
     assert_eq!(texts(&recall(&memory, None, "hi").await), ["one"]);
     // The last copy is used for a day after its time.
-    servers.set("docs docs://rules", Answer::Away);
+    servers.set("docs docs://rules", Answer::Offline);
     place.clock.set(NOON + 23 * HOUR);
     assert_eq!(texts(&recall(&memory, None, "hi").await), ["one"]);
     settle(&servers, 3).await;

@@ -221,7 +221,7 @@ async fn a_failed_empty_or_refused_summary_changes_nothing() {
         append_turn(&memory, "f:s", "2").await.unwrap();
         let before = recall(&memory, "f:s").await.unwrap();
         let rows = [
-            (Err(failure("the model is away")), "the model is away"),
+            (Err(failure("the model is offline")), "the model is offline"),
             (Ok(text(" \u{0}\n ")), "the model wrote an empty summary; the turns stay as they are"),
             (
                 Ok(ModelAnswer { finish: ModelFinish::Refused, ..text("no") }),
