@@ -2,7 +2,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `memory`, `settings` | the node `long-memory`: recall, append, settle |
+//! | `memory`, `settings` | the node `long-memory`: recall, append, maintenance |
 //! | `store`, `owner`, `names` | its collection in the archive, whose entries are seen, and their names |
 //! | `episode`, `recalled`, `clean`, `tags` | turns as entries, without secrets, and what their runs have recalled |
 //! | `spans` | resources of MCP servers that are recalled with every message |

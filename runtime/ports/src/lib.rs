@@ -75,8 +75,8 @@ pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredServer, Registe
 pub use mcp::{ContextSource, ContextSpan, McpAnswer, McpServers, McpStore};
 pub use memories::{Memories, MemoriesAnswer};
 pub use memory::{
-    AgentEntry, EntrySearch, Memory, MemoryAnswer, MemoryEntries, Recall, Recalled, SettleReason, Settled,
-    Settling, SummarisedConversation, Summary, SummaryStore, Turn,
+    AgentEntry, EntrySearch, MaintenanceOutcome, MaintenanceReason, MaintenanceTimes, Memory, MemoryAnswer,
+    MemoryEntries, Recall, Recalled, SummarisedConversation, Summary, SummaryStore, Turn,
 };
 pub use meter::{Measurement, MemoryAction, MemoryStore, Meter, NoMeter};
 pub use model::{AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ModelWait, WaitObserver};

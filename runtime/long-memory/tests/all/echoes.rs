@@ -1,6 +1,6 @@
 //! What a run has recalled is not learnt again, also if it was changed or removed since.
 
-use crate::consolidation::{done, settle};
+use crate::consolidation::{done, maintain};
 use crate::kit::{DAY, NOON, Place, TestTurn, answers, fact, proposals, recall};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, MAX_ENTRY_META, SourceKind, Trust};
@@ -57,7 +57,7 @@ async fn what_was_recalled_is_not_learnt_after_it_was_changed_or_removed() {
             place.archive.remove(NAME, vec!["pump".to_owned()]).await.unwrap();
         }
         // What the user says is learnt.
-        assert_eq!(done(&settle(&memory).await), [1, 0, 0, 1, 0], "{change:?}");
+        assert_eq!(done(&maintain(&memory).await), [1, 0, 0, 1, 0], "{change:?}");
         let live = place.facts(EntryState::Live).await;
         assert!(live.iter().all(|text| text != ECHO) && live.iter().any(|text| text == OWN), "{change:?}");
     }
@@ -78,7 +78,7 @@ async fn an_answer_from_a_tool_of_a_server_is_learnt() {
     };
     let turn = TestTurn { sources: vec![source], ..TestTurn::new("r1") };
     turn.append(&memory, "Which pressure?", KNOWN).await.unwrap();
-    assert_eq!(done(&settle(&memory).await), [1, 0, 0, 0, 0]);
+    assert_eq!(done(&maintain(&memory).await), [1, 0, 0, 0, 0]);
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn a_turn_is_stored_however_long_the_keys_of_recalled_entries_are() {
         let bytes = json!(stored.meta).to_string().len();
         assert!(bytes < MAX_ENTRY_META && stored.meta.contains_key("recalled"), "{length}: {bytes}");
         // Nothing of the answer is learnt, because it may repeat an entry that the turn does not name.
-        assert_eq!(done(&settle(&memory).await), [1, 0, 0, 1, 0], "{length}");
+        assert_eq!(done(&maintain(&memory).await), [1, 0, 0, 1, 0], "{length}");
         let all = place.all().await;
         let facts: Vec<_> = all.iter().filter(|entry| entry.key.len() == length).collect();
         assert_eq!(facts.len(), 50);

@@ -7,7 +7,7 @@
 
 use crate::kit::{DAY, NOON, Place, TestTurn, model, notes, proposals, recall, texts};
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
-use redflow_ports::SettleReason;
+use redflow_ports::MaintenanceReason;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -144,7 +144,7 @@ async fn almost_nothing_that_is_stored_is_junk() {
         let run = format!("r{number:04}");
         let turn = TestTurn { session: &session, user: Some(&name), at, sources, ..TestTurn::new(&run) };
         turn.append(&memory, &said.join(" "), &answer.join(" ")).await.unwrap();
-        let done = memory.settle(Some(&session), SettleReason::Request).await;
+        let done = memory.maintain(Some(&session), MaintenanceReason::Request).await;
         assert_eq!(done.error, None);
         if number % 97 == 0 {
             for order in ORDERS.iter().chain(BOOT) {
@@ -253,7 +253,7 @@ async fn a_model_that_adds_everything_stores_statements_of_users_only() {
         left[user] -= 1;
         if left[user] == 0 {
             left[user] = random.usize(6..=12);
-            assert_eq!(memory.settle(Some(&session), SettleReason::Request).await.error, None);
+            assert_eq!(memory.maintain(Some(&session), MaintenanceReason::Request).await.error, None);
         }
     }
     let all = place.all().await;
