@@ -23,7 +23,7 @@ pub struct ModelFeatures {
     pub strict_schema: bool,
     /// Whether it has a JSON mode without a schema.
     pub json_mode: bool,
-    /// Whether answers arrive in pieces.
+    /// Whether answers are streamed.
     pub streaming: bool,
     /// Whether it takes pictures.
     pub pictures: Pictures,
