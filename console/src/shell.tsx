@@ -1,7 +1,7 @@
 // The frame of every page: the menu, the banner of a sidecar that is offline, remarks, and the sign-in without a session.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { isHelpOpen } from "./keys.js";
+import { isHelpOpen } from "./shortcuts.js";
 import { isUpdated, live, now, readFailure, readSession, session, sessionError, shade, toasts, waiting } from "./app.js";
 import type { Page } from "./page.js";
 import { PAGES } from "./pages.js";
@@ -76,7 +76,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
           <button type="button" class="quiet" aria-pressed={shade.value} onClick={() => (shade.value = !shade.value)}>
             {t("shade.toggle")}
           </button>
-          <button type="button" class="quiet" aria-label={t("keys.title")} onClick={() => (isHelpOpen.value = true)}>
+          <button type="button" class="quiet" aria-label={t("shortcut.title")} onClick={() => (isHelpOpen.value = true)}>
             ?
           </button>
         </span>
@@ -182,18 +182,18 @@ const HELP = ["?", "/", "j", "k", "Enter", "Esc", "[", "]", "h", "g h", "g r", "
 
 function Help() {
   return (
-    <Dialog title={t("keys.title")} onClose={() => (isHelpOpen.value = false)}>
-      <dl class="keys">
+    <Dialog title={t("shortcut.title")} onClose={() => (isHelpOpen.value = false)}>
+      <dl class="shortcuts">
         {HELP.map((key) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>
             </dt>
-            <dd>{tOf("keys", key)}</dd>
+            <dd>{tOf("shortcut", key)}</dd>
           </div>
         ))}
       </dl>
-      <p class="muted">{t("keys.off")}</p>
+      <p class="muted">{t("shortcut.off")}</p>
     </Dialog>
   );
 }

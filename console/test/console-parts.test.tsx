@@ -6,7 +6,7 @@ import test from "node:test";
 import { type Diagnostic, RedflowError, type RunSummary, showInvisible } from "@redflow/bindings";
 import { type ComponentChild, render } from "preact";
 import { letters, live, say, session, shade, toasts } from "../src/app.js";
-import { isHelpOpen, pressKey } from "../src/keys.js";
+import { isHelpOpen, pressKey } from "../src/shortcuts.js";
 import { AskAgain } from "../src/pages/run/actions.js";
 import { Plot } from "../src/drawing/plot.js";
 import { csvField, csvOf, daysBetween, seriesOf, unpricedCallsOf } from "../src/pages/usage/sums.js";
@@ -146,7 +146,7 @@ test("a dialog takes the focus and gives it back", async (t) => {
   assert.equal(document.activeElement, opener);
 });
 
-test("keys: help, shade and entries; letters can be switched off, and mean nothing in a field", (t) => {
+test("shortcuts: help, shade and entries; letters can be switched off, and mean nothing in a field", (t) => {
   t.after(() => {
     letters.value = true;
     shade.value = false;
