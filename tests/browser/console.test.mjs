@@ -54,8 +54,8 @@ const SCENARIOS = {
   "a tool says which rules decide about it": catalogue.rules,
   "problems of a flow are in the user's language": catalogue.sentences,
   "files become a knowledge base that is searched; each passage says why": knowledge.documents,
-  "pictures for the documentation": look.pictures,
-  // Attaches a Node-RED, which the pictures should not show.
+  "screenshots for the documentation": look.screenshots,
+  // Attaches a Node-RED, which the screenshots should not show.
   "the models of the sidecar and of a Node-RED are shown and tested": catalogue.models,
 };
 

@@ -37,7 +37,7 @@ mod task;
 pub use clock::SystemClock;
 pub use flow::agent::BuiltAgent;
 pub use flow::build::build_flow;
-pub use flow::choose_start::refuse_pictures;
+pub use flow::choose_start::refuse_images;
 pub use flow::{BuiltFlow, FlowTool};
 pub use invoke::{FlowToolRequest, InvokeError, ToolRequest};
 pub use ports::{EngineLimits, Ports};

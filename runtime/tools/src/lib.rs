@@ -1,4 +1,4 @@
-//! Tools that agents can call, one file or folder each; and the download of the pictures of messages.
+//! Tools that agents can call, one file or folder each; and the download of the images of messages.
 
 pub mod calculator;
 pub mod http;
@@ -33,7 +33,7 @@ impl Default for ToolSettings {
     }
 }
 
-/// Registers the builders of all tools of this crate by their node type, and what downloads pictures.
+/// Registers the builders of all tools of this crate by their node type, and what downloads images.
 pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     adapters.images = Some(Arc::new(GuardedImages::new(settings.clone())));
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));

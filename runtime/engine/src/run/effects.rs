@@ -280,7 +280,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             },
             None => Fact::MemoryCleared { at: now(), effect: id },
         },
-        // Boxed, because hardly any run downloads pictures.
+        // Boxed, because hardly any run downloads images.
         Effect::FetchImages { urls, .. } => Box::pin(fetch_images(id, urls, context)).await,
         Effect::AppendMemory { session, run_id, turn, details, sources, consolidates, .. } => {
             let Some(memory) = &agent.memory else { return Fact::MemoryAppended { at: now(), effect: id } };
@@ -299,7 +299,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
     }
 }
 
-/// Downloads the pictures of a message, one after the other. The first failure is the answer.
+/// Downloads the images of a message, one after the other. The first failure is the answer.
 async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>) -> Fact {
     let now = || context.ports.clock.now();
     let (mut images, mut bytes) = (Vec::with_capacity(urls.len()), 0);
@@ -308,7 +308,7 @@ async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>)
             Some(fetcher) => fetcher.fetch(url).await,
             None => Err(Failure {
                 code: RunErrorCode::ImageInvalid,
-                message: "this build downloads no pictures; send a data URL or a Buffer".to_owned(),
+                message: "this build downloads no images; send a data URL or a Buffer".to_owned(),
             }),
         };
         match fetched {
@@ -316,7 +316,7 @@ async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>)
                 bytes += image.data.len();
                 if bytes > MAX_IMAGES_BASE64 {
                     let message = format!(
-                        "The pictures have together more than {} MiB in Base64; name fewer or smaller ones.",
+                        "The images have together more than {} MiB in Base64; name fewer or smaller ones.",
                         MAX_IMAGES_BASE64 / (1024 * 1024)
                     );
                     let error = Failure { code: RunErrorCode::ImageInvalid, message };
