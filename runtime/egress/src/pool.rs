@@ -1,6 +1,6 @@
 //! Connections. One that has answered a request that changes nothing stays open for the next one.
 
-use crate::connector::{GuardedStream, SentMark};
+use crate::connector::{GuardedStream, SentFlag};
 use crate::host::Host;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -33,7 +33,7 @@ pub(crate) struct Origin {
 /// An open connection that one request at a time may use.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    pub(crate) sent: SentMark,
+    pub(crate) sent: SentFlag,
 }
 
 impl Connection {
