@@ -5,7 +5,7 @@ export const MCP = {
   "mcp.all": "All MCP servers",
   "mcp.approve": "Approve",
   "mcp.approve.all": "Approve all {n}",
-  "mcp.approve.ask": "Agents get these definitions. Approve them only if you have read them: descriptions can carry orders for the model.",
+  "mcp.approve.ask": "Agents get these definitions. Approve them only if you have read them: descriptions can contain prompt injection.",
   "mcp.approved": "approved",
   "mcp.changed": "To approve",
   "mcp.changed.what": "These definitions are new, or have changed since their approval. No agent can call these tools before you approve them.",

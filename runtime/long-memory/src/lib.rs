@@ -7,26 +7,26 @@
 //! | `episode`, `recalled`, `clean`, `tags` | turns as entries, without secrets, and what their runs have recalled |
 //! | `spans` | resources of MCP servers that are recalled with every message |
 //! | `notes`, `days` | recalled entries as one message, and the days that a message names |
-//! | `consolidate`, `questions`, `judge`, `neighbours`, `orders`, `commands`, `words` | turns become facts: what the model is asked, and what is kept |
+//! | `consolidate`, `questions`, `judge`, `neighbours`, `prompt_injection`, `imperatives`, `words` | turns become facts: what the model is asked, and what is kept |
 //! | `entries` | the entries for `memory-tool` |
 //! | `day_limits`, `waiting` | how much happens in one day, and turns that wait for the next one |
 //!
 //! Stores nothing itself, makes no vector and calls no provider: an archive, an embedder and a model do.
 
 mod clean;
-mod commands;
 mod consolidate;
 mod day_limits;
 mod days;
 mod entries;
 mod episode;
+mod imperatives;
 mod judge;
 mod memory;
 mod names;
 mod neighbours;
 mod notes;
-mod orders;
 mod owner;
+mod prompt_injection;
 mod questions;
 mod recalled;
 mod settings;

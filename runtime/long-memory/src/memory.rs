@@ -110,7 +110,7 @@ impl LongMemory {
                 };
             }
         };
-        let conversation = KnownTurns::of(&recalled.turns);
+        let conversation = ConversationTexts::of(&recalled.turns);
         hits.retain(|hit| {
             hit.entry.kind != EntryKind::Episode || !conversation.has(&TurnTexts::of_entry(&hit.entry))
         });
@@ -292,12 +292,12 @@ impl LongMemory {
 }
 
 /// The texts of a conversation, as turns are stored.
-struct KnownTurns {
+struct ConversationTexts {
     user: HashSet<String>,
     assistant: HashSet<String>,
 }
 
-impl KnownTurns {
+impl ConversationTexts {
     fn of(messages: &[ChatMessage]) -> Self {
         let texts = |role: ChatRole| {
             let of_role = messages.iter().filter(|message| message.role == role);

@@ -11,7 +11,7 @@ use serde_json::json;
 
 const NAME: &str = "ltm/tab1/n7";
 const KNOWN: &str = "The pump in Kiel has a pressure of 5 bar.";
-const ECHO: &str = "As I remember, your pump in Kiel has a pressure of 5 bar.";
+const REPETITION: &str = "As I remember, your pump in Kiel has a pressure of 5 bar.";
 const OWN: &str = "The valve is new and red.";
 
 fn known(key: &str) -> NewEntry {
@@ -35,7 +35,7 @@ enum Change {
 async fn what_was_recalled_is_not_learnt_after_it_was_changed_or_removed() {
     for change in [Change::Nothing, Change::Text, Change::ManyTexts, Change::Removal] {
         let place = Place::new();
-        let entries = [fact(ECHO, ECHO), fact(OWN, OWN)];
+        let entries = [fact(REPETITION, REPETITION), fact(OWN, OWN)];
         let memory = place.with_model(&json!({}), &answers(vec![proposals(&entries)]));
         TestTurn::new("r0").append(&memory, "Hello", "Hm.").await.unwrap();
         memory.clear("tab1:s").await.unwrap();
@@ -43,7 +43,7 @@ async fn what_was_recalled_is_not_learnt_after_it_was_changed_or_removed() {
         let recalled = recall(&memory, Some("ada"), "Which pressure has the pump in Kiel?").await;
         assert_eq!(recalled.sources.len(), 1);
         let turn = TestTurn { sources: recalled.sources, ..TestTurn::new("r1") };
-        turn.append(&memory, &format!("Which pressure? {OWN}"), ECHO).await.unwrap();
+        turn.append(&memory, &format!("Which pressure? {OWN}"), REPETITION).await.unwrap();
         let texts = match change {
             Change::Nothing | Change::Removal => 0,
             Change::Text => 1,
@@ -59,7 +59,10 @@ async fn what_was_recalled_is_not_learnt_after_it_was_changed_or_removed() {
         // What the user says is learnt.
         assert_eq!(done(&maintain(&memory).await), [1, 0, 0, 1, 0], "{change:?}");
         let live = place.facts(EntryState::Live).await;
-        assert!(live.iter().all(|text| text != ECHO) && live.iter().any(|text| text == OWN), "{change:?}");
+        assert!(
+            live.iter().all(|text| text != REPETITION) && live.iter().any(|text| text == OWN),
+            "{change:?}"
+        );
     }
 }
 
@@ -86,7 +89,7 @@ async fn a_turn_is_stored_however_long_the_keys_of_recalled_entries_are() {
     // The last keys do not fit into the names of sources, which the engine cuts.
     for length in [300, MAX_SOURCE_REF - "tab1/n7/".len(), 900] {
         let place = Place::new();
-        let entries = [fact(ECHO, ECHO), fact(OWN, OWN)];
+        let entries = [fact(REPETITION, REPETITION), fact(OWN, OWN)];
         let props = json!({"topK": 50, "minScore": 0.0, "recallTokens": 32_000});
         let memory = place.with_model(&props, &answers(vec![proposals(&entries)]));
         TestTurn::new("r0").append(&memory, "Hello", "Hm.").await.unwrap();
@@ -105,7 +108,7 @@ async fn a_turn_is_stored_however_long_the_keys_of_recalled_entries_are() {
         assert_eq!(sources.len(), 50);
         limit_sources(&mut sources);
         let turn = TestTurn { sources, ..TestTurn::new("r1") };
-        turn.append(&memory, &format!("Which pressure? {OWN}"), ECHO).await.unwrap();
+        turn.append(&memory, &format!("Which pressure? {OWN}"), REPETITION).await.unwrap();
         let all = place.all().await;
         let stored = all.iter().find(|entry| entry.kind == EntryKind::Episode).unwrap();
         let bytes = json!(stored.meta).to_string().len();
