@@ -15,7 +15,7 @@ use redflow_contract::digest::Digest;
 use std::collections::HashMap;
 
 /// Changes when the rules of this file or the question to the model change: then turns can be consolidated again.
-pub(crate) const EXTRACTOR_VERSION: u8 = 1;
+pub(crate) const EXTRACTOR_VERSION: u8 = 2;
 /// The least characters of a quote.
 const LEAST_QUOTE: usize = 8;
 /// The least words that say something in a kept text.
