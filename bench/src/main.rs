@@ -104,7 +104,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == instructions::PROBE => instructions::probe(rest),
         Some((first, rest)) if first == recovery::PROBE => recovery::probe(rest),
         Some((first, rest)) if first == live::waiting::PROBE => live::waiting::probe(rest),
-        Some((first, rest)) if first == live::pictures::PROBE => live::pictures::probe(rest),
+        Some((first, rest)) if first == live::images::PROBE => live::images::probe(rest),
         Some((first, rest)) if first == live::drive::PROBE => live::drive::probe(rest),
         Some((first, _)) if first == live::provider::PROBE => live::provider::probe(),
         Some((first, rest)) if first == serve::bare::PROBE => serve::bare::probe(rest),

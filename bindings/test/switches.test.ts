@@ -64,7 +64,7 @@ export function describeRunEvent(event: RunEventKind): string {
     case "memory_failed":
       return event.error.message;
     case "images_fetched":
-      return `${event.images} pictures`;
+      return `${event.images} images`;
     case "summarised":
       return `${event.messages} messages in iteration ${event.iteration}`;
     case "concluding":

@@ -59,7 +59,7 @@ test("a result and a memory keep their first sources, with the beginnings of the
   assert.ok(!("sources" in without));
 });
 
-test("pictures, summaries and a conclusion are remarks, and a summary counts for what is used", () => {
+test("images, summaries and a conclusion are remarks, and a summary counts for what is used", () => {
   const usage = { inputTokens: 10, outputTokens: 2, cachedTokens: 6 };
   const timeline = build(numbered([
     { type: "images_fetched", images: 2 },

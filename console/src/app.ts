@@ -43,7 +43,7 @@ export const now = signal(Date.now());
 /** Whether all words of people and models are hidden, for shared screens. */
 export const shade = signal(readChoice("shade") === "on");
 export const theme = signal<Theme>(THEMES.find((name) => name === readChoice("theme")) ?? "auto");
-/** Whether single letters are keys of the console. */
+/** Whether single letters are keyboard shortcuts of the console. */
 export const letters = signal(readChoice("letters") !== "off");
 /** Why the current page could not be read; undefined if it could. */
 export const readFailure = signal<unknown>(undefined);
@@ -86,8 +86,8 @@ export function allows(scope: Scope): boolean {
 }
 
 /** Whether the sidecar does not answer, so that nothing can be done. */
-export function isAway(): boolean {
-  return live.state.value.kind === "away";
+export function isOffline(): boolean {
+  return live.state.value.kind === "offline";
 }
 
 /** Shows a text for a while. */

@@ -30,7 +30,7 @@ export interface Interest {
   take(items: readonly EventsItem[]): void;
 }
 
-/** What a page without events needs: to know that the sidecar is away, or that the session has ended. */
+/** What a page without events needs: to know that the sidecar is offline, or that the session has ended. */
 const WATCH: Interest = {
   types: ["deployed"],
   read: async () => undefined,
@@ -41,7 +41,7 @@ export type LiveState =
   | { kind: "connecting" }
   | { kind: "open" }
   /** The sidecar does not answer. */
-  | { kind: "away"; since: number; nextTryAt: number; error: RedflowError };
+  | { kind: "offline"; since: number; nextTryAt: number; error: RedflowError };
 
 /** What the connection needs of its surroundings. */
 export interface LiveHost {
@@ -231,7 +231,7 @@ export class Live {
           this.#readPage(interest);
           this.#host.onOpen(state.version);
         } else if (state.state === "waiting") {
-          this.#setAway(state.error, state.delayMs);
+          this.#setOffline(state.error, state.delayMs);
           // A proxy without sockets still lets the page be read.
           if (!this.#wasRead) {
             this.#readPage(interest);
@@ -260,7 +260,7 @@ export class Live {
     this.#cursor = undefined;
     const delay = problem.code === "EVENTS_GONE" || problem.code === "CURSOR_UNKNOWN" ? 0 : FAILURE_MS;
     if (delay > 0) {
-      this.#setAway(problem, delay);
+      this.#setOffline(problem, delay);
     }
     this.#host.setTimeout(() => {
       if (!signal.aborted) {
@@ -269,10 +269,10 @@ export class Live {
     }, delay);
   }
 
-  #setAway(error: RedflowError, delayMs: number): void {
+  #setOffline(error: RedflowError, delayMs: number): void {
     const { value } = this.state;
-    const since = value.kind === "away" ? value.since : this.#host.now();
-    this.state.value = { kind: "away", since, nextTryAt: this.#host.now() + delayMs, error };
+    const since = value.kind === "offline" ? value.since : this.#host.now();
+    this.state.value = { kind: "offline", since, nextTryAt: this.#host.now() + delayMs, error };
   }
 
   /** Reads the page after the reads before. One read that waits is enough. */

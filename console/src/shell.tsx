@@ -1,7 +1,7 @@
-// The frame of every page: the menu, the banner of a sidecar that is away, remarks, and the sign-in without a session.
+// The frame of every page: the menu, the banner of a sidecar that is offline, remarks, and the sign-in without a session.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { isHelpOpen } from "./keys.js";
+import { isHelpOpen } from "./shortcuts.js";
 import { isUpdated, live, now, readFailure, readSession, session, sessionError, shade, toasts, waiting } from "./app.js";
 import type { Page } from "./page.js";
 import { PAGES } from "./pages.js";
@@ -76,7 +76,7 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
           <button type="button" class="quiet" aria-pressed={shade.value} onClick={() => (shade.value = !shade.value)}>
             {t("shade.toggle")}
           </button>
-          <button type="button" class="quiet" aria-label={t("keys.title")} onClick={() => (isHelpOpen.value = true)}>
+          <button type="button" class="quiet" aria-label={t("shortcut.title")} onClick={() => (isHelpOpen.value = true)}>
             ?
           </button>
         </span>
@@ -103,9 +103,9 @@ function Frame({ features, name, version }: { features: readonly string[]; name:
         </p>
       </nav>
       <main ref={main} tabIndex={-1} aria-label={title}>
-        <Away />
+        <Offline />
         {isUpdated.value ? (
-          <p class="away" role="alert">
+          <p class="offline" role="alert">
             {t("update")}
           </p>
         ) : null}
@@ -149,30 +149,30 @@ function Waiting() {
   );
 }
 
-/** Says since when the sidecar is away, and when it is tried again. */
-function Away() {
+/** Says since when the sidecar is offline, and when it is tried again. */
+function Offline() {
   const state = live.state.value;
   const [, setSecond] = useState(0);
-  const isAway = state.kind === "away";
+  const isOffline = state.kind === "offline";
   useEffect(() => {
-    if (!isAway) {
+    if (!isOffline) {
       return undefined;
     }
     const timer = window.setInterval(() => setSecond((old) => old + 1), 1_000);
     return () => window.clearInterval(timer);
-  }, [isAway]);
-  if (!isAway) {
+  }, [isOffline]);
+  if (!isOffline) {
     return null;
   }
   const seconds = Math.max(0, Math.ceil((state.nextTryAt - Math.max(now.value, Date.now())) / 1_000));
   return (
-    <div class="away" role="alert">
+    <div class="offline" role="alert">
       <p>
-        <strong>{t("away.since", { at: formatClock(state.since) })}</strong> <span aria-hidden="true">{t("away.next", { n: seconds })}</span>{" "}
-        {t("away.old")}
+        <strong>{t("offline.since", { at: formatClock(state.since) })}</strong> <span aria-hidden="true">{t("offline.next", { n: seconds })}</span>{" "}
+        {t("offline.old")}
       </p>
       <button type="button" onClick={() => live.retry()}>
-        {t("away.now")}
+        {t("offline.now")}
       </button>
     </div>
   );
@@ -182,18 +182,18 @@ const HELP = ["?", "/", "j", "k", "Enter", "Esc", "[", "]", "h", "g h", "g r", "
 
 function Help() {
   return (
-    <Dialog title={t("keys.title")} onClose={() => (isHelpOpen.value = false)}>
-      <dl class="keys">
+    <Dialog title={t("shortcut.title")} onClose={() => (isHelpOpen.value = false)}>
+      <dl class="shortcuts">
         {HELP.map((key) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>
             </dt>
-            <dd>{tOf("keys", key)}</dd>
+            <dd>{tOf("shortcut", key)}</dd>
           </div>
         ))}
       </dl>
-      <p class="muted">{t("keys.off")}</p>
+      <p class="muted">{t("shortcut.off")}</p>
     </Dialog>
   );
 }

@@ -15,7 +15,7 @@ const problem = (from: string, to: string): Diagnostic => ({
   code: "EDGE_KIND_MISMATCH",
   severity: "error",
   message: "wrong",
-  help: "mend",
+  help: "fix",
   node: { id: from, type: "agent-core", name: from },
   port: 0,
   target: { id: to, type: "debug", name: to },

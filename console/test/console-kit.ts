@@ -96,7 +96,7 @@ export class FakeSocket {
 }
 Object.assign(globalThis, { WebSocket: FakeSocket });
 // A connection is tried again after a random time. A very short one would pass before a test has seen that the sidecar
-// is away.
+// is offline.
 Math.random = () => 0.5;
 
 /** Draws in a new place of the page, until the test ends. */

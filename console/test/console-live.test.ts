@@ -173,7 +173,7 @@ test("a page without a socket is read once", async (t) => {
     (await socket(count)).break();
   }
   await until("the page is read", () => seen.reads === 1);
-  assert.equal(live.state.value.kind, "away");
+  assert.equal(live.state.value.kind, "offline");
   (await socket(4)).deliver(hello("0"));
   await until("it is read again with a socket", () => seen.reads === 2);
 });
@@ -187,14 +187,14 @@ test("a lost connection shows since when; the next one resumes after the last ev
   await until("read", () => seen.reads === 1);
   await new Promise((resolve) => setTimeout(resolve, 5));
   first.break();
-  await until("away", () => live.state.value.kind === "away");
+  await until("offline", () => live.state.value.kind === "offline");
   const { value } = live.state;
-  assert.ok(value.kind === "away" && value.since === 1_000 && value.error.code === "SIDECAR_UNREACHABLE");
+  assert.ok(value.kind === "offline" && value.since === 1_000 && value.error.code === "SIDECAR_UNREACHABLE");
   pass(50);
   const second = await socket(2);
   second.break();
   const third = await socket(3);
-  assert.ok(live.state.value.kind === "away" && live.state.value.since === 1_000);
+  assert.ok(live.state.value.kind === "offline" && live.state.value.since === 1_000);
   third.deliver(hello("9"));
   await until("open", () => live.state.value.kind === "open");
   assert.deepEqual(third.sent[0]?.["after"], "5");
@@ -247,7 +247,7 @@ test("an ended session signs out; another failure is shown and tried again later
   live.retry();
   const second = await socket(2);
   second.deliver({ type: "closing", code: "FORBIDDEN", message: "no" });
-  await until("away", () => live.state.value.kind === "away");
+  await until("offline", () => live.state.value.kind === "offline");
   assert.equal(run(5_000), 1);
   await socket(3);
 });

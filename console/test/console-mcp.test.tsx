@@ -53,7 +53,7 @@ test("the list says the state of each server in a word and a colour", async (t) 
   sidecar({ "GET /api/mcp": { servers } });
   const root = await open(t, "#/mcp");
   await until("the rows", () => root.querySelectorAll("tbody tr").length === 6);
-  assert.deepEqual(rows(root).map(([, state]) => state), ["not used yet", "connecting", "connected", "away", "sign-in needed", "blocked"]);
+  assert.deepEqual(rows(root).map(([, state]) => state), ["not used yet", "connecting", "connected", "offline", "sign-in needed", "blocked"]);
   assert.deepEqual(rows(root)[4], ["s4", "sign-in needed", "address", "2026-07-28", "14", "3"]);
   assert.deepEqual([...root.querySelectorAll("tbody td .badge")].map(({ className }) => className), [
     "badge status-",
@@ -100,7 +100,7 @@ test("a server has its tools with class and approval, its resources and its prom
     [
       ["reads only", "ready", "approved"],
       ["at most once", "left out by include and excludeThe policy refuses it.", "not approved yet"],
-      ["reads only", "away", "The server no longer has it."],
+      ["reads only", "offline", "The server no longer has it."],
     ],
   );
   assert.ok(text(root).includes("The notes") && text(root).includes("Reviews a text") && text(root).includes("letter (needs arguments)"), text(root));
@@ -247,7 +247,7 @@ test("the list is read every five seconds while the page is seen; the server its
   // Each failed try has a new time. It must not cause the next one.
   one = server("files", { state: "away", since: 2_000 });
   tick();
-  await until("away", () => count(DETAIL) === 3);
+  await until("offline", () => count(DETAIL) === 3);
   one = server("files", { state: "away", since: 3_000 });
   tick();
   await until("read", () => count("GET /api/mcp") === 5);

@@ -173,28 +173,28 @@ test("the list is live: a run that ends changes its row, and a run that begins i
   await until("read again", () => requests.filter((request) => request.startsWith("GET /api/runs?")).length > reads);
 });
 
-test("an unknown run says so, with how to fix it; old pages stay while the sidecar is away", async (t) => {
+test("an unknown run says so, with how to fix it; old pages stay while the sidecar is offline", async (t) => {
   sidecar({ [`GET /api/runs/${RUN}`]: new Refusal(404, "RUN_UNKNOWN", "There is no such run.") });
   const root = await open(t, `#/runs/${RUN}`);
   await until("the problem", () => text(root).includes("RUN_UNKNOWN There is no such run."));
   assert.match(text(root), /How to fix it/);
   FakeSocket.all.at(-1)?.break();
-  await until("away", () => /Away since/.test(text(root)));
+  await until("offline", () => /Offline since/.test(text(root)));
 });
 
-test("what could not be read while the sidecar was away is read when it is back", async (t) => {
-  let isAway = true;
+test("what could not be read while the sidecar was offline is read when it is back", async (t) => {
+  let isOffline = true;
   sidecar();
   const root = await open(t, "#/settings");
   await until("the page", () => text(root).includes("No Node-RED is connected."));
-  answerWith((_, path) => (isAway ? new Refusal(503, "STOPPING", "The sidecar stops.") : path === "/api/session" ? offer() : path.startsWith("/api/runs") ? { runs: [] } : path.startsWith("/api/stats") ? { from: "2026-01-01", to: "2026-01-01", by: "tool", keys: [], rows: [] } : { tools: [], generation: 1 }));
+  answerWith((_, path) => (isOffline ? new Refusal(503, "STOPPING", "The sidecar stops.") : path === "/api/session" ? offer() : path.startsWith("/api/runs") ? { runs: [] } : path.startsWith("/api/stats") ? { from: "2026-01-01", to: "2026-01-01", by: "tool", keys: [], rows: [] } : { tools: [], generation: 1 }));
   place.value = parsePlace("#/tools");
   await until("the refusal", () => text(root).includes("STOPPING"));
   const reads = (): number => requests.filter((request) => request.includes("/api/stats")).length;
   FakeSocket.all.at(-1)?.break();
-  await until("away", () => /Away since/.test(text(root)));
+  await until("offline", () => /Offline since/.test(text(root)));
   const before = reads();
-  isAway = false;
+  isOffline = false;
   await until("read again", () => reads() > before && text(root).includes("There are no tools yet."));
 });
 
@@ -206,7 +206,7 @@ test("a session that ends shows the sign-in", async (t) => {
   await until("sign-in", () => root.querySelector("input[type=password]") !== null);
 });
 
-test("a page without events also sees that the sidecar is away and that the session ends", async (t) => {
+test("a page without events also sees that the sidecar is offline and that the session ends", async (t) => {
   sidecar();
   const root = await open(t, "#/runs");
   await until("the list", () => text(root).includes("No runs yet."));
@@ -215,8 +215,8 @@ test("a page without events also sees that the sidecar is away and that the sess
   const connected = (): FakeSocket[] => FakeSocket.all.filter(({ isClosed, sent }) => !isClosed && sent.length > 0);
   await until("one socket", () => connected().length === 1);
   connected()[0]?.break();
-  await until("away", () => /Away since/.test(text(root)));
-  await until("back", () => connected().length === 1 && !/Away since/.test(text(root)));
+  await until("offline", () => /Offline since/.test(text(root)));
+  await until("back", () => connected().length === 1 && !/Offline since/.test(text(root)));
   connected()[0]?.deliver({ type: "closing", code: "UNAUTHORIZED", message: "The session has ended." });
   await until("sign-in", () => root.querySelector("input[type=password]") !== null);
   assert.equal(connected().length, 0);

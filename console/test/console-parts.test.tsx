@@ -6,7 +6,7 @@ import test from "node:test";
 import { type Diagnostic, RedflowError, type RunSummary, showInvisible } from "@redflow/bindings";
 import { type ComponentChild, render } from "preact";
 import { letters, live, say, session, shade, toasts } from "../src/app.js";
-import { isHelpOpen, pressKey } from "../src/keys.js";
+import { isHelpOpen, pressKey } from "../src/shortcuts.js";
 import { AskAgain } from "../src/pages/run/actions.js";
 import { Plot } from "../src/drawing/plot.js";
 import { csvField, csvOf, daysBetween, seriesOf, unpricedCallsOf } from "../src/pages/usage/sums.js";
@@ -104,7 +104,7 @@ test("the shade hides all words", async (t) => {
   assert.match(root.textContent ?? "", /Hidden/);
 });
 
-test("an action names the scope that the session lacks, and is off while the sidecar is away", async (t) => {
+test("an action names the scope that the session lacks, and is off while the sidecar is offline", async (t) => {
   t.after(() => {
     session.value = undefined;
     live.state.value = { kind: "connecting" };
@@ -116,7 +116,7 @@ test("an action names the scope that the session lacks, and is off while the sid
   assert.match(root.textContent ?? "", /needs the scope run/);
   session.value = { name: "n", scopes: ["read", "run"], features: [], version: "1" };
   await until("allowed", () => button()?.disabled === false);
-  live.state.value = { kind: "away", since: 1, nextTryAt: 2, error: new RedflowError({ code: "SIDECAR_UNREACHABLE", message: "x" }) };
+  live.state.value = { kind: "offline", since: 1, nextTryAt: 2, error: new RedflowError({ code: "SIDECAR_UNREACHABLE", message: "x" }) };
   await until("off", () => button()?.disabled === true);
 });
 
@@ -146,7 +146,7 @@ test("a dialog takes the focus and gives it back", async (t) => {
   assert.equal(document.activeElement, opener);
 });
 
-test("keys: help, shade and entries; letters can be switched off, and mean nothing in a field", (t) => {
+test("shortcuts: help, shade and entries; letters can be switched off, and mean nothing in a field", (t) => {
   t.after(() => {
     letters.value = true;
     shade.value = false;

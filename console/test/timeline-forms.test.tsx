@@ -25,10 +25,10 @@ const focused = (): string => textOf(document.activeElement);
 
 test("a run is cancelled after a confirmation, with the focus on the harmless button", async (t) => {
   const { root, show } = screen(t);
-  let [cancelled, isAway] = [0, true];
+  let [cancelled, isOffline] = [0, true];
   const cancel = async (): Promise<void> => {
     cancelled += 1;
-    if (isAway) {
+    if (isOffline) {
       throw new Error("gone");
     }
   };
@@ -46,10 +46,10 @@ test("a run is cancelled after a confirmation, with the focus on the harmless bu
     await until("it asks", () => textOf(root).includes("End this run now?"));
     button(root, "Yes, end it").click();
     await until(result, () => textOf(root).replaceAll(" ", "") === result.replaceAll(" ", ""));
-    if (isAway) {
+    if (isOffline) {
       assert.equal(focused(), "Cancel this run");
     }
-    isAway = false;
+    isOffline = false;
   }
   assert.equal(cancelled, 2);
 });
@@ -79,10 +79,10 @@ test("the call that a user decides about is shown without invisible marks, and w
 test("a call is resolved with an answer of its own text", async (t) => {
   const { root, show } = screen(t);
   const sent: ResolveRequest[] = [];
-  let isAway = true;
+  let isOffline = true;
   const resolve = async (request: ResolveRequest): Promise<void> => {
     sent.push(request);
-    if (isAway) {
+    if (isOffline) {
       throw new Error("gone");
     }
   };
@@ -119,7 +119,7 @@ test("a call is resolved with an answer of its own text", async (t) => {
   send.click();
   await until("the problem is shown", () => textOf(alert).includes("gone"));
   assert.equal(root.querySelector("fieldset")?.disabled, false);
-  isAway = false;
+  isOffline = false;
   send.click();
   await until("it is sent", () => sent.length === 2);
   await until("it cannot be sent again", () => root.querySelector("fieldset")?.disabled === true);

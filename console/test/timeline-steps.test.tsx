@@ -32,7 +32,7 @@ test("each step is a sentence", (t) => {
     ["recalled entries", [[1, { type: "memory_recalled", messages: 2, sources: [source("ltm/a#1"), source("ltm/b#2")] }]], "Memory: messages recalled: 2 From: ltm/a#1, ltm/b#2"],
     ["a budget", [[1, { type: "budget_low", budget: "tokens", limit: 100, spent: 81 }]], "Budget: 80 % used: tokens 81 of 100"],
     ["a budget of a cost", [[1, { type: "budget_reached", budget: "cost", limit: 0.002, spent: 0.00213 }]], "Budget used up: cost 0.00213 of 0.002"],
-    ["downloaded pictures", [[1, { type: "images_fetched", images: 3 }]], "Pictures downloaded: 3"],
+    ["downloaded images", [[1, { type: "images_fetched", images: 3 }]], "Images downloaded: 3"],
     ["a summary", [[1, { type: "summarised", iteration: 2, messages: 9 }]], "A summary replaces old messages: 9"],
     ["a conclusion for its tokens", [[1, { type: "concluding", iteration: 2, reason: "tokens" }]], "The model can only finish now: 90 % of the conversation’s tokens are used"],
     ["a conclusion for its iterations", [[1, { type: "concluding", iteration: 4, reason: "iterations" }]], "The model can only finish now: one iteration is left"],
@@ -123,9 +123,9 @@ test("texts are requested when they are opened, once for a step, and again after
 
 test("a text that cannot be read says so, and is read again when it is opened again", async (t) => {
   const { root } = screen(t);
-  let isAway = true;
+  let isOffline = true;
   const readTexts = async (): Promise<IterationTexts> => {
-    if (isAway) {
+    if (isOffline) {
       throw new Error("gone");
     }
     return { prompt: { text: "Hello" }, calls: [] };
@@ -135,7 +135,7 @@ test("a text that cannot be read says so, and is read again when it is opened ag
   const details = root.querySelector("details");
   open(details);
   await until("the problem is shown", () => textOf(details).includes("could not be read: gone"));
-  isAway = false;
+  isOffline = false;
   details?.removeAttribute("open");
   details?.dispatchEvent(new window.Event("toggle"));
   await until("it is closed", () => !textOf(details).includes("Reading"));

@@ -34,7 +34,7 @@ export interface RuntimeView {
   /** The address of the sidecar, without a password. */
   address: string;
   state: RuntimeState;
-  /** Messages that wait for a sidecar that is away. */
+  /** Messages that wait for a sidecar that is offline. */
   waiting: number;
 }
 
@@ -42,7 +42,7 @@ export interface RuntimeView {
 export type RuntimeState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
-  | { is: "away"; reason: string; phrase?: Phrase | undefined }
+  | { is: "offline"; reason: string; phrase?: Phrase | undefined }
   | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 export interface RuntimeList {

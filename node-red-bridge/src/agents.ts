@@ -76,7 +76,7 @@ export class Agents {
   setWaiting(waiting: number): void {
     if (waiting !== this.waiting) {
       this.waiting = waiting;
-      if (this.connection.is === "away" || this.connection.is === "connecting") {
+      if (this.connection.is === "offline" || this.connection.is === "connecting") {
         this.showAll();
       }
       this.onChange();
@@ -179,10 +179,10 @@ export class Agents {
       const problem = code === "SIDECAR_UNREACHABLE" ? { text, phrase } : withCode(code, { text, phrase });
       return { fill: "red", shape: "dot", ...problem };
     }
-    if (connection.is === "away") {
+    if (connection.is === "offline") {
       const reason = { text: connection.reason, phrase: connection.phrase };
-      const away = this.waiting > 0 ? sentence("status_away_waiting", { reason, waiting }) : sentence("status_away", { reason });
-      return { fill: "grey", shape: "ring", ...away };
+      const offline = this.waiting > 0 ? sentence("status_offline_waiting", { reason, waiting }) : sentence("status_offline", { reason });
+      return { fill: "grey", shape: "ring", ...offline };
     }
     if (connection.is === "connecting") {
       const connecting = this.waiting > 0 ? sentence("status_connecting_waiting", { waiting }) : sentence("status_connecting");

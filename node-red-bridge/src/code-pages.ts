@@ -34,7 +34,7 @@ export class CodePages {
     return pages;
   }
 
-  /** The page about a code. While the sidecar is away, the cached page. */
+  /** The page about a code. While the sidecar is offline, the cached page. */
   async page(code: string): Promise<Page> {
     const { api, state } = this.runtime;
     const cached = this.pages.get(code);

@@ -160,7 +160,7 @@ export class ManagedSidecar {
     if (problem === undefined) {
       const error = this.logLines.findLast((line) => line.startsWith("error"));
       const values = { how: { text: how }, error: { text: error ?? "" } };
-      this.listener.onExit(sentence(error === undefined ? "away_ended" : "away_ended_error", values));
+      this.listener.onExit(sentence(error === undefined ? "offline_ended" : "offline_ended_error", values));
     } else {
       this.listener.onUnavailable(problem);
     }

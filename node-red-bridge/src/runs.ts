@@ -131,7 +131,7 @@ export class Runs {
     this.agents.setWaiting(this.waiting);
   }
 
-  /** How many messages wait for a sidecar that is away. */
+  /** How many messages wait for a sidecar that is offline. */
   get waiting(): number {
     return this.session.connected ? 0 : this.session.unacknowledged("start");
   }
@@ -252,7 +252,7 @@ export class Runs {
     if (entry !== undefined && this.session.withdraw(entry)) {
       const { url, problem } = this.settings();
       const reason =
-        problem === undefined ? `the sidecar at ${url} has been away for ${seconds} s` : `no run began within ${seconds} s: ${problem}`;
+        problem === undefined ? `the sidecar at ${url} has been offline for ${seconds} s` : `no run began within ${seconds} s: ${problem}`;
       this.fail(start, new Failure("RUNTIME_UNREACHABLE", reason));
     }
   }

@@ -24,7 +24,7 @@ import { type Sentence, sentence } from "./sentence";
 import { SidecarApi } from "./sidecar-api";
 import type { CurrentSidecar } from "./sidecar-api";
 import { readLogLine } from "./sidecar-log";
-import { SidecarConnection, awayWith, refusedWith } from "./sidecar-connection";
+import { SidecarConnection, offlineWith, refusedWith } from "./sidecar-connection";
 import type { ConnectionState } from "./sidecar-connection";
 import { MAX_REMOTE_TEXT } from "./target";
 import { Tools } from "./tools";
@@ -165,7 +165,7 @@ export class Runtime {
     flow.warnings.forEach((warning) => this.RED.log.warn(`[redflow-runtime] ${warning}`));
     const hadProblem = this.flowProblem !== undefined;
     if (this.fits(flow)) {
-      // Also while the sidecar is away: it may return with the previous flow in its memory.
+      // Also while the sidecar is offline: it may return with the previous flow in its memory.
       this.session.postLatest("flows", flow.rest);
       if (hadProblem) {
         this.disconnect();
@@ -214,7 +214,7 @@ export class Runtime {
           this.address = target.url;
           this.connection.start(target);
         },
-        onExit: (reason) => this.connection.stopWith(awayWith(reason)),
+        onExit: (reason) => this.connection.stopWith(offlineWith(reason)),
         onUnavailable: (problem) => this.connection.stopWith(refusedWith("SIDECAR_UNREACHABLE", problem)),
         onLogLine: (line) => {
           const { level, text } = readLogLine(line, (id) => nodeLabel(this.RED, id));
@@ -281,7 +281,7 @@ export class Runtime {
     // The same sentence after every attempt would fill the log.
     if (text !== this.loggedState) {
       this.loggedState = text;
-      const level = state.is === "refused" ? "error" : state.is === "away" ? "warn" : "info";
+      const level = state.is === "refused" ? "error" : state.is === "offline" ? "warn" : "info";
       guard(this.RED, "the state of the sidecar could not be logged", () => {
         this.RED.log[level](`[redflow-runtime] ${text}`);
       });
@@ -413,8 +413,8 @@ function describeState(state: ConnectionState, url: string): string {
       return `connecting to the sidecar at ${url}`;
     case "connected":
       return `connected to redflow ${state.version} at ${url}`;
-    case "away":
-      return `the sidecar at ${url} is away: ${state.reason}`;
+    case "offline":
+      return `the sidecar at ${url} is offline: ${state.reason}`;
     case "refused": {
       // A program that is missing has no address.
       const place = state.code === "SIDECAR_UNREACHABLE" ? "" : `the sidecar at ${url}: `;

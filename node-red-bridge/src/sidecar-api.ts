@@ -167,7 +167,7 @@ function describeState(state: ConnectionState): string {
       return "it is connecting";
     case "connected":
       return "its address is not known yet";
-    case "away":
+    case "offline":
       return state.reason;
     case "refused":
       return `${state.message} (${state.code})`;

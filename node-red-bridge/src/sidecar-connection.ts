@@ -15,7 +15,7 @@ import type { Target } from "./target";
 export type ConnectionState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
-  | { is: "away"; reason: string; phrase?: Phrase | undefined }
+  | { is: "offline"; reason: string; phrase?: Phrase | undefined }
   | { is: "refused"; code: string; message: string; phrase?: Phrase | undefined };
 
 /** Delays in milliseconds. */
@@ -96,7 +96,7 @@ export class SidecarConnection {
 
   /** The sidecar has sent the reason why it closes the socket. */
   onClosing({ code, message }: Closing): void {
-    this.cause = REFUSAL_CODES.has(code) ? { is: "refused", code, message } : { is: "away", reason: message };
+    this.cause = REFUSAL_CODES.has(code) ? { is: "refused", code, message } : { is: "offline", reason: message };
   }
 
   private connect(): void {
@@ -146,12 +146,12 @@ export class SidecarConnection {
     });
     socket.on("error", (error) => {
       if (this.socket === socket) {
-        this.cause ??= awayWith(describeError(error));
+        this.cause ??= offlineWith(describeError(error));
       }
     });
     socket.on("close", (code, reason) => {
       if (this.socket === socket) {
-        this.onClose(this.cause ?? awayWith(closeReason(code, String(reason))));
+        this.onClose(this.cause ?? offlineWith(closeReason(code, String(reason))));
       }
     });
   }
@@ -160,7 +160,7 @@ export class SidecarConnection {
     this.alive = true;
     this.heartbeat = setInterval(() => {
       if (!this.alive) {
-        this.cause ??= awayWith(sentence("away_sidecar_silent"));
+        this.cause ??= offlineWith(sentence("offline_sidecar_silent"));
         socket.terminate();
         return;
       }
@@ -171,7 +171,7 @@ export class SidecarConnection {
       // A Buffer is sent with its frame header in one write; a string would take two.
       send: (text) => socket.send(Buffer.from(text), { binary: false }, () => undefined),
       drop: (reason) => {
-        this.cause ??= { is: "away", reason };
+        this.cause ??= { is: "offline", reason };
         socket.close(1002);
         // A peer that breaks the protocol may not answer the close frame either.
         setTimeout(() => socket.terminate(), this.timing.heartbeatMs).unref();
@@ -245,8 +245,8 @@ function redactState(state: ConnectionState, token: string): ConnectionState {
       return state;
     case "connected":
       return { ...state, version: redact(state.version, token) };
-    case "away":
-      return awayWith(redactSentence({ text: state.reason, phrase: state.phrase }, token));
+    case "offline":
+      return offlineWith(redactSentence({ text: state.reason, phrase: state.phrase }, token));
     case "refused": {
       const problem = redactSentence({ text: state.message, phrase: state.phrase }, token);
       return refusedWith(redact(state.code, token), problem);
@@ -261,8 +261,8 @@ function redactSentence({ text, phrase }: Sentence, token: string): Sentence {
 }
 
 /** The state of a sidecar that does not answer, and why. */
-export function awayWith({ text: reason, phrase }: Sentence): ConnectionState & { is: "away" } {
-  return phrase === undefined ? { is: "away", reason } : { is: "away", reason, phrase };
+export function offlineWith({ text: reason, phrase }: Sentence): ConnectionState & { is: "offline" } {
+  return phrase === undefined ? { is: "offline", reason } : { is: "offline", reason, phrase };
 }
 
 /** The state of a sidecar that cannot be used until a user acts. */
@@ -284,7 +284,7 @@ function refusalState(status: number, body: string): ConnectionState {
   if (status === 404 || status === 426 || (status >= 200 && status < 400)) {
     return refusedWith("PROTOCOL_MISMATCH", sentence("no_bridge"));
   }
-  return awayWith(error === undefined ? sentence("away_status", { status: { text: String(status) } }) : { text: error.message });
+  return offlineWith(error === undefined ? sentence("offline_status", { status: { text: String(status) } }) : { text: error.message });
 }
 
 /** The error in a response of the sidecar; undefined if the body is not such an error. */
@@ -299,13 +299,13 @@ export function parseApiError(body: string): { code: string; message: string } |
 }
 
 const REASONS: Record<string, keyof typeof ENGLISH> = {
-  ECONNREFUSED: "away_nothing_listens",
-  ENOTFOUND: "away_host_unknown",
-  EAI_AGAIN: "away_lookup_failed",
-  ECONNRESET: "away_cut",
-  EHOSTUNREACH: "away_host_unreachable",
-  ENETUNREACH: "away_network",
-  ETIMEDOUT: "away_host_silent",
+  ECONNREFUSED: "offline_nothing_listens",
+  ENOTFOUND: "offline_host_unknown",
+  EAI_AGAIN: "offline_lookup_failed",
+  ECONNRESET: "offline_cut",
+  EHOSTUNREACH: "offline_host_unreachable",
+  ENETUNREACH: "offline_network",
+  ETIMEDOUT: "offline_host_silent",
 };
 
 /** A system error code as a sentence; undefined for unknown codes. */
@@ -322,5 +322,5 @@ function closeReason(code: number, reason: string): Sentence {
   if (reason !== "") {
     return { text: reason };
   }
-  return code === 1006 ? sentence("away_cut") : sentence("away_closed", { number: { text: String(code) } });
+  return code === 1006 ? sentence("offline_cut") : sentence("offline_closed", { number: { text: String(code) } });
 }

@@ -82,7 +82,7 @@ export class Tools {
     try {
       const limits = { maxBytes: maxResultBytes, maxDepth: maxValueDepth };
       const output = encodeValue(propertyOf(message, call.result), limits, "the tool's result");
-      this.settle(call, `{"type":"returned","output":${output}}`);
+      this.finish(call, `{"type":"returned","output":${output}}`);
     } catch (problem) {
       const reason = problem instanceof TooLarge ? problem.message : "the tool's result cannot be written as JSON";
       this.reply(call, { type: "failed", error: reason });
@@ -133,10 +133,10 @@ export class Tools {
   }
 
   private reply(call: Call, reply: ToolReply): void {
-    this.settle(call, JSON.stringify(reply));
+    this.finish(call, JSON.stringify(reply));
   }
 
-  private settle(call: Call, reply: string): void {
+  private finish(call: Call, reply: string): void {
     if (this.calls.answer(call, reply)) {
       this.post(call, reply);
     }

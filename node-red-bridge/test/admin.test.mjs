@@ -201,7 +201,7 @@ test("a check sends no code, setting or secret of other nodes", async (t) => {
   assert.deepEqual(code(refused), [422, "FLOW_TOO_DEEP"]);
 });
 
-test("requests a page about a code once and serves it while the sidecar is away", async (t) => {
+test("requests a page about a code once and serves it while the sidecar is offline", async (t) => {
   const page = { code: "MODEL_MISSING", page: "## MODEL_MISSING" };
   const { requested } = await connected(t, () => [200, page]);
   const at = "/redflow/runtimes/rt/codes/MODEL_MISSING";

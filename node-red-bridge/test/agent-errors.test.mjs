@@ -83,7 +83,7 @@ test("caches responses up to a limit and repeats a failed request", async () => 
   const cache = new RequestCache(async (_, id) => {
     requested.push(id);
     if (id === "bad" && fails) {
-      throw new Error("away");
+      throw new Error("offline");
     }
     return id;
   }, 2);

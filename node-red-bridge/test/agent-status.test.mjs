@@ -100,7 +100,7 @@ const ROWS = [
   [of("service_missing", { agent: `\`${NAME}\``, role }), { "en-US": "` has no model", de: "` hat", es: "` no tiene" }],
   [of("memory_fails", { reason: { key: "redis_unreachable" }, memory: NAME }), { "en-US": "Redis cannot be reached" }],
   [of("status_failed", { code: "TOOL_OUTCOME_UNKNOWN", iterations: { key: "one_iteration" } }), { "en-US": "TOOL_OUTCOME_UNKNOWN" }],
-  [sentence("status_away_waiting", { reason: sentence("away_lookup_failed"), waiting: { text: "3" } }), { "en-US": "(3 waiting)", de: "(3 warten)", es: "(3 en espera)" }],
+  [sentence("status_offline_waiting", { reason: sentence("offline_lookup_failed"), waiting: { text: "3" } }), { "en-US": "(3 waiting)", de: "(3 warten)", es: "(3 en espera)" }],
 ];
 
 test("a long name is cut, and what is wrong stays readable in every language", () => {
@@ -126,7 +126,7 @@ test("a status has 40 characters with its ellipsis, and one that fits stays whol
 
 test("what the palette refuses is said in three languages", () => {
   const missing = startProblem("/nowhere/redflow", { code: "ENOENT" });
-  const keys = ["choose_runtime", "token_refused", "token_invalid", "instance_refused", "no_bridge", "url_invalid", "away_nothing_listens", "away_cut"];
+  const keys = ["choose_runtime", "token_refused", "token_invalid", "instance_refused", "no_bridge", "url_invalid", "offline_nothing_listens", "offline_cut"];
   for (const one of [missing, ...keys.map((key) => sentence(key))]) {
     assert.equal(new Set(LANGUAGES.map((language) => statusText(one, templatesOf(language)))).size, 3, one.phrase.key);
   }

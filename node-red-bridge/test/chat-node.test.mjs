@@ -171,19 +171,19 @@ test("shows an answer while the model writes it, and sends none of its pieces on
   assert.ok(published.length <= 1);
 });
 
-test("pictures of a message reach the agent and not the history", () => {
+test("images of a message reach the agent and not the history", () => {
   const { start, request } = nodeRed();
-  const node = start({ id: "c-pictures" });
+  const node = start({ id: "c-images" });
   const images = ["data:image/png;base64,iVBO", "data:image/gif;base64,R0lG"];
-  assert.equal(request("POST", "c-pictures", { message: "What is it?", images })[0], 200);
+  assert.equal(request("POST", "c-images", { message: "What is it?", images })[0], 200);
   assert.deepEqual(node.sent[0].images, images);
   assert.equal(node.sent[0].payload, "What is it?");
-  assert.ok(!JSON.stringify(request("GET", "c-pictures")[1]).includes("iVBO"));
-  request("POST", "c-pictures", { message: "And now?" });
+  assert.ok(!JSON.stringify(request("GET", "c-images")[1]).includes("iVBO"));
+  request("POST", "c-images", { message: "And now?" });
   assert.ok(!("images" in node.sent[1]));
   const wrong = [["https://example.org/a.png"], [5], "data:image/png;base64,iVBO", Array(5).fill(images[0]), null];
   for (const value of wrong) {
-    const [status, { code, message }] = request("POST", "c-pictures", { message: "x", images: value });
+    const [status, { code, message }] = request("POST", "c-images", { message: "x", images: value });
     assert.deepEqual([status, code, message], [400, "BODY_INVALID", "`images` must be a list of at most 4 data URLs."]);
   }
 });

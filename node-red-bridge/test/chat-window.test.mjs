@@ -1,4 +1,4 @@
-// The chat window: which messages and pictures it sends, and what it says about those that it cannot send.
+// The chat window: which messages and images it sends, and what it says about those that it cannot send.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -95,7 +95,7 @@ async function open() {
   };
 }
 
-test("a message with pictures is sent once, however often the user presses", async () => {
+test("a message with images is sent once, however often the user presses", async () => {
   const chat = await open();
   chat.input.value = "What is it?";
   chat.pick([PNG, { type: "image/webp", size: 5 }]);
@@ -110,10 +110,10 @@ test("a message with pictures is sent once, however often the user presses", asy
   assert.deepEqual(body, { message: "What is it?", id: body.id, images: ["data:image/png;base64,AAAA", "data:image/webp;base64,AAAA"] });
   assert.ok(timeout > 0, "a request without an answer ends");
   answer();
-  assert.deepEqual([chat.input.value, chat.choose.textContent, chat.send.getAttribute("aria-disabled")], ["", "Pictures…", "false"]);
+  assert.deepEqual([chat.input.value, chat.choose.textContent, chat.send.getAttribute("aria-disabled")], ["", "Images…", "false"]);
 });
 
-test("a message whose response was lost keeps its id and its pictures", async () => {
+test("a message whose response was lost keeps its id and its images", async () => {
   const chat = await open();
   chat.input.value = "What is it?";
   chat.pick([PNG]);
@@ -124,7 +124,7 @@ test("a message whose response was lost keeps its id and its pictures", async ()
   chat.submit();
   assert.deepEqual(posts[1].body, posts[0].body);
   posts[1].answer({ status: 0 });
-  // Another picture makes another message.
+  // Another image makes another message.
   chat.pick([{ type: "image/gif", size: 5 }]);
   chat.submit();
   FakeReader.endAll();
@@ -142,13 +142,13 @@ test("what the user writes and chooses during a request stays", async () => {
   chat.input.value = "And these?";
   assert.equal(posts[0].body.images.length, 1);
   posts[0].answer();
-  assert.deepEqual([chat.input.value, chat.choose.textContent], ["And these?", "Pictures: 2"]);
+  assert.deepEqual([chat.input.value, chat.choose.textContent], ["And these?", "Images: 2"]);
   chat.submit();
   FakeReader.endAll();
   assert.deepEqual([posts[1].body.message, posts[1].body.images.length], ["And these?", 2]);
 });
 
-test("pictures can be sent without a text", async () => {
+test("images can be sent without a text", async () => {
   const chat = await open();
   chat.submit();
   assert.equal(posts.length, 0, "nothing to send");
@@ -160,16 +160,16 @@ test("pictures can be sent without a text", async () => {
 });
 
 test("refuses files before it reads them, and says why", async () => {
-  const tooLarge = "All pictures of a message may have 2.9 MiB together. Choose fewer or smaller ones.";
+  const tooLarge = "All images of a message may have 2.9 MiB together. Choose fewer or smaller ones.";
   const most = Math.floor(2.9 * 1024 * 1024);
   // A message may have 4 MiB. Its text is there twice: as the payload and in the item of the chat.
   const [message, typed] = [4 * 1024 * 1024, 2 * 65_536];
-  assert.ok(Math.ceil(most / 3) * 4 + typed <= message, "pictures leave room for a text");
+  assert.ok(Math.ceil(most / 3) * 4 + typed <= message, "images leave room for a text");
   const rows = [
     [[PNG, PNG, PNG, PNG], ""],
-    [[PNG, PNG, PNG, PNG, PNG], "A message may have at most 4 pictures."],
-    [[PNG, { type: "image/svg+xml", size: 5 }], "Only PNG, JPEG, GIF and WebP pictures can be sent."],
-    [[{ type: "", size: 5 }], "Only PNG, JPEG, GIF and WebP pictures can be sent."],
+    [[PNG, PNG, PNG, PNG, PNG], "A message may have at most 4 images."],
+    [[PNG, { type: "image/svg+xml", size: 5 }], "Only PNG, JPEG, GIF and WebP images can be sent."],
+    [[{ type: "", size: 5 }], "Only PNG, JPEG, GIF and WebP images can be sent."],
     [[{ type: "image/jpeg", size: most }], ""],
     [[{ type: "image/jpeg", size: most + 1 }], tooLarge],
     [[PNG, { type: "image/jpeg", size: most }], tooLarge],
@@ -179,7 +179,7 @@ test("refuses files before it reads them, and says why", async () => {
   for (const [files, problem] of rows) {
     chat.pick(files);
     assert.equal(chat.problem(), problem);
-    assert.equal(chat.choose.textContent, problem === "" ? `Pictures: ${files.length}` : "Pictures…");
+    assert.equal(chat.choose.textContent, problem === "" ? `Images: ${files.length}` : "Images…");
   }
   chat.submit();
   assert.deepEqual([FakeReader.waiting.length, posts.length], [0, 0]);
@@ -189,7 +189,7 @@ test("names the reason of a failure, and the user can send again", async () => {
   const chat = await open();
   chat.input.value = "x";
   const rows = [
-    [{ status: 413 }, "This Node-RED refuses a message of this size. Choose fewer or smaller pictures, or raise apiMaxLength in its settings."],
+    [{ status: 413 }, "This Node-RED refuses a message of this size. Choose fewer or smaller images, or raise apiMaxLength in its settings."],
     [{ status: 403 }, "You may not use this chat."],
     [{ status: 401 }, "You may not use this chat."],
     [{ status: 500 }, "Node-RED does not answer."],
@@ -203,7 +203,7 @@ test("names the reason of a failure, and the user can send again", async () => {
   chat.pick([{ ...PNG, broken: true }]);
   chat.submit();
   FakeReader.endAll();
-  assert.equal(chat.problem(), "A picture cannot be read. Choose it again.");
+  assert.equal(chat.problem(), "An image cannot be read. Choose it again.");
   chat.pick([PNG]);
   chat.submit();
   FakeReader.endAll();
@@ -212,7 +212,7 @@ test("names the reason of a failure, and the user can send again", async () => {
   await until("the problem is gone", () => chat.problem() === "");
 });
 
-test("the button has the number of the chosen pictures, in every language", async () => {
+test("the button has the number of the chosen images, in every language", async () => {
   const labels = [];
   // The last test, because texts without values are cached.
   for (const language of LANGUAGES) {
@@ -221,5 +221,5 @@ test("the button has the number of the chosen pictures, in every language", asyn
     chat.pick([PNG, PNG]);
     labels.push(chat.choose.textContent);
   }
-  assert.deepEqual(labels, ["Bilder: 2", "Pictures: 2", "Imágenes: 2"]);
+  assert.deepEqual(labels, ["Bilder: 2", "Images: 2", "Imágenes: 2"]);
 });

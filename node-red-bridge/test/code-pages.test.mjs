@@ -16,13 +16,13 @@ function runtime(length = 10) {
   return { api, state: { is: "connected", version: "1" }, requested };
 }
 
-test("requests a page once for each version and serves it while the sidecar is away", async () => {
+test("requests a page once for each version and serves it while the sidecar is offline", async () => {
   const own = runtime();
   const pages = new CodePages(own);
   const once = () => pages.page("TIMEOUT");
   await once();
   assert.equal((await once()).text, "xxxxxxxxxx");
-  own.state = { is: "away", reason: "gone" };
+  own.state = { is: "offline", reason: "gone" };
   await once();
   assert.deepEqual(own.requested, ["GET /api/codes/TIMEOUT"]);
   own.state = { is: "connected", version: "2" };

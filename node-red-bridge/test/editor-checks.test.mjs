@@ -106,10 +106,10 @@ test("retries after a failure, and at once when the sidecar changes", async () =
   const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.respond(new Error("away"));
+  await it.respond(new Error("offline"));
   assert.equal(it.states.at(-1), "refused");
   await it.pass(RETRY_MS);
-  await it.respond(new Error("away"));
+  await it.respond(new Error("offline"));
   assert.equal(it.timers.length, 1);
   it.loop.sidecarChanged();
   await it.pass(DEBOUNCE_MS);
@@ -147,15 +147,15 @@ test("checks the same flow again with another version of the sidecar", async () 
   assert.equal(it.requests.length, 1);
 });
 
-test("drops the result when the sidecar goes away and checks again when it returns", async () => {
+test("drops the result when the sidecar goes offline and checks again when it returns", async () => {
   const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
   await it.respond();
-  it.runtimes = [{ id: "r", state: { is: "away", reason: "killed" } }];
+  it.runtimes = [{ id: "r", state: { is: "offline", reason: "killed" } }];
   it.loop.sidecarChanged();
   await it.pass(DEBOUNCE_MS);
-  assert.equal(it.states.at(-1), "away");
+  assert.equal(it.states.at(-1), "offline");
   it.runtimes = [connected];
   it.loop.sidecarChanged();
   await it.pass(DEBOUNCE_MS);
@@ -188,13 +188,13 @@ test("sends no request without one of our nodes", async () => {
 
 test("chooses a connected runtime", () => {
   const gone = { reason: "gone", phrase: { key: "k" } };
-  const away = { id: "a", state: { is: "away", ...gone } };
+  const offline = { id: "a", state: { is: "offline", ...gone } };
   const other = { id: "s", state: { is: "connected", version: "1" } };
   assert.equal(chooseRuntime([connected, other], ["s"]), other);
   assert.equal(chooseRuntime([connected, other], ["unknown"]), connected);
-  assert.equal(chooseRuntime([away, other], ["a"]), other);
-  assert.deepEqual(chooseRuntime([away], []), { why: "away", ...gone });
-  assert.deepEqual(chooseRuntime([{ id: "x", state: { is: "connecting" } }, away], ["x"]), { why: "connecting" });
+  assert.equal(chooseRuntime([offline, other], ["a"]), other);
+  assert.deepEqual(chooseRuntime([offline], []), { why: "offline", ...gone });
+  assert.deepEqual(chooseRuntime([{ id: "x", state: { is: "connecting" } }, offline], ["x"]), { why: "connecting" });
   assert.deepEqual(chooseRuntime([], []), { why: "no_runtime" });
   const problem = { code: "C", message: "m", phrase: { key: "k" } };
   const refused = { id: "x", state: { is: "refused", ...problem } };

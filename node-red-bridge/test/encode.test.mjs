@@ -295,7 +295,7 @@ test("adds only missing properties and no live ones", () => {
   assert.equal(message.res, res);
 });
 
-test("a picture of nearly 3 MiB fits into a message as a Buffer", () => {
+test("an image of nearly 3 MiB fits into a message as a Buffer", () => {
   const images = [Buffer.alloc(3 * 1024 * 1024 - 1024, 7)];
   const text = encodeMessage({ _msgid: "0123456789abcdef", payload: "What does the meter show?", images }, LIMITS);
   assert.ok(text.length <= LIMITS.maxBytes);

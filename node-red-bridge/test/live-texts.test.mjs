@@ -70,9 +70,9 @@ test("closes the socket when no editor asks any more, and follows a limited numb
   await until("not opened again", () => sockets.length === 2);
 });
 
-test("opens a lost socket again, but not at once, and none while the sidecar is away", async (t) => {
+test("opens a lost socket again, but not at once, and none while the sidecar is offline", async (t) => {
   const { texts, clock, sidecar, sockets } = await world(t, { followMs: 60_000, retryMs: 100 });
-  sidecar.state = { is: "away", reason: "" };
+  sidecar.state = { is: "offline", reason: "" };
   texts.follow("r1");
   sidecar.state = { is: "connected", version: "1" };
   texts.follow("r1");

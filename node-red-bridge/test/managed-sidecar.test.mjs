@@ -78,7 +78,7 @@ test("restarts the program after an exit with another token", async (t) => {
   const [first, second] = [await until("onListening", 1), await until("onListening", 2)];
   assert.notEqual(first.token, second.token);
   const { text, phrase } = await until("onExit");
-  assert.deepEqual([text, phrase.key], ["it ended with code 3: error[DATA_FULL]: no room", "away_ended_error"]);
+  assert.deepEqual([text, phrase.key], ["it ended with code 3: error[DATA_FULL]: no room", "offline_ended_error"]);
   await sidecar.stop();
   const count = events.length;
   await new Promise((resolve) => setImmediate(resolve));

@@ -146,9 +146,9 @@ test("the servers of connected sidecars are offered, and the tools of the chosen
 });
 
 test("what is wrong is said in plain words, and the fields stay usable", async () => {
-  const away = { "redflow/runtimes": { module: "1", runtimes: [] } };
+  const offline = { "redflow/runtimes": { module: "1", runtimes: [] } };
   const none = "No connected sidecar answers. Write the names of the server and of its tools yourself.";
-  assert.equal((await open({ server: "files" }, away)).state(), none);
+  assert.equal((await open({ server: "files" }, offline)).state(), none);
   assert.equal((await open({ server: "files" }, {})).state(), none);
   const failed = { ...CONNECTED, "redflow/runtimes/rt/mcp/files": { status: 502, responseJSON: { code: "MCP_FAILED", message: "x" } } };
   assert.equal((await open({ server: "files" }, failed)).state(), "The sidecar cannot show this server now. Open the dialog again later.");

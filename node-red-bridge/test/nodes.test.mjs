@@ -553,7 +553,7 @@ test("a dialog rejects every value that its schema rejects", () => {
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults } = definitions.get(type);
     for (const root of names.map(schema)) {
-      // A container has no field to mend it in. The sidecar checks what it contains.
+      // A container has no field to fix it in. The sidecar checks what it contains.
       const shown = ([name]) => name in defaults && !CONTAINERS.has(name);
       for (const [name, rule] of Object.entries(root.properties).filter(shown)) {
         for (const value of VALUES.filter((value) => !conforms(rule, value, root))) {

@@ -57,7 +57,7 @@ function createEnvironment() {
       await settled();
     },
     async refuse(code) {
-      env.pending.shift().reject(new RequestError(503, { code, message: "away" }));
+      env.pending.shift().reject(new RequestError(503, { code, message: "offline" }));
       await settled();
     },
   };
@@ -156,7 +156,7 @@ test("a hidden watch sends no request until it is visible", async () => {
   assert.equal(env.requests.length, 3);
 });
 
-test("keeps the data while the sidecar is away, retries with growing delays, and at once when the runtimes change", async () => {
+test("keeps the data while the sidecar is offline, retries with growing delays, and at once when the runtimes change", async () => {
   const env = createEnvironment();
   const updates = [];
   watchRuns({ runtime: "n" }, (update) => updates.push(update), env);
@@ -164,7 +164,7 @@ test("keeps the data while the sidecar is away, retries with growing delays, and
   await env.respond(running);
   env.pass(2_000);
   await env.refuse("RUNTIME_UNREACHABLE");
-  assert.deepEqual(updates.at(-1), { ...running, problem: { code: "RUNTIME_UNREACHABLE", message: "away" } });
+  assert.deepEqual(updates.at(-1), { ...running, problem: { code: "RUNTIME_UNREACHABLE", message: "offline" } });
   const before = env.requests.length;
   for (let n = 0; n < 8; n += 1) {
     env.change("a");
@@ -244,7 +244,7 @@ test("requests the runtimes when they change, not when an agent does", async () 
   assert.equal(env.requests.length, 1);
   env.change(undefined);
   await env.refuse("FORBIDDEN");
-  assert.deepEqual(updates.at(-1), { list: { module: "1", runtimes: [] }, problem: { code: "FORBIDDEN", message: "away" } });
+  assert.deepEqual(updates.at(-1), { list: { module: "1", runtimes: [] }, problem: { code: "FORBIDDEN", message: "offline" } });
 });
 
 test("requests the errors of an agent while visible", async () => {
@@ -261,7 +261,7 @@ test("requests the errors of an agent while visible", async () => {
   env.pass(300);
   assert.equal(env.requests.length, 3, "a change of the agent triggers a request");
   await env.refuse("NOT_FOUND");
-  assert.deepEqual(updates.at(-1), { errors: [error], problem: { code: "NOT_FOUND", message: "away" } }, "the data stay");
+  assert.deepEqual(updates.at(-1), { errors: [error], problem: { code: "NOT_FOUND", message: "offline" } }, "the data stay");
   watch.setVisible(false);
   env.pass(60_000);
   assert.deepEqual(env.requests.map(([at]) => at), [0, 2_000, 2_300], "hidden");

@@ -195,8 +195,8 @@ test("messages that end during a deploy output by the new nodes", () => {
   runs.start(next, { payload: "third" }, () => assert.fail("sent"), (error) => next.ends.push(error));
   assert.deepEqual(next.ends.splice(0).map(({ code }) => code), ["QUEUE_FULL"], "deferred messages count");
   assert.deepEqual(runs.resume(), []);
-  const away = "the sidecar at http://sidecar has been away for 5 s";
-  assert.deepEqual(next.ends.map(({ message }) => message), ["another one", away]);
+  const offline = "the sidecar at http://sidecar has been offline for 5 s";
+  assert.deepEqual(next.ends.map(({ message }) => message), ["another one", offline]);
   assert.deepEqual(next.received.map(({ payload }) => payload), ["sent", "unsent"]);
   runs.resume();
   assert.equal(next.ends.length, 2);
@@ -279,7 +279,7 @@ test("logs errors that Node-RED throws when a message ends", () => {
   const cause = 'failed with "no such agent" (NOT_FOUND): c threw';
   assert.ok(RED.logged.some((line) => line.includes(cause)), "the failure of the message");
   const before = RED.logged.length;
-  agents.setConnection({ is: "away", reason: "x" });
+  agents.setConnection({ is: "offline", reason: "x" });
   assert.equal(RED.logged.length, before, "the same error is not logged again");
 });
 
@@ -303,16 +303,16 @@ test("an unsent message expires, a sent one waits", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const { start, session, done, node, agents } = world();
   session.connected = false;
-  agents.setConnection({ is: "away", reason: "gone" });
+  agents.setConnection({ is: "offline", reason: "gone" });
   start({ payload: 1 });
   start({ payload: 2 });
-  assert.equal(node.statuses.at(-1).text, "sidecar away (2 waiting): gone");
+  assert.equal(node.statuses.at(-1).text, "sidecar offline (2 waiting): gone");
   session.posted[1].entry.seq = 1;
   mock.timers.tick(5_000);
   mock.timers.reset();
   assert.deepEqual(done.map(({ code }) => code), ["RUNTIME_UNREACHABLE"]);
-  assert.equal(done[0].message, "the sidecar at http://sidecar has been away for 5 s");
-  assert.equal(node.statuses.at(-1).text, "sidecar away (1 waiting): gone");
+  assert.equal(done[0].message, "the sidecar at http://sidecar has been offline for 5 s");
+  assert.equal(node.statuses.at(-1).text, "sidecar offline (1 waiting): gone");
 });
 
 test("a start that began no run fails with its code; one that only cleared a memory completes", () => {
@@ -340,10 +340,10 @@ test("the status shows the connection, then the problem, then the run", () => {
   assert.equal(last().text, "iteration 1: model");
   agents.setProblems(new Map([["ag", { text: "no model" }]]));
   assert.deepEqual(last(), { fill: "red", shape: "dot", text: "no model" });
-  agents.setConnection({ is: "away", reason: "cut" });
-  assert.deepEqual(last(), { fill: "grey", shape: "ring", text: "sidecar away: cut" });
+  agents.setConnection({ is: "offline", reason: "cut" });
+  assert.deepEqual(last(), { fill: "grey", shape: "ring", text: "sidecar offline: cut" });
   const count = node.statuses.length;
-  agents.setConnection({ is: "away", reason: "cut" });
+  agents.setConnection({ is: "offline", reason: "cut" });
   assert.equal(node.statuses.length, count, "the same status is not shown again");
   agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "x".repeat(500) });
   assert.match(last().text, /^UNAUTHORIZED: x+…$/);
@@ -366,9 +366,9 @@ test("editors receive the phrase of a status before its text, and lose it with t
   agents.setProblems(new Map([[id, problem]]));
   assert.deepEqual(RED.published.at(-1)[1], problem);
   agents.setWaiting(2);
-  agents.setConnection({ is: "away", reason: "cut" });
+  agents.setConnection({ is: "offline", reason: "cut" });
   const args = { reason: "cut", waiting: "2" };
-  assert.deepEqual(RED.published.at(-1)[1], { text: "sidecar away (2 waiting): cut", phrase: { key: "status_away_waiting", args } });
+  assert.deepEqual(RED.published.at(-1)[1], { text: "sidecar offline (2 waiting): cut", phrase: { key: "status_offline_waiting", args } });
   agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "no" });
   assert.deepEqual(RED.published.at(-1), [topic, {}, false], "a status without a phrase");
   const count = RED.published.length;

@@ -1,4 +1,4 @@
-// What people read in each language: the test of a model, a sidecar that is away, the notice of a waiting run, and the texts of a
+// What people read in each language: the test of a model, a sidecar that is offline, the notice of a waiting run, and the texts of a
 // timeline.
 
 import assert from "node:assert/strict";
@@ -21,7 +21,7 @@ const KEYS = {
   noModels: ["fields.test.noModels"],
   models: ["fields.test.models", "fields.test.choose", "fields.test.windowTokens"],
   refused: ["runs.runtime.refused", "phrases.token_refused"],
-  away: ["runs.runtime.away", "phrases.away_nothing_listens"],
+  offline: ["runs.runtime.offline", "phrases.offline_nothing_listens"],
   notChecked: ["phrases.token_refused"],
   notice: ["runs.notice.waits", "runs.notice.answer", "runs.notice.close"],
   reading: ["texts.asking", "last.final", "model.tool", "tool.worked", "model.final", "end.answered", "used.tokens"].map(inTimeline),

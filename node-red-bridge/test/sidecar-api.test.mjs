@@ -164,7 +164,7 @@ test("sends no request without a connection and reports why", async (t) => {
   const target = { url: `http://127.0.0.1:${server.address().port}`, token: TOKEN };
   const rows = [
     [{ is: "connecting" }, /it is connecting/],
-    [{ is: "away", reason: "nothing listens there" }, /nothing listens there/],
+    [{ is: "offline", reason: "nothing listens there" }, /nothing listens there/],
     [{ is: "refused", code: "INSTANCE_TAKEN", message: "another one has this name" }, /another one .*\(INSTANCE_TAKEN\)/],
   ];
   for (const [state, pattern] of rows) {

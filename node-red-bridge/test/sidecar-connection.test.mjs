@@ -85,8 +85,8 @@ test("retries until the sidecar listens", async (t) => {
   await new Promise((resolve) => server.close(resolve));
   const { connection, until, states } = createConnection(t);
   connection.start({ url, token: "" });
-  const reason = { reason: "nothing listens there", phrase: { key: "away_nothing_listens", args: {} } };
-  assert.deepEqual(await until(({ is }) => is === "away"), { is: "away", ...reason });
+  const reason = { reason: "nothing listens there", phrase: { key: "offline_nothing_listens", args: {} } };
+  assert.deepEqual(await until(({ is }) => is === "offline"), { is: "offline", ...reason });
   const sockets = new WebSocketServer({ host: "127.0.0.1", port: new URL(url).port, path: "/bridge" });
   t.after(() => sockets.close());
   sockets.on("connection", (socket) => {
@@ -100,8 +100,8 @@ test("retries until the sidecar listens", async (t) => {
 test("neither the text nor the phrase of a state has the token", (t) => {
   const { connection, states } = createConnection(t);
   connection.start({ url: "http://127.0.0.1:9", token: "secret" });
-  const phrase = { key: "away_ended_error", args: { how: "code 1", error: "error: secret" } };
-  connection.stopWith({ is: "away", reason: "it ended with code 1: error: secret", phrase });
+  const phrase = { key: "offline_ended_error", args: { how: "code 1", error: "error: secret" } };
+  connection.stopWith({ is: "offline", reason: "it ended with code 1: error: secret", phrase });
   connection.start({ url: "http://127.0.0.1:9", token: "secret" });
   connection.stopWith({ is: "refused", code: "X", message: "error: secret", phrase });
   assert.ok(states.some(({ reason }) => reason === "it ended with code 1: error: …"));
@@ -115,8 +115,8 @@ for (const [status, body, expected] of [
   [403, "", { is: "refused", code: "FORBIDDEN", message: "the sidecar does not accept this Node-RED" }],
   [404, "x".repeat(1_000_000), { is: "refused", code: "PROTOCOL_MISMATCH" }],
   [200, "hello", { is: "refused", code: "PROTOCOL_MISMATCH" }],
-  [503, "", { is: "away", reason: "the sidecar answered with status 503" }],
-  [429, '{"code":"TOO_MANY_CONNECTIONS","message":"later"}', { is: "away", reason: "later" }],
+  [503, "", { is: "offline", reason: "the sidecar answered with status 503" }],
+  [429, '{"code":"TOO_MANY_CONNECTIONS","message":"later"}', { is: "offline", reason: "later" }],
 ]) {
   test(`handles a handshake response ${status} with ${body.slice(0, 20)}`, async (t) => {
     const answer = (_, response) => response.writeHead(status).end(body);
@@ -146,7 +146,7 @@ test("shows the reason of a close, as refused if a user must act", async (t) => 
   connection.start({ url, token: "" });
   await until(({ is }) => is === "connected");
   assert.deepEqual(states.slice(1, -1), [
-    { is: "away", reason: "because STOPPING" },
+    { is: "offline", reason: "because STOPPING" },
     ...codes.slice(1).map((code) => ({ is: "refused", code, message: `because ${code}` })),
   ]);
 });
@@ -192,7 +192,7 @@ test("detects a peer that stops answering", async (t) => {
   });
   const { connection, until } = createConnection(t);
   connection.start({ url: await listen(t, server), token: "" });
-  assert.match((await until(({ is }) => is === "away")).reason, /handshake has timed out/);
+  assert.match((await until(({ is }) => is === "offline")).reason, /handshake has timed out/);
   const silent = await fakeSidecar(t, (socket) => {
     socket.send(WELCOME);
     socket.pong = () => undefined;
@@ -209,7 +209,7 @@ test("closes the socket after invalid data", async (t) => {
   const { connection, until, states } = createConnection(t);
   connection.start({ url, token: "" });
   await until(({ is }) => is === "connected");
-  assert.deepEqual(states.slice(1, 4).map(({ is }) => is), ["away", "away", "away"]);
+  assert.deepEqual(states.slice(1, 4).map(({ is }) => is), ["offline", "offline", "offline"]);
 });
 
 test("reports an invalid URL or token without showing the token", async (t) => {

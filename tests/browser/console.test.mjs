@@ -54,8 +54,8 @@ const SCENARIOS = {
   "a tool says which rules decide about it": catalogue.rules,
   "problems of a flow are in the user's language": catalogue.sentences,
   "files become a knowledge base that is searched; each passage says why": knowledge.documents,
-  "pictures for the documentation": look.pictures,
-  // Attaches a Node-RED, which the pictures should not show.
+  "screenshots for the documentation": look.screenshots,
+  // Attaches a Node-RED, which the screenshots should not show.
   "the models of the sidecar and of a Node-RED are shown and tested": catalogue.models,
 };
 
@@ -91,7 +91,7 @@ const MEMORY_SCENARIOS = {
 /** With MCP servers. */
 const MCP_SCENARIOS = {
   "a changed definition of an MCP server is shown with its difference and approved": mcp.approvals,
-  "an MCP server that cannot be used says why, and connects again": mcp.away,
+  "an MCP server that cannot be used says why, and connects again": mcp.offline,
   "untrusted texts of MCP servers stay text": mcp.hostile,
   "MCP servers by keyboard": mcp.byKeyboard,
   "each scope may do with MCP servers what its buttons say": mcp.scopes,

@@ -1,7 +1,7 @@
 // The editors of Node-RED 4 and 5, with the palette module as npm installs it and a real sidecar. Screenshots are in
 // `dist/editor`.
 
-import { chatPictures } from "./editor/chat-pictures.mjs";
+import { chatImages } from "./editor/chat-images.mjs";
 import { killedAndRestarted } from "./editor/sidecar-killed.mjs";
 import { twoHundredAgents } from "./editor/many-agents.mjs";
 import { agentProblems } from "./editor/agent-problems.mjs";
@@ -48,7 +48,7 @@ const SCENARIOS = {
   "models share a key": dialogs.sharedKey,
   "a model's dialog tests it and lists the models": dialogs.modelTest,
   "the chat window": dialogs.chat,
-  "pictures in the chat window": chatPictures,
+  "images in the chat window": chatImages,
   "shows untrusted texts as text": untrustedText.asText,
   "shows untrusted names as text": untrustedText.hugeNames,
   "ten thousand events": tenThousandEvents,

@@ -61,15 +61,15 @@ export function testScenarios(browser) {
       assert.deepEqual(answers.map(({ data }) => data.sampled), [true, false, true]);
     });
 
-    await step("a page that was away during a restart gets the answer and no node stays running", async () => {
+    await step("a page that was offline during a restart gets the answer and no node stays running", async () => {
       model.hold();
-      model.setAnswers(answer("I was away."));
+      model.setAnswers(answer("I was offline."));
       await ask("Are you there?");
       await eventually("the call of the model", () => model.waiting() === 1);
       await sidecar.kill();
       await page.page.waitForFunction(() => window.ui.connections.at(-1).code !== undefined);
-      // The sidecar is down, and the page comes back late: all of it happens while the page is away.
-      await page.call("stayAway");
+      // The sidecar is down, and the page comes back late: all of it happens while the page is offline.
+      await page.call("stayOffline");
       await sidecar.restart();
       model.release();
       await eventually("the answer", async () => {
@@ -79,7 +79,7 @@ export function testScenarios(browser) {
       assert.equal((await page.read("chatWindow")).isWaiting, true);
       assert.equal((await page.read("states"))[MODEL], "running");
       assert.equal(await page.call("connect"), "open");
-      assert.equal((await page.chatLines()).at(-1), "agent: I was away.");
+      assert.equal((await page.chatLines()).at(-1), "agent: I was offline.");
       assert.equal((await page.read("connections")).at(-1).path, "/admin/observability");
       await page.page.waitForFunction(() => Object.values(window.ui.states).every((state) => state !== "running"));
     });
@@ -90,7 +90,7 @@ export function testScenarios(browser) {
       await page.call("connect");
       await page.until("the repeated answer", from, (events) => events.some(({ nodeId }) => nodeId === "agent-core-1"));
       await ask("Again?");
-      assert.deepEqual(await page.chatLines(), [...lines, "user: Again?", "agent: I was away."]);
+      assert.deepEqual(await page.chatLines(), [...lines, "user: Again?", "agent: I was offline."]);
     });
 
     await step("a new agent can be wired, and calls the tool that is wired to it", async () => {

@@ -1,5 +1,5 @@
 //! One table of conversations that every wire passes, whole and streamed: plain, with calls, with parallel calls,
-//! structured, with a picture, with thinking, refused, truncated, and failed.
+//! structured, with an image, with thinking, refused, truncated, and failed.
 //!
 //! The provider is the independent mock. Where that does not answer as the provider does, a server of our own sends
 //! the documented bytes.
@@ -34,7 +34,7 @@ enum Case {
     Calls,
     ParallelCalls,
     Structured,
-    Picture,
+    Image,
     Thinking,
     Refusal,
     Truncation,
@@ -51,7 +51,7 @@ const CASES: [Case; 14] = [
     Case::Calls,
     Case::ParallelCalls,
     Case::Structured,
-    Case::Picture,
+    Case::Image,
     Case::Thinking,
     Case::Refusal,
     Case::Truncation,
@@ -80,7 +80,7 @@ impl Case {
             Self::Plain => ("Hello, wörld.", Finish::Stop),
             Self::Calls | Self::ParallelCalls => ("", Finish::ToolCalls),
             Self::Structured => (r#"{"sum":4}"#, Finish::Stop),
-            Self::Picture => ("One pixel.", Finish::Stop),
+            Self::Image => ("One pixel.", Finish::Stop),
             Self::Thinking => ("It is 4.", Finish::Stop),
             Self::Refusal => ("", Finish::Refused),
             Self::Truncation => ("It is", Finish::Truncated),
@@ -117,7 +117,7 @@ impl Case {
                 json!({"toolCalls": calls})
             }
             Self::Structured => json!({"content": r#"{"sum":4}"#}),
-            Self::Picture => json!({"content": "One pixel."}),
+            Self::Image => json!({"content": "One pixel."}),
             Self::Thinking => json!({"content": "It is 4.", "reasoning": THOUGHT}),
             Self::Truncation => json!({"content": "It is", "finishReason": "length"}),
             Self::RateLimit => error(429, "rate_limit_error", "rate_limit_exceeded"),
@@ -380,7 +380,7 @@ async fn call(model: &dyn ChatModel, transcript: &Transcript, case: Case) -> Res
 
 fn first_message(case: Case) -> ChatMessage {
     let images = match case {
-        Case::Picture => vec![Image { mime: ImageType::Png, data: PIXEL.into() }],
+        Case::Image => vec![Image { mime: ImageType::Png, data: PIXEL.into() }],
         _ => Vec::new(),
     };
     ChatMessage { images, ..ChatMessage::new(ChatRole::User, case.question()) }
@@ -422,7 +422,7 @@ async fn converse(mock: &Aimock, adapters: &Adapters, api: ProviderApi, case: Ca
     let [request] = requests.as_slice() else { panic!("{name}: {} requests", requests.len()) };
     assert_eq!(api.is_stream(request), stream, "{name}");
     let body = request.json().unwrap().to_string();
-    assert_eq!(body.contains(PIXEL), case == Case::Picture, "{name}: {body}");
+    assert_eq!(body.contains(PIXEL), case == Case::Image, "{name}: {body}");
     assert_eq!(body.contains(r#""required":["sum"]"#), case == Case::Structured, "{name}: {body}");
     let (text, finish) = match case.outcome() {
         Outcome::Answer { text, finish } => (text, finish),

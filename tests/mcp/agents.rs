@@ -67,10 +67,10 @@ fn an_agent_uses_the_tools_of_the_everything_server() {
     assert!(results[0].to_string().contains("Grüße"), "{message:#}");
     assert!(results[1].to_string().contains("42"), "{message:#}");
     assert!(results[2].to_string().contains("temperature"), "{message:#}");
-    // A picture is named, not copied into the transcript.
-    let picture = results[3].to_string();
-    assert!(picture.contains("image/png") && picture.contains("sha256"), "{picture}");
-    assert!(!picture.contains("iVBORw0KGgo"), "{picture}");
+    // An image is named, not copied into the transcript.
+    let image = results[3].to_string();
+    assert!(image.contains("image/png") && image.contains("sha256"), "{image}");
+    assert!(!image.contains("iVBORw0KGgo"), "{image}");
     assert!(results[4].to_string().contains("completed"), "{message:#}");
 }
 

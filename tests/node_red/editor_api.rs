@@ -17,7 +17,7 @@ on_the_newer_line! {
     a_person_answers_a_waiting_run
     checks_the_permissions_of_users
     hides_the_runs_of_another_node_red
-    answers_while_the_sidecar_is_away
+    answers_while_the_sidecar_is_offline
 }
 
 pub(crate) const RUNTIME: &str = "/redflow/runtimes/runtime";
@@ -266,7 +266,7 @@ async fn hides_the_runs_of_another_node_red(line: ReleaseLine) {
     assert_eq!(scene.witness.wait_for_bodies("/results", 1).await[0]["payload"], "Warm.");
 }
 
-async fn answers_while_the_sidecar_is_away(line: ReleaseLine) {
+async fn answers_while_the_sidecar_is_offline(line: ReleaseLine) {
     let mut scene = Scene::start(line).await;
     let flow = scene.flow().standard_agent(&scene.witness, &[], &[]).scripted(&[final_answer("At last.")]);
     scene.deploy(&flow.change("runtime", json!({"maxQueued": 1}))).await;
@@ -279,7 +279,7 @@ async fn answers_while_the_sidecar_is_away(line: ReleaseLine) {
         eventually("a first notice", async || Some(notices().len()).filter(|count| *count > 0)).await;
     assert!(notices().iter().all(|notice| *notice == json!({})), "{:?}", notices());
     scene.sidecar.kill();
-    let view = runtime(&scene.node_red, "away").await;
+    let view = runtime(&scene.node_red, "offline").await;
     assert!(!view["state"]["reason"].as_str().unwrap().is_empty(), "{view}");
     let notices = || scene.node_red.comms.messages("redflow/runtimes").len();
     eventually("a notice", async || (notices() > before).then_some(())).await;
@@ -301,7 +301,7 @@ async fn answers_while_the_sidecar_is_away(line: ReleaseLine) {
     scene.send_question().await;
     let caught = scene.witness.wait_for_bodies("/caught", 1).await;
     assert_eq!(caught[0]["error"]["code"], "QUEUE_FULL", "{caught:#?}");
-    assert_eq!(runtime(&scene.node_red, "away").await["waiting"], 1);
+    assert_eq!(runtime(&scene.node_red, "offline").await["waiting"], 1);
     let errors = errors(&scene.node_red, "agent").await;
     assert_eq!((errors.len(), &errors[0]["code"]), (1, &json!("QUEUE_FULL")), "{errors:#?}");
     scene.sidecar.start();

@@ -127,12 +127,12 @@ async fn every_node_loads_and_the_example_answers(line: ReleaseLine) {
     models_without_a_key_say_so(&scene).await;
 }
 
-/// Examples 14 and 16: each agent gives a result of its own form, one of them from a picture.
+/// Examples 14 and 16: each agent gives a result of its own form, one of them from an image.
 async fn agents_for_one_thing_give_their_results(scene: &Scene) {
     let url = scene.sidecar.url();
     let (mut nodes, ..) = imported("14-agents-for-one-thing.json", &url);
-    let (pictures, ..) = imported("16-pictures.json", &url);
-    nodes.extend(pictures.into_iter().filter(|node| node["type"] != "redflow-runtime"));
+    let (images, ..) = imported("16-images.json", &url);
+    nodes.extend(images.into_iter().filter(|node| node["type"] != "redflow-runtime"));
     scene.node_red.deploy(&Value::Array(nodes)).await;
     for (button, shown, expected) in [
         ("rf14-ask-extract", "rf14-result-extract", r#"{"customer":"Mira Olsen","items":"#),

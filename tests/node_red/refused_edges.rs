@@ -178,7 +178,7 @@ async fn rejects_a_message_on_a_refused_wire_behind_a_junction(line: ReleaseLine
     let flow = scene
         .flow()
         .standard_agent(&scene.witness, &[], &[])
-        .scripted(&[final_answer("Mended.")])
+        .scripted(&[final_answer("Fixed.")])
         .change("agent", json!({"wires": [["model"], ["calc"], [], ["result", "round"], []]}))
         .node("round", "junction", json!([["agent"]]), json!({}));
     scene.deploy(&flow).await;
@@ -210,7 +210,7 @@ async fn rejects_a_message_on_a_refused_wire_behind_a_junction(line: ReleaseLine
         .function("retry", &format!("{error} return msg;"), &["agent"]);
     scene.deploy(&fixed).await;
     scene.node_red.admin.inject("again").await;
-    assert_eq!(scene.witness.wait_for_bodies("/results", 3).await[2]["payload"], "Mended.");
+    assert_eq!(scene.witness.wait_for_bodies("/results", 3).await[2]["payload"], "Fixed.");
     assert_eq!(scene.count_requests("/caught"), 2);
 }
 

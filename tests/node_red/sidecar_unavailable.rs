@@ -33,8 +33,9 @@ fn flow(scene: &Scene) -> Flow {
 async fn messages_wait_for_the_sidecar(line: ReleaseLine) {
     let mut scene = Scene::without_sidecar(line).await;
     scene.deploy(&flow(&scene)).await;
-    let away = |status: &Value| status["text"].as_str().is_some_and(|text| text.contains("sidecar away"));
-    let status = scene.node_red.comms.wait_for_status("agent", away).await;
+    let offline =
+        |status: &Value| status["text"].as_str().is_some_and(|text| text.contains("sidecar offline"));
+    let status = scene.node_red.comms.wait_for_status("agent", offline).await;
     assert_eq!((&status["fill"], &status["shape"]), (&json!("grey"), &json!("ring")));
     scene.send_question().await;
     scene.send_question().await;
@@ -43,7 +44,7 @@ async fn messages_wait_for_the_sidecar(line: ReleaseLine) {
     assert!(results.iter().all(|result| result["payload"] == "At last."), "{results:#?}");
     // It stops and starts again, as for an update.
     scene.sidecar.stop().await;
-    scene.node_red.comms.wait_for_status("agent", away).await;
+    scene.node_red.comms.wait_for_status("agent", offline).await;
     scene.send_question().await;
     scene.sidecar.start();
     scene.witness.wait_for_bodies("/results", 3).await;

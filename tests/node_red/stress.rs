@@ -17,7 +17,7 @@ on_the_newer_line! {
     no_at_most_once_call_repeats_after_kills_and_cuts
     both_processes_are_killed_during_a_tool_call
     the_sidecar_is_restarted_during_a_tool_call
-    a_run_is_cancelled_if_its_agent_is_removed_while_the_sidecar_is_away
+    a_run_is_cancelled_if_its_agent_is_removed_while_the_sidecar_is_offline
     a_tool_call_survives_a_deploy
     refuses_messages_that_are_too_large_or_too_deep
     many_messages_at_once
@@ -161,7 +161,7 @@ async fn the_sidecar_is_restarted_during_a_tool_call(line: ReleaseLine) {
     assert_eq!(scene.count_requests("/warmth"), 1);
 }
 
-async fn a_run_is_cancelled_if_its_agent_is_removed_while_the_sidecar_is_away(line: ReleaseLine) {
+async fn a_run_is_cancelled_if_its_agent_is_removed_while_the_sidecar_is_offline(line: ReleaseLine) {
     let mut scene = Scene::start(line).await;
     let flow = scene.with_tool("read");
     scene.deploy(&flow).await;

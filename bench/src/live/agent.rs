@@ -171,14 +171,14 @@ fn ai_agent_flow(base: &str) -> Value {
     with_services(&agent, base)
 }
 
-/// An AI Agent that takes a picture of its payload.
-pub(super) fn picture_flow(base: &str) -> Value {
+/// An AI Agent that takes an image of its payload.
+pub(super) fn image_flow(base: &str) -> Value {
     let mut agent = node("agent", "ai-agent", &json!([["show"], []]));
     agent["model"] = json!("model");
     agent["userMessage"] = json!("{{json.question}}");
     agent["images"] = json!("{{json.photo}}");
     let mut flow = with_services(&agent, base);
-    // The node does not know the server, and takes it for one without pictures.
+    // The node does not know the server, and takes it for one without images.
     for node in flow.as_array_mut().into_iter().flatten().filter(|node| node["id"] == "model") {
         node["capabilities"] = json!({"vision": true});
     }

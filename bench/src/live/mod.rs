@@ -5,7 +5,7 @@ pub(crate) mod agent;
 pub(crate) mod cost;
 pub(crate) mod drive;
 mod hyper;
-pub(crate) mod pictures;
+pub(crate) mod images;
 pub(crate) mod provider;
 mod raw;
 pub(crate) mod waiting;
@@ -26,5 +26,5 @@ pub(crate) fn measure(
     show(cost::growth(&provider, rounds)?)?;
     drop(provider);
     show(waiting::table(extent)?)?;
-    show(pictures::table(extent)?)
+    show(images::table(extent)?)
 }

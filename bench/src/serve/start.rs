@@ -18,7 +18,7 @@ const TARGET_MB: f64 = 20.0;
 const RUNS: usize = 10;
 
 /// A pause for work that a server does after its first answer.
-const SETTLED: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
     let columns = [
@@ -103,7 +103,7 @@ fn start(kind: Kind, data: Option<Folder>) -> Result<(Measurement, Server), Fail
     });
     let server = server?;
     let cpu = server.cpu()?;
-    with_time_limit(settle())?;
+    with_time_limit(pause())?;
     let (idle, written) = (server.memory("VmRSS")?, server.memory("RssAnon")?);
     if kind != Kind::Echo {
         with_time_limit(runs(&server, RUNS))?;
@@ -112,8 +112,8 @@ fn start(kind: Kind, data: Option<Folder>) -> Result<(Measurement, Server), Fail
     Ok((Measurement { cpu, wall, idle, written, after, written_after }, server))
 }
 
-async fn settle() -> Result<(), Failure> {
-    tokio::time::sleep(SETTLED).await;
+async fn pause() -> Result<(), Failure> {
+    tokio::time::sleep(PAUSE).await;
     Ok(())
 }
 

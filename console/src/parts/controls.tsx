@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RunStatus, Scope } from "@redflow/bindings";
-import { allows, copy, isAway, now, sayFailure } from "../app.js";
+import { allows, copy, isOffline, now, sayFailure } from "../app.js";
 import { formatAge, formatTime, t, tOf } from "../words.js";
 
 interface ActProps {
@@ -18,12 +18,12 @@ interface ActProps {
   children: ComponentChildren;
 }
 
-/** A button for an action. It is off while the sidecar is away, and names the scope that the session lacks. While it is busy it
+/** A button for an action. It is off while the sidecar is offline, and names the scope that the session lacks. While it is busy it
  * keeps the focus and does nothing. */
 export function Act({ scope, onClick, kind, type = "button", isBusy, isOff, label, children }: ActProps) {
   const hint = useId();
   const isForbidden = scope !== undefined && !allows(scope);
-  const reason = isForbidden ? t("act.scope", { scope }) : isAway() ? t("act.away") : undefined;
+  const reason = isForbidden ? t("act.scope", { scope }) : isOffline() ? t("act.offline") : undefined;
   return (
     <span class="act">
       <button

@@ -3,7 +3,7 @@
 import type { Diagnostic } from "@redflow/bindings";
 import { t, tOf } from "../words.js";
 import { helpOf, messageOf } from "./phrases.js";
-import { Mend } from "./problem.js";
+import { Fix } from "./problem.js";
 import { Name, Words } from "./text.js";
 
 /** The most problems that are shown. */
@@ -28,7 +28,7 @@ export function Diagnostics({ diagnostics, omitted }: { diagnostics: readonly Di
             <p>
               <Words text={helpOf(one)} />
             </p>
-            <Mend code={one.code} />
+            <Fix code={one.code} />
           </li>
         ))}
       </ul>

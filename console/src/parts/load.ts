@@ -24,7 +24,7 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, keys: read
   }, [...keys, turn]);
   const isBack = live.state.value.kind === "open";
   useEffect(() => {
-    // What could not be read while the sidecar was away is read when it is back.
+    // What could not be read while the sidecar was offline is read when it is back.
     if (isBack && state.error !== undefined) {
       setTurn((old) => old + 1);
     }

@@ -14,7 +14,7 @@ export function messageOf({ message, messagePhrase }: Diagnostic): string {
   return phraseText(messagePhrase, message);
 }
 
-/** How to mend a problem. */
+/** How to fix a problem. */
 export function helpOf({ help, helpPhrase }: Diagnostic): string {
   return phraseText(helpPhrase, help);
 }

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { RedflowError } from "@redflow/bindings";
-import { api, isAway } from "../app.js";
+import { api, isOffline } from "../app.js";
 import { t } from "../words.js";
 import { Reading } from "./controls.js";
 import type { LoadState } from "./load.js";
@@ -23,7 +23,7 @@ function readAdvice(code: string): Promise<string> {
 }
 
 /** The section "How to fix it" of a code, read when it is opened. */
-export function Mend({ code }: { code: string }) {
+export function Fix({ code }: { code: string }) {
   const [text, setText] = useState<string | undefined>();
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
@@ -31,7 +31,7 @@ export function Mend({ code }: { code: string }) {
     if (isOpen && text === undefined) {
       readAdvice(code).then(
         (read) => (isGone ? undefined : setText(read)),
-        () => (isGone ? undefined : setText(t("mend.none"))),
+        () => (isGone ? undefined : setText(t("fix.none"))),
       );
     }
     return () => {
@@ -39,8 +39,8 @@ export function Mend({ code }: { code: string }) {
     };
   }, [code, isOpen]);
   return (
-    <details class="mend" onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
-      <summary>{t("mend")}</summary>
+    <details class="fix" onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
+      <summary>{t("fix")}</summary>
       {text === undefined ? <p class="muted">{t("reading")}</p> : <Advice text={text} />}
     </details>
   );
@@ -56,7 +56,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
   const problem = error instanceof RedflowError ? error : undefined;
   const message = problem?.message ?? String(error);
   // The banner says it already, and the page reads again when the sidecar is back.
-  if (error === undefined || (problem?.code === "SIDECAR_UNREACHABLE" && isAway())) {
+  if (error === undefined || (problem?.code === "SIDECAR_UNREACHABLE" && isOffline())) {
     return null;
   }
   return (
@@ -64,7 +64,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
       <p>
         {problem === undefined ? null : <code>{problem.code}</code>} <Words text={message} />
       </p>
-      {problem === undefined ? null : <Mend code={problem.code} />}
+      {problem === undefined ? null : <Fix code={problem.code} />}
       {onRetry === undefined ? null : (
         <button type="button" onClick={onRetry}>
           {t("retry")}
@@ -93,7 +93,7 @@ export function Coded({ code, message, help }: { code: string; message: string; 
         <code>{code}</code> <Words text={message} />
       </p>
       {help === undefined ? null : <p><Words text={help} /></p>}
-      <Mend code={code} />
+      <Fix code={code} />
     </div>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { RunSummary } from "@redflow/bindings";
-import { allows, api, isAway, say, sayFailure } from "../app.js";
+import { allows, api, isOffline, say, sayFailure } from "../app.js";
 import { ResolveForm } from "../timeline/index.js";
 import { t } from "../words.js";
 import { environment } from "./environment.js";
@@ -11,7 +11,7 @@ export function Resolve({ run, onDone }: { run: RunSummary; onDone: (run: RunSum
   const isGone = useRef(false);
   useEffect(() => () => void (isGone.current = true), []);
   const questions = run.questions ?? (run.waiting === undefined ? [] : [run.waiting]);
-  const forbidden = allows("run") ? (isAway() ? t("act.away") : undefined) : t("act.scope", { scope: "run" });
+  const forbidden = allows("run") ? (isOffline() ? t("act.offline") : undefined) : t("act.scope", { scope: "run" });
   return (
     <>
       {questions.map((call) => (

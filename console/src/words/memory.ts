@@ -17,6 +17,6 @@ export const MEMORY = {
   "memory.reject": "Reject",
   "memory.review": "To review",
   "memory.review.none": "No entry waits for a review.",
-  "memory.review.what": "These texts of tools or documents seem to give orders to the assistant. No agent gets one before a person approves it.",
+  "memory.review.what": "These texts of tools or documents look like prompt injection. No agent gets one before a person approves it.",
   "memory.unknown": "There is no memory with this name.",
 } as const;

@@ -160,7 +160,7 @@ class Row implements ListPart<ErrorGroup> {
     this.body.replaceChildren(
       ...(isLong ? [untrusted("p", sentence)] : []),
       ...answerButton(group, this.actions),
-      ...(help === "" ? [] : [element("strong", { text: text("agent.errors.mend") }), renderHelp(help)]),
+      ...(help === "" ? [] : [element("strong", { text: text("agent.errors.fix") }), renderHelp(help)]),
       ...runButtons(group, this.actions),
     );
   }

@@ -225,7 +225,7 @@ class View implements RunsView {
 export function describeProblem({ code, message }: Problem): string {
   switch (code) {
     case "RUNTIME_UNREACHABLE":
-      return text("agent.runs.away", { reason: message });
+      return text("agent.runs.offline", { reason: message });
     case "NODE_RED_UNREACHABLE":
       return text("agent.runs.noNodeRed");
     case "FORBIDDEN":

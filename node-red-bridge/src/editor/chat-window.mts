@@ -3,7 +3,7 @@
 
 import { ChatLog, oneAtATime } from "./chat-log.mjs";
 import type { ChatItem } from "./chat-log.mjs";
-import { PICTURE_TYPES, pictureLabels, pictureProblem, readPictures } from "./chat-pictures.mjs";
+import { IMAGE_TYPES, imageLabels, imageProblem, readImages } from "./chat-images.mjs";
 import { cut, element, untrusted, MAX_ROW_CHARS } from "./dom.mjs";
 import { isAgent } from "./flow.mjs";
 import { text } from "./text.mjs";
@@ -26,7 +26,7 @@ const MAX_TYPED_CHARS = 100_000;
 /** How long the history may take, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
-/** How long a message with its pictures may take, in milliseconds. */
+/** How long a message with its images may take, in milliseconds. */
 const SEND_TIMEOUT_MS = 120_000;
 
 /** The texts of failures without a text of their own, by HTTP status. Node-RED itself refuses a body that is too large. */
@@ -52,7 +52,7 @@ export function openChat(node: EditorNode): void {
   input.placeholder = text("nodes.chat.say");
   const clear = element("button", { class: "red-ui-button", text: text("nodes.chat.clear"), attributes: { type: "button" } });
   const send = element("button", { class: "red-ui-button", text: text("nodes.chat.send"), attributes: { type: "submit" } });
-  const files = element("input", { attributes: { type: "file", accept: PICTURE_TYPES.join(","), multiple: "", hidden: "", tabindex: "-1" } });
+  const files = element("input", { attributes: { type: "file", accept: IMAGE_TYPES.join(","), multiple: "", hidden: "", tabindex: "-1" } });
   const choose = element("button", { class: "red-ui-button", attributes: { type: "button" } });
   const form = element("form", { class: "redflow-chat-form" }, input, files, choose, send, clear);
   // A repeated message, whose response was lost, keeps its id.
@@ -62,13 +62,13 @@ export function openChat(node: EditorNode): void {
   const chosenFiles = (): File[] => [...(files.files ?? [])];
   const showChosen = (): void => {
     const n = chosenFiles().length;
-    choose.textContent = n > 0 ? text("nodes.chat.chosen", { n }) : text("nodes.chat.pictures");
+    choose.textContent = n > 0 ? text("nodes.chat.chosen", { n }) : text("nodes.chat.images");
   };
   showChosen();
   choose.addEventListener("click", () => files.click());
   files.addEventListener("change", () => {
     choices += 1;
-    const found = pictureProblem(chosenFiles());
+    const found = imageProblem(chosenFiles());
     problem.textContent = found ?? "";
     if (found !== undefined) {
       files.value = "";
@@ -78,7 +78,7 @@ export function openChat(node: EditorNode): void {
 
   const showFailure = (request: { status: number; responseJSON?: { code?: string; message?: string } }): void => {
     const { code, message } = request.responseJSON ?? {};
-    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(FAILURES[request.status] ?? "nodes.chat.away");
+    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(FAILURES[request.status] ?? "nodes.chat.offline");
   };
   const refresh = oneAtATime((done) => {
     $.ajax({ url: path, dataType: "json", timeout: TIMEOUT_MS })
@@ -113,8 +113,8 @@ export function openChat(node: EditorNode): void {
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const [typed, choice, pictures] = [input.value, choices, chosenFiles()];
-    const message = typed.trim() === "" ? pictureLabels(pictures.length) : typed;
+    const [typed, choice, chosen] = [input.value, choices, chosenFiles()];
+    const message = typed.trim() === "" ? imageLabels(chosen.length) : typed;
     if (message === "" || isSending) {
       return;
     }
@@ -123,7 +123,7 @@ export function openChat(node: EditorNode): void {
       post(unsent);
       return;
     }
-    readPictures(pictures, (images) => {
+    readImages(chosen, (images) => {
       if (images === undefined) {
         setSending(false);
         problem.textContent = text("nodes.chat.unreadable");
@@ -162,7 +162,7 @@ export function openChat(node: EditorNode): void {
   focus();
 }
 
-/** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */
+/** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is offline. */
 function followAgents(node: EditorNode, host: HTMLElement): () => void {
   const wired = RED.nodes.getNodeLinks(node, 0).map((link) => link.target);
   const agents = [...new Set(wired)].filter((target) => isAgent(target.type));

@@ -16,7 +16,7 @@ export type NotChecked =
   | { why: "nothing" }
   | { why: "no_runtime" }
   | { why: "connecting" }
-  | { why: "away"; reason: string; phrase?: Phrase | undefined }
+  | { why: "offline"; reason: string; phrase?: Phrase | undefined }
   | { why: "refused"; code: string; message: string; phrase?: Phrase | undefined; status: number }
   | { why: "unusable"; sentence: string };
 
@@ -106,7 +106,7 @@ export class CheckLoop {
   async #check(): Promise<void> {
     const flow = this.env.flow();
     if (flow === undefined) {
-      this.#settle({ why: "nothing" }, undefined);
+      this.#finish({ why: "nothing" }, undefined);
       return;
     }
     let runtime = "";
@@ -114,7 +114,7 @@ export class CheckLoop {
       this.#runtimes ??= await this.env.runtimes();
       const chosen = chooseRuntime(this.#runtimes.runtimes, flow.runtimes);
       if ("why" in chosen) {
-        this.#settle(chosen, { text: flow.text, runtime, failed: true });
+        this.#finish(chosen, { text: flow.text, runtime, failed: true });
         return;
       }
       // Another version of the sidecar may check otherwise.
@@ -130,15 +130,15 @@ export class CheckLoop {
         this.#last = undefined;
         return;
       }
-      this.#settle({ report, flow }, { text: flow.text, runtime, failed: false });
+      this.#finish({ report, flow }, { text: flow.text, runtime, failed: false });
     } catch (error) {
       this.#runtimes = undefined;
       const failure = this.env.failureOf(error);
-      this.#settle(failure, { text: flow.text, runtime, failed: isTransient(failure) });
+      this.#finish(failure, { text: flow.text, runtime, failed: isTransient(failure) });
     }
   }
 
-  #settle(outcome: Outcome, request: { text: string; runtime: string; failed: boolean } | undefined): void {
+  #finish(outcome: Outcome, request: { text: string; runtime: string; failed: boolean } | undefined): void {
     this.#last = request;
     this.env.onOutcome(outcome);
     if (request?.failed && !this.#retrying) {
@@ -173,8 +173,8 @@ export function chooseRuntime(runtimes: RuntimeView[], named: string[]): Runtime
   switch (first?.is) {
     case undefined:
       return { why: "no_runtime" };
-    case "away":
-      return { why: "away", reason: first.reason, phrase: first.phrase };
+    case "offline":
+      return { why: "offline", reason: first.reason, phrase: first.phrase };
     case "refused":
       return { why: "refused", code: first.code, message: first.message, phrase: first.phrase, status: 0 };
     default:

@@ -163,8 +163,8 @@ function failureOf(error: unknown): NotChecked {
 
 function reasonOf(failure: NotChecked): string {
   switch (failure.why) {
-    case "away":
-      return text("checks.reason.away", { reason: plain(phraseText(failure.phrase, failure.reason)) });
+    case "offline":
+      return text("checks.reason.offline", { reason: plain(phraseText(failure.phrase, failure.reason)) });
     case "refused":
       return describeRefusal(failure);
     default:

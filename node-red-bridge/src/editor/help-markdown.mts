@@ -56,7 +56,7 @@ export function parseBlocks(markdown: string): Block[] {
 
 /** Renders a text as elements. */
 export function renderHelp(markdown: string): HTMLElement {
-  const root = element("div", { class: "redflow-mend" });
+  const root = element("div", { class: "redflow-fix" });
   for (const block of parseBlocks(markdown).slice(0, MAX_BLOCKS)) {
     if (block.is === "list") {
       const items = block.items.map((item) => appendText(element("li"), item));

@@ -90,14 +90,14 @@ async function findServer(name: string): Promise<McpServerTools | string> {
   try {
     const runtimes = await connectedRuntimes();
     if (runtimes.length === 0) {
-      return "nodes.mcp.away";
+      return "nodes.mcp.offline";
     }
     const answers = await Promise.allSettled(runtimes.map((id) => adminApi.mcpServer(id, name)));
     const found = answers.find((answer) => answer.status === "fulfilled");
     const isUnknown = answers.every((answer) => answer.status === "rejected" && answer.reason instanceof RequestError && answer.reason.status === 404);
     return found?.value ?? (isUnknown ? "nodes.mcp.unknown" : "nodes.mcp.failed");
   } catch {
-    return "nodes.mcp.away";
+    return "nodes.mcp.offline";
   }
 }
 

@@ -40,7 +40,7 @@ export async function listRegistry(): Promise<void> {
   host.textContent = text("nodes.registry.loading");
   const tools = await connectedTools();
   if (tools === undefined || tools.length === 0) {
-    host.textContent = text(tools === undefined ? "nodes.registry.away" : "nodes.registry.empty");
+    host.textContent = text(tools === undefined ? "nodes.registry.offline" : "nodes.registry.empty");
     return;
   }
   const boxes = tools.slice(0, MAX_ROWS).map((tool) => row(tool, field));

@@ -1,6 +1,6 @@
 // Watches for views: they request runs, errors or runtimes again when they change. A watch sends a request when it becomes
 // visible, when the status of an agent or a sidecar changes, and every two seconds while a run is active, or more often while its
-// model writes. A hidden watch sends none. When the sidecar is away, the last data stay, with `problem`.
+// model writes. A hidden watch sends none. When the sidecar is offline, the last data stay, with `problem`.
 
 import type { RunEvent, RunId, RunList, RunStatus, RunSummary } from "@redflow/bindings";
 import type { AgentError, AgentErrors, LiveText, Problem, RuntimeList } from "../admin-api.js";

@@ -8,14 +8,14 @@ import { text } from "./text.mjs";
 /** Codes with a text of the editor, for problems without a message. */
 const WITH_OWN_TEXT = ["FORBIDDEN", "NODE_RED_UNREACHABLE"];
 
-/** The code for a sidecar that is away. */
-const AWAY = "RUNTIME_UNREACHABLE";
+/** The code for a sidecar that is offline. */
+const OFFLINE = "RUNTIME_UNREACHABLE";
 
 /** A problem in the user's language. */
 export function describeProblem({ code, message }: Problem): ShownProblem {
   const hasOwnText = WITH_OWN_TEXT.includes(code) && message === "";
   const shown = { code, message: hasOwnText ? text(`runs.problem.${code}`) : message };
-  return code === AWAY ? { ...shown, hint: text("runs.problem.old") } : shown;
+  return code === OFFLINE ? { ...shown, hint: text("runs.problem.old") } : shown;
 }
 
 /** A line with the code and the message. */

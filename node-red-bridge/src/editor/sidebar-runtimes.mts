@@ -106,8 +106,8 @@ function describeState(state: RuntimeState): Node {
   switch (state.is) {
     case "connected":
       return fillSentence("runs.runtime.connected", { version: untrusted("span", state.version, { maxChars: MAX_ROW_CHARS }) });
-    case "away":
-      return fillSentence("runs.runtime.away", { reason: untrusted("span", phraseText(state.phrase, state.reason)) });
+    case "offline":
+      return fillSentence("runs.runtime.offline", { reason: untrusted("span", phraseText(state.phrase, state.reason)) });
     case "refused": {
       const code = untrusted("code", state.code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
       return fillSentence("runs.runtime.refused", { code, message: untrusted("span", phraseText(state.phrase, state.message)) });

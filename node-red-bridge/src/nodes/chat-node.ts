@@ -37,8 +37,8 @@ interface Chat {
 /** How many chats are kept; beyond this, chats of stopped nodes are dropped. */
 const MAX_CHATS = 1_000;
 
-/** The most pictures of a message. */
-const MAX_PICTURES = 4;
+/** The most images of a message. */
+const MAX_IMAGES = 4;
 
 /** Milliseconds that a notice waits for further items. */
 const NOTICE_DELAY_MS = 100;
@@ -143,8 +143,8 @@ function sendMessage(RED: Red, chat: Chat, request: AdminRequest, response: Admi
     sendProblem(response, 400, "BODY_INVALID", `\`message\` must be a text of 1 to ${MAX_TEXT_BYTES} bytes.`);
     return;
   }
-  if (!arePictures(images)) {
-    sendProblem(response, 400, "BODY_INVALID", `\`images\` must be a list of at most ${MAX_PICTURES} data URLs.`);
+  if (!areImages(images)) {
+    sendProblem(response, 400, "BODY_INVALID", `\`images\` must be a list of at most ${MAX_IMAGES} data URLs.`);
     return;
   }
   if (chat.node.wires.flat().length === 0) {
@@ -155,16 +155,16 @@ function sendMessage(RED: Red, chat: Chat, request: AdminRequest, response: Admi
   const item: ChatItem = { id, type: "user", content: message, timestamp: Date.now() };
   // The window repeats a request whose response was lost. The message goes out once.
   if (addItem(RED, chat, item)) {
-    const pictures = images.length > 0 ? { images } : {};
-    chat.node.send({ _msgid: RED.util.generateId(), payload: message, ...pictures, chatEvent: SENT, chatMessage: item });
+    const withImages = images.length > 0 ? { images } : {};
+    chat.node.send({ _msgid: RED.util.generateId(), payload: message, ...withImages, chatEvent: SENT, chatMessage: item });
   }
   sendJson(response, 200, JSON.stringify({ success: true, id }));
 }
 
-/** Whether a value is a list of data URLs. The agent checks whether they are pictures. */
-function arePictures(images: unknown): images is string[] {
+/** Whether a value is a list of data URLs. The agent checks whether they are images. */
+function areImages(images: unknown): images is string[] {
   const isDataUrl = (image: unknown): boolean => typeof image === "string" && image.startsWith("data:");
-  return Array.isArray(images) && images.length <= MAX_PICTURES && images.every(isDataUrl);
+  return Array.isArray(images) && images.length <= MAX_IMAGES && images.every(isDataUrl);
 }
 
 /** Adds an item to the history. False if nothing changes. */

@@ -65,14 +65,14 @@ const screens = {};
 [, screens.models] = await list([{ id: "m", contextWindow: 4096 }]);
 
 const refused = { is: "refused", code: "UNAUTHORIZED", message: "english", phrase: { key: "token_refused" } };
-const away = { is: "away", reason: "english", phrase: { key: "away_nothing_listens" } };
+const offline = { is: "offline", reason: "english", phrase: { key: "offline_nothing_listens" } };
 const panel = new RuntimesPanel(() => undefined);
 const runtimes = (state) => ({ runtimes: [{ id: "rt", name: "", address: "", waiting: 0, state }] });
 const showRuntime = (state) => {
   panel.show({ list: runtimes(state) });
   return panel.root.textContent;
 };
-[screens.refused, screens.away] = [showRuntime(refused), showRuntime(away)];
+[screens.refused, screens.offline] = [showRuntime(refused), showRuntime(offline)];
 
 /** The check of the flow says why it cannot be made. */
 adminApi.runtimes = async () => runtimes(refused);

@@ -172,7 +172,7 @@ impl Tokens {
                 return Ok(());
             }
             Err(invalid(
-                "No other token has the scope `admin`: mend the file of the main token, or make another one, first.",
+                "No other token has the scope `admin`: fix the file of the main token, or make another one, first.",
             ))
         })?;
         self.reload();

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes text to stdout. A reader that went away is no error; a full disk is one.
+/// Writes text to stdout. A reader that disconnected is no error; a full disk is one.
 pub(crate) fn print_text(text: &str) -> Exit {
     write_all(&mut anstream::stdout().lock(), text.as_bytes())
 }

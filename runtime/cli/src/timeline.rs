@@ -381,8 +381,8 @@ fn format_event(event: &RunEvent) -> Option<String> {
             printable_line(&error.message, MAX_VALUE_CHARS)
         ),
         RunEventKind::ImagesFetched { images } => {
-            let pictures = count(usize::try_from(*images).unwrap_or(usize::MAX), "picture");
-            format!("     pictures    {pictures} downloaded")
+            let images = count(usize::try_from(*images).unwrap_or(usize::MAX), "image");
+            format!("     images      {images} downloaded")
         }
         RunEventKind::Summarised { iteration, messages, .. } => {
             let old = count(usize::try_from(*messages).unwrap_or(usize::MAX), "message");
@@ -447,11 +447,11 @@ fn format_event(event: &RunEvent) -> Option<String> {
             let tool = printable_line(tool, 24);
             let duration = format!("{duration_ms} ms{}", format_tries(*tries)).dimmed().to_string();
             let from = preview(&format_sources(sources));
-            let pictures = match image_bytes.len() {
+            let images = match image_bytes.len() {
                 0 => String::new(),
-                count => format!("  pictures: {count}"),
+                count => format!("  images: {count}"),
             };
-            format!("     └ {tool} {outcome}{code}{why}  {duration}{pictures}{}{from}", preview(text))
+            format!("     └ {tool} {outcome}{code}{why}  {duration}{images}{}{from}", preview(text))
         }
         RunEventKind::WaitingForOutcome { tool, reason, .. } => format!(
             "{} waiting: it is unknown whether `{}` happened: {}",

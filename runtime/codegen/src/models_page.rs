@@ -3,7 +3,7 @@
 use redflow_contract::node::NODES;
 use redflow_contract::node::declaration::{Kind, Property};
 use redflow_models::capability::{Family, ROWS, Sampling, Thinking};
-use redflow_models::features::{FEATURES, ModelFeatures, Pictures, PromptCaching};
+use redflow_models::features::{FEATURES, ImageInput, ModelFeatures, PromptCaching};
 use std::collections::BTreeSet;
 
 /// The page. A person writes it, except what is between the marks.
@@ -75,9 +75,9 @@ fn abilities() -> String {
         row("answers by a JSON Schema", |features| schemas(features).to_owned()),
         row("JSON mode", |features| yes(features.json_mode)),
         row("streaming", |features| yes(features.streaming)),
-        row("pictures", |features| match features.pictures {
-            Pictures::ByTable => "yes".to_owned(),
-            Pictures::IfDeclared => "with `capabilities` `{\"vision\": true}`".to_owned(),
+        row("images", |features| match features.images {
+            ImageInput::ByTable => "yes".to_owned(),
+            ImageInput::IfDeclared => "with `capabilities` `{\"vision\": true}`".to_owned(),
         }),
         row("thinking goes back to the model", |features| yes(features.thinking)),
         row("prompt cache", |features| {

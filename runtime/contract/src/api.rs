@@ -236,7 +236,7 @@ pub struct StartRequest {
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(type = "JsonValue"))]
     pub payload: Option<Value>,
-    /// Pictures for `msg.images`, at most four: data URLs or https addresses. Only for an agent with a payload.
+    /// Images for `msg.images`, at most four: data URLs or https addresses. Only for an agent with a payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>", optional))]
     pub images: Vec<String>,

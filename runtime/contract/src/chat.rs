@@ -64,7 +64,7 @@ pub struct ChatSend {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub chat_message: Option<Value>,
-    /// Pictures as data URLs, at most four. They become `msg.images`; the history of the chat does not keep them.
+    /// Images as data URLs, at most four. They become `msg.images`; the history of the chat does not keep them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>", optional))]
     pub images: Vec<String>,

@@ -36,7 +36,7 @@ pub enum Effect {
         /// The session key of the conversation.
         session: String,
     },
-    /// Download pictures that the message names by their addresses.
+    /// Download images that the message names by their addresses.
     FetchImages {
         /// Answered by `images_fetched` or `images_failed`.
         id: EffectId,

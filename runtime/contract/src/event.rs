@@ -109,9 +109,9 @@ pub enum RunEventKind {
         /// Why it failed.
         error: Failure,
     },
-    /// The pictures of the message were downloaded.
+    /// The images of the message were downloaded.
     ImagesFetched {
-        /// The number of pictures.
+        /// The number of images.
         images: u32,
     },
     /// A summary replaced old messages, because the conversation was long.
@@ -251,7 +251,7 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
         sources: Vec<Source>,
-        /// The bytes of each picture that the model gets.
+        /// The bytes of each image that the model gets.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<u32>>", optional))]
         image_bytes: Vec<u32>,

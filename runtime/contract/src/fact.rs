@@ -77,16 +77,16 @@ pub enum Fact {
         /// The effect that it answers.
         effect: EffectId,
     },
-    /// The pictures were downloaded.
+    /// The images were downloaded.
     ImagesFetched {
         /// When the fact became known.
         at: Millis,
         /// The effect that it answers.
         effect: EffectId,
-        /// The pictures, in the order of their addresses.
+        /// The images, in the order of their addresses.
         images: Vec<Image>,
     },
-    /// A picture could not be downloaded, or is none.
+    /// An image could not be downloaded, or is none.
     ImagesFailed {
         /// When the fact became known.
         at: Millis,
@@ -369,7 +369,7 @@ impl Usage {
     }
 }
 
-/// The result of a tool call. The model reads its JSON without the sources and the pictures.
+/// The result of a tool call. The model reads its JSON without the sources and the images.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(deny_unknown_fields)]
@@ -389,12 +389,12 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Source>>", optional))]
     pub sources: Vec<Source>,
-    /// Pictures of the output, at most [`MAX_IMAGES`](crate::transcript::MAX_IMAGES) in a fact. An agent that takes
-    /// pictures shows them to its model after the results.
+    /// Images of the output, at most [`MAX_IMAGES`](crate::transcript::MAX_IMAGES) in a fact. An agent that takes
+    /// images shows them to its model after the results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Image>>", optional))]
     pub images: Vec<Image>,
-    /// What the runtime tells the model about the output, such as that a picture was left out.
+    /// What the runtime tells the model about the output, such as that an image was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -452,7 +452,7 @@ impl ToolResult {
         note.push_str(sentence);
     }
 
-    /// What the model reads: the JSON of the result without its sources and pictures.
+    /// What the model reads: the JSON of the result without its sources and images.
     #[must_use]
     pub fn observation(&self) -> String {
         #[derive(Serialize)]

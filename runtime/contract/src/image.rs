@@ -1,6 +1,6 @@
-//! Pictures of messages: what counts as one, and how large it may be.
+//! Images of messages: what counts as one, and how large it may be.
 //!
-//! Reads only the header of a file. No pixel is decoded, so that a small file with a huge picture costs nothing.
+//! Reads only the header of a file. No pixel is decoded, so that a small file with a huge image costs nothing.
 
 mod bounds;
 mod header;
@@ -24,7 +24,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// Checks the bytes of a file. `declared` is the format that its media type names.
 ///
 /// # Errors
-/// When it is no picture, or too large.
+/// When it is no image, or too large.
 ///
 /// ```
 /// use redflow_contract::image::{ImageProblem, check_bytes};
@@ -49,10 +49,10 @@ pub fn check_bytes(bytes: &[u8], declared: Option<ImageType>) -> Result<ImageTyp
     Ok(format)
 }
 
-/// Makes a picture of the bytes of a file.
+/// Makes an image of the bytes of a file.
 ///
 /// # Errors
-/// When it is no picture, or too large.
+/// When it is no image, or too large.
 pub fn image_from_bytes(bytes: &[u8], declared: Option<ImageType>) -> Result<Image, ImageProblem> {
     let mime = check_bytes(bytes, declared)?;
     Ok(Image { mime, data: STANDARD.encode(bytes).into() })
@@ -62,7 +62,7 @@ pub fn image_from_bytes(bytes: &[u8], declared: Option<ImageType>) -> Result<Ima
 /// space, and borrowed if it already is so.
 ///
 /// # Errors
-/// When it is no picture, or too large.
+/// When it is no image, or too large.
 pub fn check_base64(
     text: &str,
     declared: Option<ImageType>,
@@ -76,13 +76,13 @@ pub fn check_base64(
     Ok((check_bytes(&bytes, declared)?, Cow::Owned(STANDARD.encode(&bytes))))
 }
 
-/// The bytes of a file in Base64. Of a picture that was checked, they are whole.
+/// The bytes of a file in Base64. Of an image that was checked, they are whole.
 #[must_use]
 pub fn image_bytes(image: &Image) -> Vec<u8> {
     STANDARD.decode(&*image.data).unwrap_or_default()
 }
 
-/// Keeps the first pictures that fit into one message, and at most `most`. Gives how many it removed.
+/// Keeps the first images that fit into one message, and at most `most`. Gives how many it removed.
 pub fn fit_images(images: &mut Vec<Image>, most: usize) -> usize {
     let count = images.len();
     let mut bytes = 0;
@@ -100,7 +100,7 @@ struct NotBase64;
 /// Decodes Base64, unless it is too long.
 fn decode(text: &str, engine: &GeneralPurpose) -> Result<Result<Vec<u8>, ImageProblem>, NotBase64> {
     if text.len() > MAX_IMAGE_BYTES.div_ceil(3) * 4 {
-        // A text of another kind is no large picture.
+        // A text of another kind is no large image.
         let start = text.as_bytes().get(..64).unwrap_or_default();
         return engine.decode(start).map(|_| Err(ImageProblem::TooManyBytes)).map_err(|_| NotBase64);
     }
@@ -121,7 +121,7 @@ pub struct DataUrl<'a> {
 /// Reads a data URL; none if the text is no data URL.
 ///
 /// # Errors
-/// When its media type is no picture, or its data is not in Base64.
+/// When its media type is no image, or its data is not in Base64.
 ///
 /// ```
 /// use redflow_contract::image::parse_data_url;

@@ -59,7 +59,7 @@ fn reads_the_size_of_every_format() {
 }
 
 #[test]
-fn refuses_what_is_no_picture() {
+fn refuses_what_is_no_image() {
     for bytes in [&b""[..], b"hello", b"<svg xmlns=''/>", b"%PDF-1.7", b"BM\x46\0", b"RIFF\x20\0\0\0WAVEfmt "]
     {
         assert_eq!(check_bytes(bytes, None), Err(ImageProblem::UnknownFormat), "{bytes:?}");
@@ -85,7 +85,7 @@ fn refuses_what_is_no_picture() {
 }
 
 #[test]
-fn refuses_a_picture_beyond_a_bound() {
+fn refuses_an_image_beyond_a_bound() {
     // 24 bytes that a decoder would make 1.6 GB of.
     let bomb = check_bytes(&png(20_000, 20_000), None);
     assert_eq!(bomb, Err(ImageProblem::TooManyPixels { width: 20_000, height: 20_000 }));
@@ -150,8 +150,8 @@ fn base64_may_have_line_breaks_and_no_padding() {
     for text in ["not base64!", "ä", "iVBO_w0K"] {
         assert_eq!(check_base64(text, None), Err(ImageProblem::NotBase64), "{text}");
     }
-    let picture = image_from_bytes(&bytes, None).unwrap();
-    assert_eq!((picture.mime, &*picture.data), (Gif, canonical.as_str()));
+    let image = image_from_bytes(&bytes, None).unwrap();
+    assert_eq!((image.mime, &*image.data), (Gif, canonical.as_str()));
 }
 
 proptest! {
@@ -179,20 +179,20 @@ proptest! {
 
     /// What is accepted is as small as promised, and comes back unchanged.
     #[test]
-    fn accepted_pictures_are_within_the_bounds(width in any::<u32>(), height in any::<u32>()) {
+    fn accepted_images_are_within_the_bounds(width in any::<u32>(), height in any::<u32>()) {
         let bytes = png(width, height);
         let fits = width > 0 && height > 0 && width <= MAX_IMAGE_SIDE && height <= MAX_IMAGE_SIDE
             && u64::from(width) * u64::from(height) <= MAX_IMAGE_PIXELS;
-        let picture = image_from_bytes(&bytes, None);
-        prop_assert_eq!(picture.is_ok(), fits);
-        if let Ok(picture) = picture {
-            prop_assert_eq!(STANDARD.decode(&*picture.data).unwrap(), bytes);
+        let image = image_from_bytes(&bytes, None);
+        prop_assert_eq!(image.is_ok(), fits);
+        if let Ok(image) = image {
+            prop_assert_eq!(STANDARD.decode(&*image.data).unwrap(), bytes);
         }
     }
 }
 
 #[test]
-fn the_first_pictures_that_fit_into_a_message_are_kept() {
+fn the_first_images_that_fit_into_a_message_are_kept() {
     let image = |bytes: usize| Image { mime: ImageType::Png, data: "A".repeat(bytes).into() };
     let fit = |sizes: &[usize], most: usize| {
         let mut images: Vec<Image> = sizes.iter().map(|bytes| image(*bytes)).collect();

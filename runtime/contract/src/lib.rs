@@ -37,7 +37,7 @@
 //!
 //! # Rules of this crate
 //!
-//! - A picture of a message has data and no address, so the journal has what the model saw. An address becomes
+//! - An image of a message has data and no address, so the journal has what the model saw. An address becomes
 //!   data first, through egress.
 //! - An `allow` rule of the policy narrows: of a tool that such a rule names, only matching calls are allowed.
 //!   Without that it would do nothing.

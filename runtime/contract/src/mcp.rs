@@ -290,7 +290,8 @@ pub enum McpServerState {
     /// It is connected.
     Ready,
     /// It cannot be reached. The sidecar tries again.
-    Away,
+    #[serde(rename = "away")]
+    Offline,
     /// A person must sign in: `redflow mcp login NAME`.
     LoginNeeded,
     /// Its definition cannot be used.

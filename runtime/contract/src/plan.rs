@@ -107,7 +107,7 @@ pub struct ConverseSpec {
     pub output_schema: Option<Value>,
     /// The most tool calls at the same time.
     pub parallel_tools: u32,
-    /// The template of the pictures; absent if the agent takes none.
+    /// The template of the images; absent if the agent takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub images: Option<String>,

@@ -55,7 +55,8 @@ pub enum ToolState {
     /// It can be called.
     Ready,
     /// Its provider is not connected.
-    Away,
+    #[serde(rename = "away")]
+    Offline,
     /// Its definition is not the one that was approved.
     Changed,
     /// It cannot be built, or a policy denies it to every caller.

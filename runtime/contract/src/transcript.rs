@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub const BYTES_PER_TOKEN: usize = 3;
 /// Tokens of an estimate for the role and the ends of each message.
 pub const TOKENS_PER_MESSAGE: usize = 4;
-/// Tokens of an estimate for a picture, whatever its size.
+/// Tokens of an estimate for an image, whatever its size.
 pub const TOKENS_PER_IMAGE: usize = 1_600;
-/// The most pictures of a message.
+/// The most images of a message.
 pub const MAX_IMAGES: usize = 4;
 
 /// The author of a message.
@@ -63,18 +63,18 @@ pub struct ChatMessage {
     /// Reasoning that the provider wants back unchanged; only from an assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<OpaqueParts>,
-    /// Pictures that belong to the text; only from a user.
+    /// Images that belong to the text; only from a user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<Image>>", optional))]
     pub images: Vec<Image>,
 }
 
-/// A picture. Copies share the data.
+/// An image. Copies share the data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Image {
-    /// The format of the picture.
+    /// The format of the image.
     pub mime: ImageType,
     /// The bytes of the file in Base64.
     #[cfg_attr(feature = "codegen", ts(type = "string"))]
@@ -90,7 +90,7 @@ impl Image {
     }
 }
 
-/// A format of pictures. Most providers with vision take all of them.
+/// A format of images. Most providers with vision take all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 pub enum ImageType {
@@ -166,7 +166,7 @@ impl ChatMessage {
         Self { role, content, tool_calls, tool_call_id: None, reasoning: None, images }
     }
 
-    /// The size in bytes without pictures, for limits.
+    /// The size in bytes without images, for limits.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let calls = self.tool_calls.iter().map(|call| call.name.len() + call.arguments.len() + call.id.len());
@@ -175,14 +175,14 @@ impl ChatMessage {
         self.content.len() + calls.sum::<usize>() + reasoning.sum::<usize>()
     }
 
-    /// The size in bytes, with as many for a picture as a text of about its tokens has. For estimates of tokens.
+    /// The size in bytes, with as many for an image as a text of about its tokens has. For estimates of tokens.
     #[must_use]
     pub fn bytes_with_images(&self) -> usize {
         self.bytes() + self.images.len() * TOKENS_PER_IMAGE * BYTES_PER_TOKEN
     }
 
     /// About how many tokens a model reads for it: one for every three bytes, four for the message, and a fixed
-    /// number for each picture.
+    /// number for each image.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.bytes().div_ceil(BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE + self.images.len() * TOKENS_PER_IMAGE

@@ -26,10 +26,10 @@
 //! is, because Claude binds its thoughts to it; `Reply::only` lets the adapter send one tool to other models. The
 //! call for a summary is no iteration, and its purpose is part of its digest.
 //!
-//! # Pictures and output
+//! # Images and output
 //!
-//! The machine reads the pictures from the message that `images` names. It checks them by their first bytes and
-//! decodes nothing. An https address becomes the effect `fetch_images`. A picture is held once: it moves from the
+//! The machine reads the images from the message that `images` names. It checks them by their first bytes and
+//! decodes nothing. An https address becomes the effect `fetch_images`. An image is held once: it moves from the
 //! message into the transcript, whose segments all requests share.
 //!
 //! An agent with `outputFormat: "full"` that fails sends the full output with `response: null`. Otherwise

@@ -71,7 +71,7 @@ fn parallel_tools() -> Setting {
     })
 }
 
-/// The pictures. Old plans and specs have none.
+/// The images. Old plans and specs have none.
 fn images() -> Setting {
     ("`images`", json!(DEFAULT_IMAGES), |value, spec| {
         let own = spec.converse.as_ref().and_then(|own| own.images.as_deref());

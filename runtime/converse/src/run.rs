@@ -77,7 +77,7 @@ enum Phase {
 impl Run {
     pub(crate) fn start(agent: Arc<CompiledAgent>, mut first: FirstFact, observed: bool) -> Self {
         let at = first.at;
-        // First, so that the text of the user has no data of a picture.
+        // First, so that the text of the user has no data of an image.
         let images = match &agent.settings().images {
             Some(template) => take_images(template, &mut first.message),
             None => Ok(MessageImages::default()),
@@ -157,7 +157,7 @@ impl Phase {
     fn name(&self) -> &'static str {
         match self {
             Self::Processing => "between two facts",
-            Self::FetchingImages(_) => "downloading pictures",
+            Self::FetchingImages(_) => "downloading images",
             Self::Recalling => "recalling memory",
             Self::CallingModel => "waiting for the model",
             Self::Summarising(_) => "waiting for a summary",

@@ -3,7 +3,7 @@
 use crate::address_text::AddressText;
 use crate::body::{BodyLimits, EgressBody, take_encoding};
 use crate::call_slots::{CallSlot, CallSlots};
-use crate::connector::{CONNECT_TIMEOUT, ConnectError, Connector, SentMark};
+use crate::connector::{CONNECT_TIMEOUT, ConnectError, Connector, SentFlag};
 use crate::deadline::Deadline;
 use crate::hop::{Hop, remove_parameter};
 use crate::pool::{Connection, Lease, Pool};
@@ -215,12 +215,12 @@ impl Egress {
         }
     }
 
-    /// Sends a request on an open connection or a new one. `sent` is the mark of the connection that has it.
+    /// Sends a request on an open connection or a new one. `sent` is the flag of the connection that has it.
     async fn exchange(
         &self,
         hop: &Hop,
         mut request: HopRequest,
-        sent: &mut Option<SentMark>,
+        sent: &mut Option<SentFlag>,
     ) -> Result<(Response<Incoming>, Lease), EgressError> {
         let origin = hop.address.origin();
         let mut open = if hop.is_reading() { self.pool.take(&origin) } else { None };

@@ -137,20 +137,20 @@ impl Connector {
 /// A connection that notes when a byte leaves.
 pub(crate) struct GuardedStream {
     stream: TokioIo<Box<dyn ByteStream>>,
-    pub(crate) sent: SentMark,
+    pub(crate) sent: SentFlag,
 }
 
 impl GuardedStream {
     pub(crate) fn new(stream: Box<dyn ByteStream>) -> Self {
-        Self { stream: TokioIo::new(stream), sent: SentMark::default() }
+        Self { stream: TokioIo::new(stream), sent: SentFlag::default() }
     }
 }
 
 /// Whether a byte of a request left on a connection.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SentMark(Arc<AtomicBool>);
+pub(crate) struct SentFlag(Arc<AtomicBool>);
 
-impl SentMark {
+impl SentFlag {
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

@@ -91,7 +91,7 @@ impl EgressPolicy {
                 problems.push(SettingProblem {
                     key: "proxy",
                     problem: problem.to_owned(),
-                    mend: "write an address such as `http://proxy.example.org:3128`, or leave it empty"
+                    fix: "write an address such as `http://proxy.example.org:3128`, or leave it empty"
                         .to_owned(),
                 });
                 None
@@ -103,7 +103,7 @@ impl EgressPolicy {
             problems.push(SettingProblem {
                 key: "max_body_bytes",
                 problem: "0 leaves no room for an answer".to_owned(),
-                mend: "write a number of bytes, such as 10485760".to_owned(),
+                fix: "write a number of bytes, such as 10485760".to_owned(),
             });
         }
         if problems.is_empty() { Ok(policy) } else { Err(problems) }
@@ -237,7 +237,7 @@ fn check_schemes(schemes: &[String], problems: &mut Vec<SettingProblem>) {
         problems.push(SettingProblem {
             key: "schemes",
             problem: "only `https` and `http` are known, and one is needed".to_owned(),
-            mend: "write `schemes = [\"https\"]` or `schemes = [\"https\", \"http\"]`".to_owned(),
+            fix: "write `schemes = [\"https\"]` or `schemes = [\"https\", \"http\"]`".to_owned(),
         });
     }
 }
@@ -249,7 +249,7 @@ fn check_ports(ports: &[u16], problems: &mut Vec<SettingProblem>) {
             problem: format!(
                 "the list is empty, has the port 0 or has more than {MAX_SETTING_ENTRIES} entries"
             ),
-            mend: "write a list such as `ports = [80, 443]`".to_owned(),
+            fix: "write a list such as `ports = [80, 443]`".to_owned(),
         });
     }
 }
@@ -265,7 +265,7 @@ fn read_list<T>(
         problems.push(SettingProblem {
             key,
             problem: format!("the list has more than {MAX_SETTING_ENTRIES} entries"),
-            mend: "use patterns such as `*.example.org` or blocks such as `10.0.0.0/8:443`".to_owned(),
+            fix: "use patterns such as `*.example.org` or blocks such as `10.0.0.0/8:443`".to_owned(),
         });
         return Vec::new();
     }
@@ -274,10 +274,10 @@ fn read_list<T>(
         match read(text) {
             Ok(entry) => entries.push(entry),
             Err(reason) => {
-                let (problem, mend) = reason.split_once("; ").unwrap_or((&reason, "correct the entry"));
+                let (problem, fix) = reason.split_once("; ").unwrap_or((&reason, "correct the entry"));
                 // The entry is not quoted: a password may be in it by accident.
                 let problem = format!("entry {}: {problem}", at + 1);
-                problems.push(SettingProblem { key, problem, mend: mend.to_owned() });
+                problems.push(SettingProblem { key, problem, fix: fix.to_owned() });
             }
         }
     }

@@ -189,7 +189,7 @@ fn reports_all_problems_of_the_settings_at_once() {
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key).collect();
     assert_eq!(keys, ["schemes", "ports", "allow", "deny", "private", "private", "proxy", "max_body_bytes"]);
     for problem in &problems {
-        assert!(!problem.mend.is_empty() && !problem.to_string().contains("hunter2"), "{problem}");
+        assert!(!problem.fix.is_empty() && !problem.to_string().contains("hunter2"), "{problem}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections. One that has answered a request that changes nothing stays open for the next one.
 
-use crate::connector::{GuardedStream, SentMark};
+use crate::connector::{GuardedStream, SentFlag};
 use crate::origin::Origin;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -25,7 +25,7 @@ const MAX_IDLE_PER_ORIGIN: usize = crate::MAX_CALLS_PER_HOST;
 /// An open connection that one request at a time may use.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    pub(crate) sent: SentMark,
+    pub(crate) sent: SentFlag,
 }
 
 impl Connection {

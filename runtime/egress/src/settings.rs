@@ -43,12 +43,12 @@ pub struct SettingProblem {
     pub key: &'static str,
     /// What is wrong.
     pub problem: String,
-    /// How to mend it.
-    pub mend: String,
+    /// How to fix it.
+    pub fix: String,
 }
 
 impl std::fmt::Display for SettingProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "egress.{}: {}; {}", self.key, self.problem, self.mend)
+        write!(f, "egress.{}: {}; {}", self.key, self.problem, self.fix)
     }
 }

@@ -80,7 +80,7 @@
 //! fact.
 //!
 //! When a turn is added, the run sends its memory to the engine task, and does not wait. The task lets two
-//! memories work at a time (`task::settle`): after a turn, when a conversation is idle, at the times of a crontab,
+//! memories work at a time (`task::maintenance`): after a turn, when a conversation is idle, at the times of a crontab,
 //! and when a message asks. What is not done when the process stops is done later: only the memory knows which
 //! turns it has not worked on. So nothing about it is stored here.
 
@@ -102,7 +102,7 @@ mod task;
 pub use clock::SystemClock;
 pub use flow::agent::BuiltAgent;
 pub use flow::build::build_flow;
-pub use flow::choose_start::refuse_pictures;
+pub use flow::choose_start::refuse_images;
 pub use flow::{BuiltFlow, FlowTool};
 pub use invoke::{FlowToolRequest, InvokeError, ToolRequest};
 pub use ports::{EngineLimits, Ports};

@@ -40,7 +40,7 @@ pub enum Start {
         node: NodeIx,
         /// The text and its id.
         item: ChatItem,
-        /// Its pictures, for `msg.images`.
+        /// Its images, for `msg.images`.
         images: Vec<String>,
     },
 }
@@ -54,7 +54,7 @@ pub struct StartOrder {
     pub payload: Option<Value>,
     /// A whole message for the agent, instead of a payload.
     pub message: Option<Message>,
-    /// Pictures for `msg.images`; only with a payload for an agent, or with a text for a chat node. The caller bounds
+    /// Images for `msg.images`; only with a payload for an agent, or with a text for a chat node. The caller bounds
     /// their number.
     pub images: Vec<String>,
     /// A text for the window of a chat node; only for chat nodes.
@@ -128,12 +128,12 @@ pub(crate) struct EarlierRun {
 #[derive(Debug, PartialEq)]
 pub(crate) struct StartInput {
     payload: Option<Value>,
-    /// The digest of the pictures, which may be large; none without pictures.
+    /// The digest of the images, which may be large; none without images.
     images: Option<Digest>,
 }
 
 impl StartInput {
-    /// The input of a stored message. One of a version without pictures has none.
+    /// The input of a stored message. One of a version without images has none.
     pub(crate) fn of_message(mut message: Message) -> Self {
         let images = message.swap_remove("images").and_then(|images| Digest::of_json(&images).ok());
         Self { payload: message.swap_remove("payload"), images }

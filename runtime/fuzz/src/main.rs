@@ -14,7 +14,7 @@ Sends random and hostile inputs to everything that reads what strangers send, ea
 (10 unless told). A panic, a hang or a wrong answer ends the command with 1 and is kept as a case in
 runtime/fuzz/cases. The same seed gives the same inputs. Without --seed the time chooses one.
 
-Targets: flow, schema, answer, journal, manifest, egress, picture, bodies, bridge, events, comms";
+Targets: flow, schema, answer, journal, manifest, egress, image, bodies, bridge, events, comms";
 
 struct Args {
     targets: Vec<String>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 // SECURITY: egress-silent
 #[test]
-fn kept_cases_stay_mended() {
+fn kept_cases_stay_fixed() {
     for target in in_process() {
         assert!(run_cases(&target).unwrap() > 0, "{}", target.name());
     }

@@ -1,4 +1,4 @@
-//! What knowledge bases refuse, and how to mend it.
+//! What knowledge bases refuse, and how to fix it.
 
 use redflow_contract::archive::{Collection, MAX_COLLECTION_NAME, MAX_TAG, MAX_TAGS};
 use redflow_contract::code::ArchiveCode;

@@ -6,7 +6,7 @@
 
 use crate::day_limits::ModelCalls;
 use crate::episode::{TurnTexts, attempts, next_version, turn_digest};
-use crate::judge::{Candidate, EXTRACTOR_VERSION, JudgedTurn, judge};
+use crate::judge::{Candidate, EXTRACTOR_VERSION, SourceTurn, judge};
 use crate::neighbours::{Neighbour, batch_neighbour, note_time, stored_neighbours};
 use crate::owner::Owner;
 use crate::pending::DAY_MS;
@@ -104,7 +104,7 @@ struct Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        // Those are about the turns. All others can be about the model, its settings or its key, which a person mends.
+        // Those are about the turns. All others can be about the model, its settings or its key, which a person fixes.
         let is_final = matches!(
             failure.code,
             RunErrorCode::ModelRefused | RunErrorCode::ModelTruncated | RunErrorCode::ContextLength
@@ -178,7 +178,7 @@ impl Consolidation<'_> {
         for entry in turns {
             let recalled =
                 RecalledTexts::of(self.store, entry).await.map_err(|error| memory_failure(&error))?;
-            judged.push(JudgedTurn { entry, texts: TurnTexts::of_entry(entry), recalled });
+            judged.push(SourceTurn { entry, texts: TurnTexts::of_entry(entry), recalled });
         }
         let candidates = judge(&proposals, &judged, self.clock.now());
         batch.dropped = count_of(proposed - candidates.len());

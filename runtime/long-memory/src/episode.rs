@@ -2,7 +2,7 @@
 
 use crate::clean::clean;
 use crate::names::episode_key;
-use crate::orders::addresses_assistant;
+use crate::prompt_injection::addresses_assistant;
 use crate::recalled::note_recalled;
 use crate::tags::stored_tags;
 use redflow_contract::archive::{
@@ -73,8 +73,8 @@ pub(crate) fn episode(
     meta.insert("turn".to_owned(), json!(digest));
     meta.insert("userBytes".to_owned(), json!(texts.user.len()));
     note_recalled(&mut meta, turn.sources, memory);
-    // An order that a turn repeats must never come back as a user's word.
-    let is_order = addresses_assistant(&texts.user) || addresses_assistant(&texts.assistant);
+    // An injection that a turn repeats must never come back as a user's word.
+    let is_injection = addresses_assistant(&texts.user) || addresses_assistant(&texts.assistant);
     NewEntry {
         expected: Expected::Absent,
         meta,
@@ -83,7 +83,7 @@ pub(crate) fn episode(
         session: Some(turn.session.to_owned()),
         valid_from: (turn.at > 0).then_some(turn.at),
         expires_at,
-        trust: match (is_order, texts.assistant.is_empty()) {
+        trust: match (is_injection, texts.assistant.is_empty()) {
             (true, _) => Trust::External,
             // The answer may repeat what a page says, so it must not come back as a user's word.
             (false, false) => Trust::Agent,

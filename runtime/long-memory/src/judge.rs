@@ -1,10 +1,10 @@
-//! Which proposals of a model are kept: only what was said word for word, and what is no order and no echo.
+//! Which proposals of a model are kept: only what was said word for word, and what is no prompt injection and no repetition.
 
 use crate::clean::clean;
-use crate::commands::is_command;
 use crate::episode::{TurnTexts, said_at, turn_digest};
+use crate::imperatives::is_imperative;
 use crate::names::digits;
-use crate::orders::addresses_assistant;
+use crate::prompt_injection::addresses_assistant;
 use crate::questions::{Proposal, Speaker};
 use crate::recalled::RecalledTexts;
 use crate::tags::stored_tags;
@@ -15,7 +15,7 @@ use redflow_contract::digest::Digest;
 use std::collections::HashMap;
 
 /// Changes when the rules of this file or the question to the model change: then turns can be consolidated again.
-pub(crate) const EXTRACTOR_VERSION: u8 = 1;
+pub(crate) const EXTRACTOR_VERSION: u8 = 2;
 /// The least characters of a quote.
 const LEAST_QUOTE: usize = 8;
 /// The least words that say something in a kept text.
@@ -25,7 +25,7 @@ const MAX_TEXT: usize = 2_000;
 /// The part of a text's words that its quote must have.
 const LEAST_SHARED: f64 = 0.5;
 /// An assistant that repeats so much of something recalled adds nothing.
-const ECHO: f64 = 0.6;
+const REPEATED_SHARE: f64 = 0.6;
 /// The digits of a key.
 const KEY_DIGITS: usize = 32;
 
@@ -46,22 +46,22 @@ pub(crate) struct Candidate {
     pub(crate) turn: usize,
 }
 
-/// A turn, and the texts that were recalled in its run.
-pub(crate) struct JudgedTurn<'a> {
+/// A turn that proposals quote, and the texts that were recalled in its run.
+pub(crate) struct SourceTurn<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) texts: TurnTexts,
     pub(crate) recalled: RecalledTexts,
 }
 
 /// Keeps what may be stored. The rest is dropped.
-pub(crate) fn judge(proposals: &[Proposal], turns: &[JudgedTurn<'_>], now: Millis) -> Vec<Candidate> {
+pub(crate) fn judge(proposals: &[Proposal], turns: &[SourceTurn<'_>], now: Millis) -> Vec<Candidate> {
     let mut numbers: HashMap<usize, u32> = HashMap::new();
     proposals.iter().filter_map(|proposal| judge_one(proposal, turns, now, &mut numbers)).collect()
 }
 
 fn judge_one(
     proposal: &Proposal,
-    turns: &[JudgedTurn<'_>],
+    turns: &[SourceTurn<'_>],
     now: Millis,
     numbers: &mut HashMap<usize, u32>,
 ) -> Option<Candidate> {
@@ -72,15 +72,16 @@ fn judge_one(
     }
     let FoundQuote { at, speaker, clause } = find_quote(&quote, proposal.speaker, turns)?;
     let turn = &turns[at];
-    if !says_the_same(&text, &quote, &clause) || is_echo(&text, &quote, speaker, &turn.recalled.texts) {
+    if !says_the_same(&text, &quote, &clause) || is_repetition(&text, &quote, speaker, &turn.recalled.texts) {
         return None;
     }
     // The answer may repeat a text that was recalled and is gone.
     if speaker == Speaker::Assistant && !turn.recalled.is_whole {
         return None;
     }
-    let is_order = [&text, &clause].into_iter().any(|said| addresses_assistant(said) || is_command(said));
-    let (trust, state) = match (speaker, is_order) {
+    let is_injection =
+        [&text, &clause].into_iter().any(|said| addresses_assistant(said) || is_imperative(said));
+    let (trust, state) = match (speaker, is_injection) {
         (Speaker::Assistant, true) => return None,
         (Speaker::Assistant, false) => (Trust::Agent, EntryState::Live),
         (Speaker::User, true) => (Trust::User, EntryState::Quarantined),
@@ -88,7 +89,7 @@ fn judge_one(
     };
     let number = numbers.entry(at).or_default();
     let key = match state {
-        // The same order in many turns is reviewed once.
+        // The same injection in many turns is reviewed once.
         EntryState::Quarantined => review_key(turn.entry, &text),
         _ => fact_key(turn_digest(turn.entry), *number),
     };
@@ -131,7 +132,7 @@ struct FoundQuote {
 }
 
 /// The turn that has the quote word for word, and who said it. Of several, the speaker that the model names first.
-fn find_quote(quote: &str, speaker: Option<Speaker>, turns: &[JudgedTurn<'_>]) -> Option<FoundQuote> {
+fn find_quote(quote: &str, speaker: Option<Speaker>, turns: &[SourceTurn<'_>]) -> Option<FoundQuote> {
     let find = |speaker: Speaker| {
         turns.iter().enumerate().find_map(|(at, turn)| {
             let said = match speaker {
@@ -184,11 +185,11 @@ fn says_the_same(text: &str, quote: &str, clause: &str) -> bool {
 }
 
 /// Whether a text only repeats what the run had recalled.
-fn is_echo(text: &str, quote: &str, speaker: Speaker, recalled: &[String]) -> bool {
+fn is_repetition(text: &str, quote: &str, speaker: Speaker, recalled: &[String]) -> bool {
     recalled.iter().any(|known| {
         let lower = normalised(known);
         lower.contains(normalised(text).trim_end_matches('.'))
             || lower.contains(normalised(quote).trim_end_matches('.'))
-            || (speaker == Speaker::Assistant && shared(quote, known) >= ECHO)
+            || (speaker == Speaker::Assistant && shared(quote, known) >= REPEATED_SHARE)
     })
 }

@@ -2,12 +2,12 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `memory`, `settings` | the node `long-memory`: recall, append, settle |
+//! | `memory`, `settings` | the node `long-memory`: recall, append, maintenance |
 //! | `store`, `owner`, `names` | its collection in the archive, whose entries are seen, and their names |
 //! | `episode`, `recalled`, `clean`, `tags` | turns as entries, without secrets, and what their runs have recalled |
 //! | `spans` | resources of MCP servers that are recalled with every message |
 //! | `notes`, `days` | recalled entries as one message, and the days that a message names |
-//! | `consolidate`, `questions`, `judge`, `neighbours`, `orders`, `commands`, `words` | turns become facts: what the model is asked, and what is kept |
+//! | `consolidate`, `questions`, `judge`, `neighbours`, `prompt_injection`, `imperatives`, `words` | turns become facts: what the model is asked, and what is kept |
 //! | `entries` | the entries for `memory-tool` |
 //! | `day_limits`, `waiting` | how much happens in one day, and turns that wait for the next one |
 //!
@@ -23,7 +23,7 @@
 //! The resources of MCP servers that the node names come before the entries. A task of its own reads each and
 //! stores the copy, so a recall waits two seconds at most, and only if there is no copy.
 //!
-//! With a model, `Memory::settle` consolidates. Its properties (`afterTurns`, `idleSeconds`, `schedule`) stand in
+//! With a model, `Memory::maintain` consolidates. Its properties (`afterTurns`, `idleSeconds`, `schedule`) stand in
 //! the node itself, not in an object, because a dialog has fields. Everything that the model says is checked:
 //!
 //! - An entry is kept only if its quote stands in a turn from word to word, and its text has the words, numbers
@@ -43,20 +43,20 @@
 //! archive. Episodes whose entries have no room on a day wait for the next one.
 
 mod clean;
-mod commands;
 mod consolidate;
 mod day_limits;
 mod days;
 mod entries;
 mod episode;
+mod imperatives;
 mod judge;
 mod memory;
 mod names;
 mod neighbours;
 mod notes;
-mod orders;
 mod owner;
 mod pending;
+mod prompt_injection;
 mod questions;
 mod recalled;
 mod settings;

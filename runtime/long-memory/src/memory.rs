@@ -21,17 +21,17 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::source::Source;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_ports::{
-    ArchiveError, BoxFuture, ChatModel, Clock, EntryFilter, Memory, MemoryAnswer, MemoryEntries, Recall,
-    Recalled, SearchFilter, SettleReason, Settled, Settling, Turn,
+    ArchiveError, BoxFuture, ChatModel, Clock, EntryFilter, MaintenanceOutcome, MaintenanceReason,
+    MaintenanceTimes, Memory, MemoryAnswer, MemoryEntries, Recall, Recalled, SearchFilter, Turn,
 };
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The sessions that are listed at once.
 const SESSIONS_PAGE: usize = 100;
-/// The sessions that may fail one after the other. Then the model is away, or has no calls left today.
+/// The sessions that may fail one after the other. Then the model is offline, or has no calls left today.
 const MAX_FAILURES: usize = 20;
-/// The batches of turns that one settling of a session consolidates.
+/// The batches of turns that one maintenance of a session consolidates.
 const MAX_BATCHES: usize = 8;
 /// The entries that a recall looks at besides those that it wants: turns that the short memory still has are left out.
 const MORE_HITS: usize = 16;
@@ -48,8 +48,8 @@ pub(crate) struct LongMemory {
     pub(crate) clock: Arc<dyn Clock>,
     /// Facts that are recalled end later.
     pub(crate) recalled: RecalledKeys,
-    /// The last session that a settling of all sessions has worked on; none if the last one came to the end. The next one
-    /// goes on after it.
+    /// The last session that the maintenance of all sessions has worked on; none if the last one came to the end. The
+    /// next one goes on after it.
     pub(crate) last_session: Mutex<Option<String>>,
 }
 
@@ -111,7 +111,7 @@ impl LongMemory {
                 };
             }
         };
-        let conversation = KnownTurns::of(&recalled.turns);
+        let conversation = ConversationTexts::of(&recalled.turns);
         hits.retain(|hit| {
             hit.entry.kind != EntryKind::Episode || !conversation.has(&TurnTexts::of_entry(&hit.entry))
         });
@@ -205,8 +205,8 @@ impl LongMemory {
         &self,
         model: &dyn ChatModel,
         session: Option<&str>,
-        reason: SettleReason,
-        settled: &mut Settled,
+        reason: MaintenanceReason,
+        outcome: &mut MaintenanceOutcome,
     ) -> Result<(), Failure> {
         let work = Consolidation {
             store: &self.store,
@@ -217,8 +217,8 @@ impl LongMemory {
             retention_days: self.settings.retention_days,
         };
         match session {
-            Some(session) => self.consolidate_session(&work, session, reason, settled).await,
-            None => self.consolidate_all(&work, reason, settled).await,
+            Some(session) => self.consolidate_session(&work, session, reason, outcome).await,
+            None => self.consolidate_all(&work, reason, outcome).await,
         }
     }
 
@@ -227,8 +227,8 @@ impl LongMemory {
     async fn consolidate_all(
         &self,
         work: &Consolidation<'_>,
-        reason: SettleReason,
-        settled: &mut Settled,
+        reason: MaintenanceReason,
+        outcome: &mut MaintenanceOutcome,
     ) -> Result<(), Failure> {
         let begin = self.last_session().clone();
         let (mut after, mut is_second_half) = (begin.clone(), false);
@@ -244,7 +244,7 @@ impl LongMemory {
                     return result;
                 }
                 *self.last_session() = Some(session.clone());
-                let done = self.consolidate_session(work, &session, reason, settled).await;
+                let done = self.consolidate_session(work, &session, reason, outcome).await;
                 failures = if done.is_err() { failures + 1 } else { 0 };
                 result = result.and(done);
                 if failures == MAX_FAILURES {
@@ -272,10 +272,10 @@ impl LongMemory {
         &self,
         work: &Consolidation<'_>,
         session: &str,
-        reason: SettleReason,
-        settled: &mut Settled,
+        reason: MaintenanceReason,
+        outcome: &mut MaintenanceOutcome,
     ) -> Result<(), Failure> {
-        if reason == SettleReason::Turn {
+        if reason == MaintenanceReason::Turn {
             let turns = self.store.count(pending(Some(session))).await;
             let turns = turns.map_err(|error| memory_failure(&error))?;
             let after_turns = u64::from(self.settings.after_turns);
@@ -284,7 +284,7 @@ impl LongMemory {
             }
         }
         for _ in 0..MAX_BATCHES {
-            if work.next_batch(session, &mut settled.consolidated).await? == 0 {
+            if work.next_batch(session, &mut outcome.consolidated).await? == 0 {
                 break;
             }
         }
@@ -293,12 +293,12 @@ impl LongMemory {
 }
 
 /// The texts of a conversation, as turns are stored.
-struct KnownTurns {
+struct ConversationTexts {
     user: HashSet<String>,
     assistant: HashSet<String>,
 }
 
-impl KnownTurns {
+impl ConversationTexts {
     fn of(messages: &[ChatMessage]) -> Self {
         let texts = |role: ChatRole| {
             let of_role = messages.iter().filter(|message| message.role == role);
@@ -341,34 +341,38 @@ impl Memory for LongMemory {
         Box::pin(self.count_all())
     }
 
-    fn settling(&self) -> Option<Settling> {
-        let short = self.short.as_ref().and_then(|short| short.settling());
+    fn maintenance_times(&self) -> Option<MaintenanceTimes> {
+        let short = self.short.as_ref().and_then(|short| short.maintenance_times());
         let Settings { idle, schedule, .. } = &*self.settings;
         // Without a model it only counts which entries are used.
-        let own = self.model.as_ref().map(|_| Settling { idle: *idle, schedule: schedule.clone() });
+        let own = self.model.as_ref().map(|_| MaintenanceTimes { idle: *idle, schedule: schedule.clone() });
         let (own, short) = (own.unwrap_or_default(), short.unwrap_or_default());
-        Some(Settling {
+        Some(MaintenanceTimes {
             idle: own.idle.into_iter().chain(short.idle).min(),
             schedule: own.schedule.or(short.schedule),
         })
     }
 
-    fn settle<'a>(&'a self, session: Option<&'a str>, reason: SettleReason) -> BoxFuture<'a, Settled> {
+    fn maintain<'a>(
+        &'a self,
+        session: Option<&'a str>,
+        reason: MaintenanceReason,
+    ) -> BoxFuture<'a, MaintenanceOutcome> {
         Box::pin(async move {
-            let mut settled = Settled::default();
+            let mut outcome = MaintenanceOutcome::default();
             if let Some(short) = &self.short {
-                let done = short.settle(session, reason).await;
-                add(&mut settled.consolidated, &done.consolidated);
-                settled.error = done.error;
+                let done = short.maintain(session, reason).await;
+                add(&mut outcome.consolidated, &done.consolidated);
+                outcome.error = done.error;
             }
             // Entries that end sooner are the only harm.
             let _ = self.touch_recalled().await;
             if let Some(model) = &self.model
-                && let Err(failure) = self.consolidate(&**model, session, reason, &mut settled).await
+                && let Err(failure) = self.consolidate(&**model, session, reason, &mut outcome).await
             {
-                settled.error = Some(failure);
+                outcome.error = Some(failure);
             }
-            settled
+            outcome
         })
     }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// The recalled entries that are counted as used at the next settling.
+/// The recalled entries that are counted as used at the next maintenance.
 const MAX_KEYS: usize = 10_000;
 /// The most bytes of the names of recalled entries. The metadata of an entry has room for 16 KiB.
 const MAX_BYTES: usize = 12 * 1024;
@@ -107,7 +107,7 @@ impl RecalledEntry {
     }
 }
 
-/// The keys of the entries that were recalled since the last settling, as many as have room.
+/// The keys of the entries that were recalled since the last maintenance, as many as have room.
 #[derive(Default)]
 pub(crate) struct RecalledKeys(Mutex<BTreeSet<String>>);
 

@@ -1,5 +1,5 @@
 //! Spans of context: resources of MCP servers that are recalled with every message. Each has a copy in the archive, so
-//! a server that is slow or away costs no answer.
+//! a server that is slow or offline costs no answer.
 
 use crate::clean::clean;
 use crate::names::span_key;

@@ -217,7 +217,7 @@ impl EntryStore {
         let mode = match (&vector, options.mode) {
             (None, _) => SearchMode::Lexical,
             (Some(_), Some(mode)) => mode,
-            // Entries that were stored while the embedder was away have no vector, and are found by words.
+            // Entries that were stored while the embedder was offline have no vector, and are found by words.
             (Some(_), None) => SearchMode::Hybrid,
         };
         Ok(Some(Question { options, vector, mode, finds_meaning }))

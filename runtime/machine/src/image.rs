@@ -1,6 +1,6 @@
-//! The pictures of a message: finds them by the template of the agent, checks them, and takes them out of the message.
+//! The images of a message: finds them by the template of the agent, checks them, and takes them out of the message.
 //!
-//! A run holds the data of a picture once. So it is taken out of the message when it becomes part of the
+//! A run holds the data of an image once. So it is taken out of the message when it becomes part of the
 //! conversation, and put back when the message of the result is built.
 
 use crate::template::render;
@@ -14,7 +14,7 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{Image, MAX_IMAGES};
 use serde_json::Value;
 
-/// The pictures of a message, in its order.
+/// The images of a message, in its order.
 #[derive(Debug, Default)]
 pub struct MessageImages {
     /// At most [`MAX_IMAGES`].
@@ -23,7 +23,7 @@ pub struct MessageImages {
     pub taken: Vec<TakenImage>,
 }
 
-/// Where a picture comes from.
+/// Where an image comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageSource {
     /// The message has it.
@@ -32,7 +32,7 @@ pub enum ImageSource {
     Address(String),
 }
 
-/// The data of a picture that was taken out of a message.
+/// The data of an image that was taken out of a message.
 #[derive(Debug)]
 pub struct TakenImage {
     /// The keys to its place; the first one is a property of the message.
@@ -41,7 +41,7 @@ pub struct TakenImage {
     image: Image,
 }
 
-/// How a message holds the data of a picture.
+/// How a message holds the data of an image.
 #[derive(Debug)]
 enum ImageForm {
     /// A text: what stands before the data, then the data.
@@ -52,17 +52,18 @@ enum ImageForm {
     Bytes(Message),
 }
 
-/// The text that stands for a picture where its data was.
+/// The text that stands for an image where its data was. Digests in journals cover it and the texts of failures below, so
+/// they keep their old word.
 #[must_use]
 pub fn image_label(number: usize) -> String {
     format!("[picture {number}]")
 }
 
-/// Finds the pictures of a message by the template of its agent, and takes their data out of the message. A label
+/// Finds the images of a message by the template of its agent, and takes their data out of the message. A label
 /// stays in its place.
 ///
 /// # Errors
-/// `IMAGE_INVALID` with the number of the first picture that cannot be used. The message is unchanged then.
+/// `IMAGE_INVALID` with the number of the first image that cannot be used. The message is unchanged then.
 pub fn take_images(template: &str, message: &mut Message) -> Result<MessageImages, Failure> {
     let template = template.trim();
     let Some(path) = whole_path(template) else {
@@ -136,7 +137,7 @@ fn step_down<'a, 'b>(root: &'a mut Value, mut steps: impl Iterator<Item = &'b st
     })
 }
 
-/// Reads a value that is a picture, a list of them, or nothing.
+/// Reads a value that is an image, a list of them, or nothing.
 fn read_all(value: &Value) -> Result<Vec<ImageSource>, Failure> {
     let items = match value {
         Value::Array(items) => items.as_slice(),
@@ -210,7 +211,7 @@ fn read_buffer(object: &Message) -> Result<Image, ImageProblem> {
     }
 }
 
-/// Takes the data of a picture out of its place, if it can be put back unchanged.
+/// Takes the data of an image out of its place, if it can be put back unchanged.
 fn take_form(place: &mut Value, image: &Image, number: usize) -> Option<ImageForm> {
     let form = match place {
         // Anything else was repaired.

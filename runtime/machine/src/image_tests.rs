@@ -26,7 +26,7 @@ fn buffer() -> Value {
     json!({"type": "Buffer", "data": GIF})
 }
 
-/// Takes the pictures, and checks that what is put back is the message as it was.
+/// Takes the images, and checks that what is put back is the message as it was.
 fn take(template: &str, whole: Value) -> (MessageImages, Message) {
     let whole = message(whole);
     let mut taken = whole.clone();
@@ -54,7 +54,7 @@ fn refusal(value: &Value) -> String {
 }
 
 #[test]
-fn takes_every_form_of_a_picture_out_of_the_message() {
+fn takes_every_form_of_an_image_out_of_the_message() {
     let tagged = json!({"$redflow": "buffer", "data": GIF_DATA});
     let all = json!([data_url(), buffer(), tagged, GIF_DATA]);
     let (images, left) = take("{{msg.images}}", json!({"payload": "hi", "images": all}));
@@ -89,7 +89,7 @@ fn a_template_names_a_value_of_the_message() {
 }
 
 #[test]
-fn nothing_is_no_picture() {
+fn nothing_is_no_image() {
     for value in [json!(null), json!(""), json!(" "), json!([]), json!({"$redflow": "undefined"})] {
         assert_eq!(take("{{msg.images}}", json!({ "images": value })).0.sources, []);
     }

@@ -225,11 +225,11 @@ pub fn render_prompt(segments: &[Arc<ChatMessage>]) -> String {
     text
 }
 
-/// The text of a message for people, with the number of its pictures.
+/// The text of a message for people, with the number of its images.
 pub(crate) fn render_content(message: &ChatMessage) -> Cow<'_, str> {
     match message.images.len() {
         0 => Cow::Borrowed(&message.content),
-        count => Cow::Owned(format!("{}\n[pictures: {count}]", message.content)),
+        count => Cow::Owned(format!("{}\n[images: {count}]", message.content)),
     }
 }
 

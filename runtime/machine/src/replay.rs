@@ -403,7 +403,7 @@ impl<'a> Replayer<'a> {
 
 /// The call that a fact answers, its result, and how often the tool was tried.
 fn answered_call(fact: &Fact) -> Option<(EffectId, ToolResult, Option<u32>)> {
-    // Only the journal has the data of pictures.
+    // Only the journal has the data of images.
     let without_images = |result: &ToolResult| ToolResult { images: Vec::new(), ..result.clone() };
     match fact {
         Fact::ToolReturned { effect, result, tries, .. } => {

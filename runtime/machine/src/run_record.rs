@@ -49,7 +49,7 @@ pub struct RunRecord {
     session: Option<String>,
     /// The incoming message. Its payload moved into the envelope.
     message: Message,
-    /// The pictures that were taken out of the message.
+    /// The images that were taken out of the message.
     taken_images: Vec<TakenImage>,
     /// The conversation with the model.
     pub transcript: Transcript,

@@ -141,11 +141,11 @@ impl McpTool {
             ToolState::Blocked => {
                 Err((ToolCode::ToolUnavailable, format!("The tool `{id}` cannot be used. {reason}")))
             }
-            ToolState::Ready | ToolState::Away if now.digest != self.entry.digest => {
+            ToolState::Ready | ToolState::Offline if now.digest != self.entry.digest => {
                 let text = format!("The tool `{id}` has changed since the run began.");
                 Err((ToolCode::ToolChanged, text))
             }
-            ToolState::Ready | ToolState::Away => Ok(()),
+            ToolState::Ready | ToolState::Offline => Ok(()),
         }
     }
 

@@ -24,8 +24,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// After so many failures a server is away: calls no longer wait for it.
-pub(crate) const FAILURES_UNTIL_AWAY: u32 = 5;
+/// After so many failures a server is offline: calls no longer wait for it.
+pub(crate) const FAILURES_UNTIL_OFFLINE: u32 = 5;
 
 /// After a session that lasted so long the next one begins at once.
 const SHORTEST_SESSION: Duration = Duration::from_secs(1);
@@ -156,8 +156,11 @@ async fn keep_connected(server: Arc<Server>) {
             }
         };
         failures += 1;
-        let counted =
-            if failures >= FAILURES_UNTIL_AWAY { McpServerState::Away } else { McpServerState::Connecting };
+        let counted = if failures >= FAILURES_UNTIL_OFFLINE {
+            McpServerState::Offline
+        } else {
+            McpServerState::Connecting
+        };
         server.set_failed(failure.state.unwrap_or(counted), failure.reason);
         // A person must act first; `refresh` wakes the task then.
         let delay = if failure.state.is_some() { None } else { Some(delay_after(failures, &times)) };
@@ -246,7 +249,7 @@ async fn connect_address(server: &Server, era: Era) -> Result<Link, Failure> {
     match open(server, endpoint.transport(Arc::clone(&session_end)), era).await {
         Ok(service) => Ok(Link { service, program: None, session_end }),
         Err(error) => match HttpFailure::of_connection(&error) {
-            // Without a sign-in only the operator or the server can mend it, so it is tried again.
+            // Without a sign-in only the operator or the server can fix it, so it is tried again.
             Some(failure)
                 if endpoint.has_login() && (failure.needs_login || error.is_authorization_required()) =>
             {

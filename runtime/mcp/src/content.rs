@@ -1,4 +1,4 @@
-//! Results of calls: the content of a server becomes a bounded value, and pictures beside it. Sounds are left out.
+//! Results of calls: the content of a server becomes a bounded value, and images beside it. Sounds are left out.
 
 use crate::schema::OutputSchema;
 use crate::text::{clean_and_cut, cut_bytes};
@@ -18,7 +18,7 @@ const MAX_LABEL_CHARS: usize = 2_048;
 /// The most bytes of the reason of a failed call.
 pub(crate) const MAX_ERROR_BYTES: usize = 8_192;
 
-/// The result of a call, with its pictures. Beside them it has at most `most` bytes. What is cut no longer follows the
+/// The result of a call, with its images. Beside them it has at most `most` bytes. What is cut no longer follows the
 /// schema of the output, so it is checked before.
 pub(crate) fn result_of(sent: CallToolResult, most: usize, schema: Option<&OutputSchema>) -> ToolResult {
     if sent.is_error == Some(true) {
@@ -41,7 +41,7 @@ pub(crate) fn result_of(sent: CallToolResult, most: usize, schema: Option<&Outpu
     with_images(output, sent.content.iter())
 }
 
-/// The result with the pictures of these blocks. Their formats are those of their bytes, whatever the server says.
+/// The result with the images of these blocks. Their formats are those of their bytes, whatever the server says.
 fn with_images<'a>(output: Value, blocks: impl Iterator<Item = &'a ContentBlock>) -> ToolResult {
     let mut result = ToolResult::ok(output);
     let mut unusable = 0;
@@ -51,13 +51,13 @@ fn with_images<'a>(output: Value, blocks: impl Iterator<Item = &'a ContentBlock>
             Err(problem) => {
                 unusable += 1;
                 if unusable <= MAX_IMAGES {
-                    result.add_note(&format!("Picture {number} of the output was left out: it {problem}."));
+                    result.add_note(&format!("Image {number} of the output was left out: it {problem}."));
                 }
             }
         }
     }
     if unusable > MAX_IMAGES {
-        result.add_note(&format!("Further unusable pictures were left out: {}.", unusable - MAX_IMAGES));
+        result.add_note(&format!("Further unusable images were left out: {}.", unusable - MAX_IMAGES));
     }
     result
 }

@@ -151,11 +151,11 @@ fn a_promised_output_is_checked_before_it_is_cut() {
     assert_eq!((failed.code, failed.error.as_deref()), (None, Some("no file")));
 }
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const GIF: &str = "R0lGODlhAQABAIAAAA==";
 
 #[test]
-fn pictures_come_beside_the_output_with_the_format_of_their_bytes() {
+fn images_come_beside_the_output_with_the_format_of_their_bytes() {
     let image = |data: &str, mime: &str| json!({"type": "image", "data": data, "mimeType": mime});
     let gif = || Image { mime: ImageType::Gif, data: GIF.into() };
     let sent = json!({"content": [text("Look."), image(GIF, "image/png"), image("AAEC", "image/bmp"), image(GIF, "")]});
@@ -167,7 +167,7 @@ fn pictures_come_beside_the_output_with_the_format_of_their_bytes() {
         assert_eq!(
             result.note.as_deref(),
             Some(
-                "Picture 2 of the output was left out: it is no PNG, JPEG, GIF or WebP file; convert it to one of these \
+                "Image 2 of the output was left out: it is no PNG, JPEG, GIF or WebP file; convert it to one of these \
                  formats."
             )
         );
@@ -184,5 +184,5 @@ fn pictures_come_beside_the_output_with_the_format_of_their_bytes() {
     // The note is bounded.
     let many = json!({"content": vec![image("AAEC", "x/y"); 100]});
     let note = result_of(serde_json::from_value(many).unwrap(), 1_000, None).note.unwrap();
-    assert!(note.ends_with("Further unusable pictures were left out: 96.") && note.len() < 1_000, "{note}");
+    assert!(note.ends_with("Further unusable images were left out: 96.") && note.len() < 1_000, "{note}");
 }

@@ -78,7 +78,7 @@ fn gone_tool(server: &Server, name: &str, pin: &McpPin) -> McpToolInfo {
         effect: EffectClass::AtMostOnce,
         tightened: tightened_classes(&pin.definition),
         included: server.definition.includes(name),
-        state: ToolState::Away,
+        state: ToolState::Offline,
         reason: Some("The server does not have this tool now.".to_owned()),
         input_schema: pin.definition.get("inputSchema").cloned().unwrap_or(Value::Null),
         digest: None,

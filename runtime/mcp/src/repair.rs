@@ -1,4 +1,4 @@
-//! Mends messages that the library would read as something else.
+//! Repairs messages that the library would read as something else.
 //!
 //! The library knows a result by its fields. A list with one wrong tool is no list for it, and with `_meta` it becomes
 //! the empty result of a call: all tools would be lost. Without `_meta` the list arrives as it was sent.

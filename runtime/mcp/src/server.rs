@@ -258,7 +258,7 @@ impl Server {
                 }
                 let gone = matches!(
                     status.state,
-                    McpServerState::Away | McpServerState::LoginNeeded | McpServerState::Blocked
+                    McpServerState::Offline | McpServerState::LoginNeeded | McpServerState::Blocked
                 );
                 if gone || self.stop.is_cancelled() {
                     return Err(self.unavailable_text(&status));
@@ -347,21 +347,21 @@ impl Server {
 
     /// The entries of the tools, each with its tool. A view narrows them.
     pub(crate) fn entries(&self, view: Option<&ToolView>) -> Vec<(ServerTool, Arc<ToolEntry>)> {
-        let (tools, is_away) = {
+        let (tools, is_offline) = {
             let status = self.status();
-            (Arc::clone(&status.tools), status.state == McpServerState::Away)
+            (Arc::clone(&status.tools), status.state == McpServerState::Offline)
         };
         let definition = &self.definition;
         let mut entries: Vec<_> = tools
             .iter()
-            .filter_map(|tool| Some((tool.clone(), tool.entry_for(definition, view, is_away)?)))
+            .filter_map(|tool| Some((tool.clone(), tool.entry_for(definition, view, is_offline)?)))
             .collect();
         let wants_resources =
             view.is_some_and(|view| view.resources) && definition.server.resources != Some(true);
         if wants_resources && self.has_resources() {
             for tool in resource_tools(definition) {
                 if entries.iter().all(|(_, entry)| entry.id != tool.entry.id) {
-                    let entry = tool.entry_for(definition, view, is_away);
+                    let entry = tool.entry_for(definition, view, is_offline);
                     entries.extend(entry.map(|entry| (tool, entry)));
                 }
             }
@@ -404,7 +404,7 @@ impl Server {
     /// Says that a try begins.
     pub(crate) fn set_connecting(&self) {
         let mut status = self.status();
-        if status.state != McpServerState::Away {
+        if status.state != McpServerState::Offline {
             status.state = McpServerState::Connecting;
         }
     }
@@ -423,7 +423,7 @@ impl Server {
             let has_resources = |info: Option<&Arc<ServerPeerInfo>>| {
                 info.is_some_and(|info| info.capabilities.resources.is_some())
             };
-            if status.state == McpServerState::Away
+            if status.state == McpServerState::Offline
                 || has_resources(status.info.as_ref()) != has_resources(info.as_ref())
             {
                 status.generation = self.shared.next_generation();
@@ -466,7 +466,7 @@ impl Server {
         tracing::info!(server = self.name(), reason, "an MCP server cannot be used");
         {
             let mut status = self.status();
-            if (state == McpServerState::Away) != (status.state == McpServerState::Away) {
+            if (state == McpServerState::Offline) != (status.state == McpServerState::Offline) {
                 status.generation = self.shared.next_generation();
             }
             if status.peer.take().is_some() || status.since.is_none() {

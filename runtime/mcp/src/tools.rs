@@ -384,12 +384,12 @@ impl ServerTool {
         &self,
         definition: &ServerDefinition,
         view: Option<&ToolView>,
-        is_away: bool,
+        is_offline: bool,
     ) -> Option<Arc<ToolEntry>> {
-        let away = is_away && self.entry.state == ToolState::Ready;
+        let offline = is_offline && self.entry.state == ToolState::Ready;
         let Some(view) = view else {
-            return Some(if away {
-                Arc::new(set_away((*self.entry).clone()))
+            return Some(if offline {
+                Arc::new(set_offline((*self.entry).clone()))
             } else {
                 Arc::clone(&self.entry)
             });
@@ -404,10 +404,10 @@ impl ServerTool {
             entry.effect = Some(definition.effect(&view.effects, &self.name, self.annotations.as_ref()));
         }
         entry.timeout_ms = view.timeout_ms.map_or(entry.timeout_ms, |own| own.min(entry.timeout_ms));
-        Some(Arc::new(if away { set_away(entry) } else { entry }))
+        Some(Arc::new(if offline { set_offline(entry) } else { entry }))
     }
 }
 
-fn set_away(entry: ToolEntry) -> ToolEntry {
-    ToolEntry { state: ToolState::Away, reason: Some("The server is not connected.".to_owned()), ..entry }
+fn set_offline(entry: ToolEntry) -> ToolEntry {
+    ToolEntry { state: ToolState::Offline, reason: Some("The server is not connected.".to_owned()), ..entry }
 }

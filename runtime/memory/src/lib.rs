@@ -13,7 +13,7 @@
 //!   unlike `"clear"`, so recorded runs of earlier versions with this message replay unchanged.
 //! - What a memory recalls from elsewhere than the conversation has sources. They stand in the fact, in the event
 //!   and in `envelope.provenance`.
-//! - A summary is made after a run. The engine says when (`Memory::settle`), and a memory itself knows which turns
+//! - A summary is made after a run. The engine says when (`Memory::maintain`), and a memory itself knows which turns
 //!   it has not worked on.
 
 mod address;

@@ -12,8 +12,9 @@ use redflow_contract::node::SummaryMemoryConfig;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{BYTES_PER_TOKEN, ChatMessage};
 use redflow_ports::{
-    BoxFuture, BuildError, ChatModel, Memory, MemoryAnswer, ModelRequest, NodeConfig, Recall, Recalled,
-    SettleReason, Settled, Settling, SummarisedConversation, Summary, SummaryStore, Turn,
+    BoxFuture, BuildError, ChatModel, MaintenanceOutcome, MaintenanceReason, MaintenanceTimes, Memory,
+    MemoryAnswer, ModelRequest, NodeConfig, Recall, Recalled, SummarisedConversation, Summary, SummaryStore,
+    Turn,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,20 +76,20 @@ impl SummaryMemory {
     }
 
     /// Sums up all but the last turns, if there is need.
-    async fn settle_session(
+    async fn maintain_session(
         &self,
         session: &str,
-        reason: SettleReason,
-        settled: &mut Settled,
+        reason: MaintenanceReason,
+        outcome: &mut MaintenanceOutcome,
     ) -> Result<(), Failure> {
         let store = self.store()?;
         let mut loaded = store.load(session).await?;
         let tokens: usize = loaded.turns.iter().map(|(_, turn)| tokens_of(turn)).sum();
-        if reason != SettleReason::Request && tokens <= self.max_tokens {
+        if reason != MaintenanceReason::Request && tokens <= self.max_tokens {
             return Ok(());
         }
         for _ in 0..MAX_CALLS {
-            let Some((summary, covered)) = self.sum_up(&loaded, settled).await? else { break };
+            let Some((summary, covered)) = self.sum_up(&loaded, outcome).await? else { break };
             if !store.replace(session, &loaded, summary.clone()).await? {
                 // Another process was faster, or the conversation was cleared. Its turns are all there.
                 return Ok(());
@@ -104,7 +105,7 @@ impl SummaryMemory {
     async fn sum_up(
         &self,
         loaded: &SummarisedConversation,
-        settled: &mut Settled,
+        outcome: &mut MaintenanceOutcome,
     ) -> Result<Option<(Summary, usize)>, Failure> {
         let most_bytes = self.sent_tokens().saturating_mul(BYTES_PER_TOKEN);
         let old = loaded.turns.len().saturating_sub(self.keep_turns);
@@ -121,17 +122,22 @@ impl SummaryMemory {
             return Ok(None);
         };
         let so_far = loaded.summary.as_ref().map(|summary| summary.text.as_str());
-        let text = self.ask(so_far, &lines, settled).await?;
+        let text = self.ask(so_far, &lines, outcome).await?;
         Ok(Some((Summary { text, until: until.clone() }, covered)))
     }
 
-    async fn ask(&self, so_far: Option<&str>, lines: &str, settled: &mut Settled) -> Result<String, Failure> {
+    async fn ask(
+        &self,
+        so_far: Option<&str>,
+        lines: &str,
+        outcome: &mut MaintenanceOutcome,
+    ) -> Result<String, Failure> {
         let transcript = summary_text::request(so_far, lines, self.summary_tokens);
         let request = ModelRequest { time_left: Some(CALL_TIME), ..ModelRequest::for_text(&transcript) };
         let late = |_| memory_error(format!("the model wrote no summary within {} s", CALL_TIME.as_secs()));
         let answer = timeout(CALL_TIME, self.model.call(request)).await.map_err(late)??;
         let sent = transcript.segments().iter().map(|message| message.bytes()).sum();
-        add_usage(&mut settled.consolidated, sent, &answer);
+        add_usage(&mut outcome.consolidated, sent, &answer);
         if answer.finish == ModelFinish::Refused {
             return Err(memory_error("the model refused to write a summary; the turns stay as they are"));
         }
@@ -223,24 +229,28 @@ impl Memory for SummaryMemory {
         self.turns.stats()
     }
 
-    fn settling(&self) -> Option<Settling> {
-        Some(Settling::default())
+    fn maintenance_times(&self) -> Option<MaintenanceTimes> {
+        Some(MaintenanceTimes::default())
     }
 
-    fn settle<'a>(&'a self, session: Option<&'a str>, reason: SettleReason) -> BoxFuture<'a, Settled> {
+    fn maintain<'a>(
+        &'a self,
+        session: Option<&'a str>,
+        reason: MaintenanceReason,
+    ) -> BoxFuture<'a, MaintenanceOutcome> {
         Box::pin(async move {
-            let mut settled = Settled::default();
+            let mut outcome = MaintenanceOutcome::default();
             let sessions = match session {
                 Some(session) => vec![session.to_owned()],
                 None => self.lock().iter().cloned().collect(),
             };
             for session in sessions {
-                match self.settle_session(&session, reason, &mut settled).await {
+                match self.maintain_session(&session, reason, &mut outcome).await {
                     Ok(()) => drop(self.lock().remove(&session)),
-                    Err(failure) => drop(settled.error.get_or_insert(failure)),
+                    Err(failure) => drop(outcome.error.get_or_insert(failure)),
                 }
             }
-            settled
+            outcome
         })
     }
 

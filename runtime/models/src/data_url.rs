@@ -1,4 +1,4 @@
-//! A picture as a data URL, written without a copy of its data.
+//! An image as a data URL, written without a copy of its data.
 
 use redflow_contract::transcript::Image;
 use serde::{Serialize, Serializer};

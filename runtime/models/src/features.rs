@@ -23,10 +23,10 @@ pub struct ModelFeatures {
     pub strict_schema: bool,
     /// Whether it has a JSON mode without a schema.
     pub json_mode: bool,
-    /// Whether answers arrive in pieces.
+    /// Whether answers are streamed.
     pub streaming: bool,
-    /// Whether it takes pictures.
-    pub pictures: Pictures,
+    /// Whether it takes images.
+    pub images: ImageInput,
     /// Whether the thinking of the model goes back to it in the same run.
     pub thinking: bool,
     /// How the prompt cache is used.
@@ -35,9 +35,9 @@ pub struct ModelFeatures {
     pub model_list: bool,
 }
 
-/// Whether a model takes pictures.
+/// Whether a model takes images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pictures {
+pub enum ImageInput {
     /// All but the models that the built-in table names.
     ByTable,
     /// Only if the node's `capabilities` say so, because the server does not.
@@ -68,7 +68,7 @@ const OPENAI_CHAT: ModelFeatures = ModelFeatures {
     strict_schema: true,
     json_mode: true,
     streaming: true,
-    pictures: Pictures::ByTable,
+    images: ImageInput::ByTable,
     thinking: false,
     prompt_cache: PromptCaching::Key,
     model_list: true,
@@ -88,7 +88,7 @@ pub const FEATURES: &[ModelFeatures] = &[
         properties: r#"{"model": "local", "baseURL": "http://127.0.0.1:8080/v1"}"#,
         whole_schema: true,
         json_mode: false,
-        pictures: Pictures::IfDeclared,
+        images: ImageInput::IfDeclared,
         thinking: true,
         prompt_cache: PromptCaching::KeyIfSet,
         ..OPENAI_CHAT
@@ -126,7 +126,7 @@ pub const FEATURES: &[ModelFeatures] = &[
         properties: r#"{"model": "gpt-oss:20b"}"#,
         required_calls: false,
         whole_schema: true,
-        pictures: Pictures::IfDeclared,
+        images: ImageInput::IfDeclared,
         thinking: true,
         prompt_cache: PromptCaching::Provider,
         ..OPENAI_CHAT

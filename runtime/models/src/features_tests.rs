@@ -1,4 +1,4 @@
-use super::{FEATURES, ModelFeatures, Pictures, PromptCaching};
+use super::{FEATURES, ImageInput, ModelFeatures, PromptCaching};
 use crate::ModelSettings;
 use crate::recording::{DeltaLog, Node, RecordedRequest, Recording, Reply, block_on};
 use crate::samples::{assistant_calls, tool, tool_result, user};
@@ -172,7 +172,7 @@ fn lists_models(features: &ModelFeatures) -> bool {
     !recording.list_addresses().is_empty()
 }
 
-fn sends_a_picture(features: &ModelFeatures, more: &Value) -> bool {
+fn sends_an_image(features: &ModelFeatures, more: &Value) -> bool {
     let mut probe = Probe::new(features, more);
     let image = Image { mime: ImageType::Png, data: "aW1hZ2U".into() };
     probe.node.messages.push(ChatMessage { images: vec![image], ..user("What is this?") });
@@ -204,9 +204,9 @@ fn every_cell_is_what_the_node_sends_and_reads() {
         assert_eq!(is_streamed, features.streaming, "{name}: streaming");
 
         let declared = json!({"capabilities": {"vision": true}});
-        assert!(sends_a_picture(features, &declared), "{name}: declared pictures");
-        let by_table = sends_a_picture(features, &json!({}));
-        assert_eq!(by_table, features.pictures == Pictures::ByTable, "{name}: pictures");
+        assert!(sends_an_image(features, &declared), "{name}: declared images");
+        let by_table = sends_an_image(features, &json!({}));
+        assert_eq!(by_table, features.images == ImageInput::ByTable, "{name}: images");
 
         let (answer, next) = two_calls(features);
         assert_eq!(answer.tool_calls.len() == 2, features.several_calls, "{name}: several calls");

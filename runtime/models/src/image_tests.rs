@@ -1,4 +1,4 @@
-//! Messages with pictures, on every wire.
+//! Messages with images, on every wire.
 
 use crate::ModelSettings;
 use crate::anthropic::AnthropicMessages;
@@ -16,20 +16,20 @@ use redflow_contract::transcript::{ChatMessage, Image, ImageType};
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
 
-fn with_pictures(text: &str) -> ChatMessage {
-    let picture = |mime, data: &str| Image { mime, data: data.into() };
+fn with_images(text: &str) -> ChatMessage {
+    let image = |mime, data: &str| Image { mime, data: data.into() };
     let images = vec![
-        picture(ImageType::Png, "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"),
-        picture(ImageType::Gif, "R0lGODlhAQABAIAAAA=="),
+        image(ImageType::Png, "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"),
+        image(ImageType::Gif, "R0lGODlhAQABAIAAAA=="),
     ];
     ChatMessage { images, ..user(text) }
 }
 
-/// A question about two pictures, and another one about none.
+/// A question about two images, and another one about none.
 fn sample() -> Sample {
     conversation([
         system("Answer in short."),
-        with_pictures("What do they show?"),
+        with_images("What do they show?"),
         assistant("One pixel each."),
         user("Which colour?"),
     ])
@@ -59,7 +59,7 @@ fn wires() -> [(Box<dyn Wire>, &'static str); 6] {
 }
 
 #[test]
-fn golden_bodies_of_messages_with_pictures() {
+fn golden_bodies_of_messages_with_images() {
     for (wire, name) in wires() {
         sample().check_golden(&*wire, name);
     }
@@ -67,20 +67,20 @@ fn golden_bodies_of_messages_with_pictures() {
 
 /// A part without text is refused by some providers.
 #[test]
-fn a_message_may_have_pictures_only() {
-    let sample = conversation([with_pictures(" ")]);
+fn a_message_may_have_images_only() {
+    let sample = conversation([with_images(" ")]);
     for (wire, name) in wires() {
         let body = sample.body(&*wire);
         let message =
             ["/messages/0", "/input/0", "/contents/0"].iter().find_map(|place| body.pointer(place)).unwrap();
-        let pictures = ["content", "images", "parts"].iter().find_map(|name| message[*name].as_array());
-        assert_eq!(pictures.map(Vec::len), Some(2), "{name}: {message}");
+        let images = ["content", "images", "parts"].iter().find_map(|name| message[*name].as_array());
+        assert_eq!(images.map(Vec::len), Some(2), "{name}: {message}");
     }
 }
 
 fn call(type_name: &'static str, props: Value) -> (Result<String, (RunErrorCode, String)>, usize) {
     let mut node = Node::new(type_name, props);
-    node.messages = vec![with_pictures("What do they show?")];
+    node.messages = vec![with_images("What do they show?")];
     let recording = Recording::new([]);
     let answer = node.call(&reply(ToolChoice::Auto), &recording, ModelSettings::default());
     let answer = answer.map(|answer| answer.text).map_err(|failure| (failure.code, failure.message));
@@ -88,7 +88,7 @@ fn call(type_name: &'static str, props: Value) -> (Result<String, (RunErrorCode,
 }
 
 #[test]
-fn a_model_without_vision_is_not_called_with_pictures() {
+fn a_model_without_vision_is_not_called_with_images() {
     let nodes = [
         ("openai-model", json!({"model": "gpt-3.5-turbo"}), "gpt-3.5-turbo"),
         ("ollama-model", json!({"model": "llama3.2"}), "llama3.2"),
@@ -101,7 +101,7 @@ fn a_model_without_vision_is_not_called_with_pictures() {
     for (type_name, mut props, model) in nodes {
         let (answer, requests) = call(type_name, props.clone());
         let message = format!(
-            "the model `{model}` takes no pictures; choose another one, or set `capabilities` of its node to \
+            "the model `{model}` takes no images; choose another one, or set `capabilities` of its node to \
              {{\"vision\": true}} if it does"
         );
         assert_eq!((answer, requests), (Err((RunErrorCode::ConfigInvalid, message)), 0));
@@ -116,7 +116,7 @@ fn a_model_without_vision_is_not_called_with_pictures() {
 #[test]
 fn a_format_that_an_api_does_not_take_is_not_sent() {
     let (answer, requests) = call("google-model", json!({"model": "gemini-3.5-flash"}));
-    let message = "the model `gemini-3.5-flash` takes no pictures of the type image/gif, only image/png, image/jpeg, \
+    let message = "the model `gemini-3.5-flash` takes no images of the type image/gif, only image/png, image/jpeg, \
                    image/webp; convert them, or choose another model";
     assert_eq!((answer, requests), (Err((RunErrorCode::ConfigInvalid, message.to_owned())), 0));
     for (wire, name) in wires() {
@@ -129,7 +129,7 @@ fn a_format_that_an_api_does_not_take_is_not_sent() {
 
 /// A body that grows while it is encoded is copied, and the last copy may have twice its size.
 #[test]
-fn the_estimated_size_of_a_request_has_the_pictures() {
+fn the_estimated_size_of_a_request_has_the_images() {
     let image = |mime| Image { mime, data: "A".repeat(1 << 20).into() };
     let images = vec![image(ImageType::Png), image(ImageType::Jpeg)];
     let sample = conversation([system("Answer."), ChatMessage { images, ..user("What do they show?") }]);

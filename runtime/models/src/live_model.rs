@@ -381,7 +381,7 @@ impl LiveModel {
         Failure { code: RunErrorCode::ConfigInvalid, message }
     }
 
-    /// Refuses pictures that the model or its API does not take.
+    /// Refuses images that the model or its API does not take.
     fn check_images(&self, messages: &[Arc<ChatMessage>]) -> Result<(), Failure> {
         let taken = self.target.wire.image_types();
         for image in messages.iter().flat_map(|message| &message.images) {
@@ -398,7 +398,7 @@ impl LiveModel {
     fn no_format(&self, format: ImageType, taken: &[ImageType]) -> Failure {
         let taken: Vec<&str> = taken.iter().map(|format| format.as_str()).collect();
         let message = format!(
-            "the model `{}` takes no pictures of the type {}, only {}; convert them, or choose another model",
+            "the model `{}` takes no images of the type {}, only {}; convert them, or choose another model",
             self.info.model,
             format.as_str(),
             taken.join(", ")
@@ -408,7 +408,7 @@ impl LiveModel {
 
     fn no_vision(&self) -> Failure {
         let message = format!(
-            "the model `{}` takes no pictures; choose another one, or set `capabilities` of its node to \
+            "the model `{}` takes no images; choose another one, or set `capabilities` of its node to \
              {{\"vision\": true}} if it does",
             self.info.model
         );
@@ -416,7 +416,7 @@ impl LiveModel {
     }
 }
 
-/// The size of a request, with about as many bytes for a picture as a text of its tokens has.
+/// The size of a request, with about as many bytes for an image as a text of its tokens has.
 fn request_bytes(chat: &ChatRequest<'_>) -> usize {
     let messages = chat.messages.iter().map(|message| message.bytes_with_images());
     let tools = chat

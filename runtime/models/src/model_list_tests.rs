@@ -217,10 +217,10 @@ fn a_node_without_a_model_uses_the_one_of_the_server_and_asks_once() {
     assert_eq!(call(json!({"baseURL": LOCAL, "model": "m"}), vec![]), (vec![json!("m"); 2], 0));
     let both = json_reply(&json!({"data": [{"id": "tiny", "owned_by": "vllm"}, {"id": OPENAI_MODEL}]}));
     assert_eq!(call(json!({"baseURL": LOCAL}), vec![both]), (vec![json!(OPENAI_MODEL); 2], 1));
-    // A server without a list gets the default name, as before. One that is away is asked again.
+    // A server without a list gets the default name, as before. One that is offline is asked again.
     let none = Reply::new(404, &[], "");
     assert_eq!(call(json!({"baseURL": LOCAL}), vec![none]), (vec![json!(OPENAI_MODEL); 2], 1));
-    let away = Reply::Error(TransportError::Refused);
-    let (names, asked) = call(json!({"baseURL": LOCAL}), vec![away, models()]);
+    let offline = Reply::Error(TransportError::Refused);
+    let (names, asked) = call(json!({"baseURL": LOCAL}), vec![offline, models()]);
     assert_eq!((names, asked), (vec![json!(OPENAI_MODEL), json!("tiny")], 2));
 }

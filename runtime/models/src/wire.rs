@@ -111,7 +111,7 @@ pub trait Wire: Send + Sync {
         Cow::Borrowed(base)
     }
 
-    /// The formats of pictures that the API takes.
+    /// The formats of images that the API takes.
     fn image_types(&self) -> &'static [ImageType] {
         &[ImageType::Png, ImageType::Jpeg, ImageType::Gif, ImageType::Webp]
     }

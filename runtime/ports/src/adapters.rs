@@ -173,7 +173,7 @@ pub struct Adapters {
     pub models: BTreeMap<&'static str, ModelBuilder>,
     /// Joins a model and its fallback models; none if this build has no models of providers.
     pub model_chain: Option<ModelChainBuilder>,
-    /// Downloads the pictures of messages; none if this build downloads none.
+    /// Downloads the images of messages; none if this build downloads none.
     pub images: Option<Arc<dyn ImageFetcher>>,
     /// Builders of tools.
     pub tools: BTreeMap<&'static str, ToolBuilder>,

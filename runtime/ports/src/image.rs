@@ -1,10 +1,10 @@
-//! Pictures that a message names by their addresses.
+//! Images that a message names by their addresses.
 
 use crate::future::BoxFuture;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Image;
 
-/// Downloads pictures. Never reaches a network that the policy of the sidecar forbids.
+/// Downloads images. Never reaches a network that the policy of the sidecar forbids.
 ///
 /// ```
 /// use futures::FutureExt as _;
@@ -12,21 +12,21 @@ use redflow_contract::transcript::Image;
 /// use redflow_contract::transcript::{Image, ImageType};
 /// use redflow_ports::{BoxFuture, ImageFetcher};
 ///
-/// /// Has the same picture for every address.
-/// struct SamePicture(Image);
+/// /// Has the same image for every address.
+/// struct SameImage(Image);
 ///
-/// impl ImageFetcher for SamePicture {
+/// impl ImageFetcher for SameImage {
 ///     fn fetch<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, Result<Image, Failure>> {
 ///         Box::pin(async { Ok(self.0.clone()) })
 ///     }
 /// }
 ///
-/// let fetcher = SamePicture(Image { mime: ImageType::Gif, data: "R0lGODlh".into() });
+/// let fetcher = SameImage(Image { mime: ImageType::Gif, data: "R0lGODlh".into() });
 /// let image = fetcher.fetch("https://example.org/a.gif").now_or_never();
 /// assert_eq!(image.unwrap()?.mime, ImageType::Gif);
 /// # Ok::<(), Failure>(())
 /// ```
 pub trait ImageFetcher: Send + Sync {
-    /// Downloads one picture and checks that it is one. The failure has the code `IMAGE_INVALID`.
+    /// Downloads one image and checks that it is one. The failure has the code `IMAGE_INVALID`.
     fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Image, Failure>>;
 }

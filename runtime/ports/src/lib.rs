@@ -11,7 +11,7 @@
 //! | `event_log`, `flow_store`, `manifest_store`, `chat_store`, `ui_storage` | what else a sidecar stores |
 //! | `event_sink`, `flow_step`, `meter` | what observers and metrics receive |
 //! | `text_redactor` | what texts lose before they leave the sidecar |
-//! | `image` | pictures that a message names by their addresses |
+//! | `image` | images that a message names by their addresses |
 //! | `host` | the Node-RED that owns the flow around the agents |
 //! | `clock`, `failpoint` | time, ids, and places where a test stops the process |
 //!
@@ -81,8 +81,8 @@ pub use manifest_store::{ManifestStamp, ManifestStore, RegisteredServer, Registe
 pub use mcp::{ContextSource, ContextSpan, McpAnswer, McpServers, McpStore};
 pub use memories::{Memories, MemoriesAnswer};
 pub use memory::{
-    AgentEntry, EntrySearch, Memory, MemoryAnswer, MemoryEntries, Recall, Recalled, SettleReason, Settled,
-    Settling, SummarisedConversation, Summary, SummaryStore, Turn,
+    AgentEntry, EntrySearch, MaintenanceOutcome, MaintenanceReason, MaintenanceTimes, Memory, MemoryAnswer,
+    MemoryEntries, Recall, Recalled, SummarisedConversation, Summary, SummaryStore, Turn,
 };
 pub use meter::{Measurement, MemoryAction, MemoryStore, Meter, NoMeter};
 pub use model::{AZURE_PROVIDER, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ModelWait, WaitObserver};

@@ -75,16 +75,20 @@ pub trait Memory: Send + Sync {
         Box::pin(ready(Ok(MemoryStats::default())))
     }
 
-    /// When the memory works after runs; none if it never does.
-    fn settling(&self) -> Option<Settling> {
+    /// When the memory is maintained; none if it never is.
+    fn maintenance_times(&self) -> Option<MaintenanceTimes> {
         None
     }
 
-    /// Works after runs: sums up, consolidates. Does nothing if there is no need. Without a session, all sessions with
-    /// new turns. A dropped future leaves nothing half stored.
-    fn settle<'a>(&'a self, session: Option<&'a str>, reason: SettleReason) -> BoxFuture<'a, Settled> {
+    /// Maintains the memory after runs: sums up, consolidates. Does nothing if there is no need. Without a session, it
+    /// works on all sessions with new turns. A dropped future leaves nothing half stored.
+    fn maintain<'a>(
+        &'a self,
+        session: Option<&'a str>,
+        reason: MaintenanceReason,
+    ) -> BoxFuture<'a, MaintenanceOutcome> {
         let _ = (session, reason);
-        Box::pin(ready(Settled::default()))
+        Box::pin(ready(MaintenanceOutcome::default()))
     }
 
     /// Keeps summaries beside the turns; none if the memory cannot.
@@ -167,18 +171,18 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// When a memory works after runs. It may also work after each turn.
+/// When a memory is maintained. That may also be after each turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Settling {
+pub struct MaintenanceTimes {
     /// After this time without a turn.
     pub idle: Option<Duration>,
     /// At the times of this crontab.
     pub schedule: Option<String>,
 }
 
-/// Why a memory works.
+/// Why a memory is maintained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SettleReason {
+pub enum MaintenanceReason {
     /// A turn was added.
     Turn,
     /// A message asks for it.
@@ -187,9 +191,9 @@ pub enum SettleReason {
     Time,
 }
 
-/// What came of the work after runs.
+/// The outcome of the maintenance of a memory.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Settled {
+pub struct MaintenanceOutcome {
     /// What was done.
     pub consolidated: Consolidated,
     /// Why it stopped; none if it is complete. What was done before is kept.

@@ -110,10 +110,10 @@ impl ModelTester {
         let time_left = || limit.saturating_sub(since.elapsed());
         let answer = self.call(&test.transcript, &test.answer_kind, time_left()).await;
         let duration = since.elapsed();
-        let is_away = |failure: &Failure| {
+        let is_offline = |failure: &Failure| {
             matches!(failure.code, RunErrorCode::ProviderUnavailable | RunErrorCode::Timeout)
         };
-        let list = if answer.as_ref().is_err_and(is_away) {
+        let list = if answer.as_ref().is_err_and(is_offline) {
             None
         } else {
             tokio::time::timeout(time_left(), self.list()).await.ok().and_then(Result::ok)

@@ -1,4 +1,4 @@
-//! Downloads the pictures of messages by the guarded way out.
+//! Downloads the images of messages by the guarded way out.
 //!
 //! Not a tool: the run asks for it before it calls a model. The address may hold a secret, so no text has more of it than
 //! the host.
@@ -21,7 +21,7 @@ pub const IMAGE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most redirects of one download.
 pub const MAX_IMAGE_REDIRECTS: u32 = 5;
 
-/// Downloads pictures by https.
+/// Downloads images by https.
 pub(crate) struct GuardedImages {
     settings: ToolSettings,
     timeout: Duration,
@@ -70,7 +70,7 @@ impl GuardedImages {
         }
         count("answered");
         let media_type = response.headers.get(CONTENT_TYPE).and_then(|name| name.to_str().ok());
-        // Some servers name no type of a picture. Then the bytes decide.
+        // Some servers name no type of an image. Then the bytes decide.
         let declared = media_type.and_then(format_of);
         image_from_bytes(&bytes, declared).map_err(|problem| problem.to_string())
     }
@@ -91,8 +91,8 @@ impl ImageFetcher for GuardedImages {
         Box::pin(async move {
             self.download(url).await.map_err(|problem| {
                 let subject = match self.settings.egress.judge(url) {
-                    Ok(judged) => format!("The picture of {}", judged.host),
-                    Err(_) => "The picture of an address".to_owned(),
+                    Ok(judged) => format!("The image of {}", judged.host),
+                    Err(_) => "The image of an address".to_owned(),
                 };
                 Failure { code: RunErrorCode::ImageInvalid, message: format!("{subject} {problem}.") }
             })
@@ -121,7 +121,7 @@ mod tests {
         let failure = images.fetch(&format!("https://{host}/a.png?key=secret")).await.unwrap_err();
         assert_eq!(
             failure.message,
-            "The picture of 127.0.0.1 cannot be downloaded: there was no complete answer in time."
+            "The image of 127.0.0.1 cannot be downloaded: there was no complete answer in time."
         );
     }
 }

@@ -1,6 +1,6 @@
-//! Tools that agents can call, one file or folder each; and the download of the pictures of messages.
+//! Tools that agents can call, one file or folder each; and the download of the images of messages.
 //!
-//! Pictures: the effect `fetch_images` names https addresses, which this crate downloads through egress. The fact
+//! Images: the effect `fetch_images` names https addresses, which this crate downloads through egress. The fact
 //! has the bytes, so a replay needs no network. The provider never fetches an address: then the journal would not
 //! have what the model saw, and the provider could reach what egress forbids.
 
@@ -37,7 +37,7 @@ impl Default for ToolSettings {
     }
 }
 
-/// Registers the builders of all tools of this crate by their node type, and what downloads pictures.
+/// Registers the builders of all tools of this crate by their node type, and what downloads images.
 pub fn register(adapters: &mut Adapters, settings: ToolSettings) {
     adapters.images = Some(Arc::new(GuardedImages::new(settings.clone())));
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));

@@ -15,7 +15,7 @@ pub enum DocumentProblem {
     /// A PDF that only opens with a password.
     #[error("it is protected by a password")]
     Protected,
-    /// A PDF of pictures.
+    /// A PDF of images.
     #[error("it has no text; a scanned document needs text recognition first")]
     NoText,
     /// A PDF with more pages than a worker reads.

@@ -30,7 +30,7 @@ export async function lists(t, browser, console) {
   await activate(agent.getByRole("button", { name: "Ask" }));
   await main.getByRole("heading", { level: 1, name: "Sums" }).waitFor();
   await isFocused(main);
-  // Runs: the filter, and its keys.
+  // Runs: the filter, and its shortcuts.
   await press("g");
   await press("r");
   await isFocused(main);
@@ -77,7 +77,7 @@ export async function lists(t, browser, console) {
   await holdsFocus();
   // Help.
   await press("?");
-  await dialog.getByRole("heading", { name: "Keys" }).waitFor();
+  await dialog.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor();
   await press("Escape");
   await dialog.waitFor({ state: "detached" });
   await holdsFocus();
@@ -330,7 +330,7 @@ export async function settings(t, browser, console) {
   await press("End");
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
   // Letters off: none does anything, on any page. Keys that are no letters still work.
-  const letters = main.getByLabel("Single letters are keys");
+  const letters = main.getByLabel("Single letters are keyboard shortcuts");
   await activate(letters, " ");
   const state = () => page.evaluate(() => [location.href, localStorage.getItem("redflow.shade"), document.querySelector("dialog") !== null, document.activeElement?.outerHTML.slice(0, 80)]);
   for (const name of ["Runs", "Tools"]) {

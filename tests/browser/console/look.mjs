@@ -1,4 +1,4 @@
-// What people see: no barriers on any page, untrusted texts, and the pictures of the documentation.
+// What people see: no barriers on any page, untrusted texts, and the screenshots of the documentation.
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
@@ -9,7 +9,7 @@ import { addManuals } from "./knowledge.mjs";
 import { HOSTILE } from "./large-flow.mjs";
 import { checkHostile, findBarriers, openPage } from "./page.mjs";
 
-const PICTURES = fileURLToPath(new URL("../dist/console/", import.meta.url));
+const SCREENSHOTS = fileURLToPath(new URL("../dist/console/", import.meta.url));
 const PAGES = ["#/", "#/runs", "#/inbox", "#/flow", "#/check", "#/usage", "#/models", "#/tools", "#/mcp", "#/knowledge", "#/knowledge/manuals?document=pump.md", "#/memory", "#/settings"];
 
 export async function barriers(t, browser, console) {
@@ -81,12 +81,12 @@ export async function hostile(t, browser, console) {
   check();
 }
 
-export async function pictures(t, browser, console) {
+export async function screenshots(t, browser, console) {
   const run = await console.ask("sums", "What is 6 times 7, halved?");
   const letter = await console.ask("letters", "Write to Ada");
   await console.untilStatus(letter, "waiting");
   await addManuals(console);
-  mkdirSync(PICTURES, { recursive: true });
+  mkdirSync(SCREENSHOTS, { recursive: true });
   const { page, main, go, check } = await openPage(t, browser, console);
   for (const [name, hash] of [["home", "#/"], ["runs", "#/runs"], ["run", `#/runs/${run}`], ["flow", "#/flow"], ["usage", "#/usage"], ["knowledge", "#/knowledge/manuals"]]) {
     await go(hash);
@@ -100,7 +100,7 @@ export async function pictures(t, browser, console) {
       await main.locator(".hits li").first().waitFor();
     }
     await page.waitForTimeout(400);
-    await page.screenshot({ path: join(PICTURES, `${name}.png`) });
+    await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
   }
   check();
 }

@@ -12,7 +12,7 @@ import { checkHostile, findBarriers, openPage } from "./page.mjs";
 const MEMORY = "desk/notes";
 const API = `/api/memory/${encodeURIComponent(MEMORY)}`;
 const PAGE = `#/memory/${encodeURIComponent(MEMORY)}`;
-const PICTURE = fileURLToPath(new URL("../dist/console/memory.png", import.meta.url));
+const SCREENSHOT = fileURLToPath(new URL("../dist/console/memory.png", import.meta.url));
 const RECALL = fileURLToPath(new URL("../dist/console/recall.png", import.meta.url));
 
 const at = (x, y) => ({ z: "desk", x, y });
@@ -90,7 +90,7 @@ export async function entries(t, browser, console) {
   assert.ok(answer.json.results.every(({ entry }) => entry.user === "ada"));
   assert.ok(!(await main.locator(".hits").innerText()).includes("Bob"));
   await page.waitForTimeout(200);
-  await page.screenshot({ path: PICTURE });
+  await page.screenshot({ path: SCREENSHOT });
   assert.deepEqual(await findBarriers(page), []);
   // Another user changes the entry while this one types.
   await first.getByRole("link").click();

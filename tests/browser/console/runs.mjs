@@ -85,7 +85,7 @@ export async function restart(t, browser, console) {
   await eventually("all rows are drawn", async () => (await shown()).length === before.length);
   assert.deepEqual((await shown()).toSorted(), before.toSorted());
   await console.kill();
-  await page.getByText(/^Away since /).waitFor();
+  await page.getByText(/^Offline since /).waitFor();
   // What was read stays, what would change something is off.
   assert.equal((await shown()).length, before.length);
   assert.ok(await main.getByRole("button", { name: "Cancel what is filtered" }).isDisabled());
@@ -95,7 +95,7 @@ export async function restart(t, browser, console) {
   await eventually("the new run is shown", async () => (await shown()).includes(after));
   assert.deepEqual((await shown()).toSorted(), (await console.allIds()).toSorted());
   assert.equal((await shown()).length, before.length + 1);
-  await page.getByText(/^Away since /).waitFor({ state: "detached" });
+  await page.getByText(/^Offline since /).waitFor({ state: "detached" });
   assert.ok(await main.getByRole("button", { name: "Cancel what is filtered" }).isEnabled());
   check();
 }

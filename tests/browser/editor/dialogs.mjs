@@ -307,13 +307,13 @@ export async function chat(fixture, t) {
   await window.waitFor({ state: "hidden" });
   await close(editor);
   await window.waitFor();
-  // The window shows that the sidecar is away.
+  // The window shows that the sidecar is offline.
   await fixture.sidecar.kill();
   try {
     await field.fill("Are you there?");
     await field.press("Enter");
-    await editor.waitForText(window, /sidecar away/);
-    await editor.screenshot("chat-away");
+    await editor.waitForText(window, /sidecar offline/);
+    await editor.screenshot("chat-offline");
   } finally {
     await fixture.sidecar.start();
   }

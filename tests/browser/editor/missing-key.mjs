@@ -16,9 +16,9 @@ const WORDS = {
 export async function missingKey(fixture, t) {
   await fixture.nodeRed.deploy(JSON.parse(await readFile(EXAMPLE, "utf8")));
   let editor, expected;
-  for (const [locale, [wrong, mend, key]] of Object.entries(WORDS)) {
+  for (const [locale, [wrong, fix, key]] of Object.entries(WORDS)) {
     // The tooltip has the label in backticks, the tab in an element. No person sees an id.
-    expected = new RegExp(`${NAME}\` ${wrong}[^]*${mend} \`?${key}[^]*OPENAI_API_KEY`);
+    expected = new RegExp(`${NAME}\` ${wrong}[^]*${fix} \`?${key}[^]*OPENAI_API_KEY`);
     editor = await fixture.open(t, locale);
     await editor.waitForCheck("checked");
     await editor.waitForText(editor.node(AGENT).locator(".red-ui-flow-node-status-label"), `${NAME}\` ${wrong}`.slice(0, 20));

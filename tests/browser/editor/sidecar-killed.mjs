@@ -23,7 +23,7 @@ export async function killedAndRestarted(fixture, t) {
   await editor.waitForText(sidebar, /Not connected: .+/);
   await editor.waitForText(sidebar, /Wires not checked: .+/);
   assertReadable(await measureContrasts(sidebar), "the sidebar without a sidecar");
-  await editor.screenshot("away");
+  await editor.screenshot("offline");
   // The tabs of the agent show that their data are missing.
   const tray = await editor.open("agent");
   await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
@@ -31,7 +31,7 @@ export async function killedAndRestarted(fixture, t) {
   await tray.getByRole("tab", { name: "Errors" }).click();
   await editor.waitForText(tray.getByRole("tabpanel"), /not checked/);
   assert.doesNotMatch(await tray.getByRole("tabpanel").innerText(), /There are no errors/, "unknown without a sidecar");
-  await editor.screenshot("away-errors");
+  await editor.screenshot("offline-errors");
   await editor.cancel();
   await fixture.sidecar.start();
   await editor.waitForCheck("checked");

@@ -154,8 +154,8 @@ function connect(failures = 0) {
   });
 }
 
-/** Keeps the page away until a test calls `connect`. */
-const stayAway = () => clearTimeout(reconnecting);
+/** Keeps the page offline until a test calls `connect`. */
+const stayOffline = () => clearTimeout(reconnecting);
 
 const flows = () => requestJson("GET", "/flows", { headers: V2 });
 
@@ -263,7 +263,7 @@ const simpleRequests = {
 
 document.querySelector("h1").textContent = `${location.origin} calls ${api}`;
 const records = { calls, events, receivedTexts, states, chatWindow, connections };
-const actions = { request, requestJson, postInject, probe, flows, startUp, deploy, inject, connect, stayAway };
+const actions = { request, requestJson, postInject, probe, flows, startUp, deploy, inject, connect, stayOffline };
 const chatActions = { sendChat, openChat, history };
 const canvasActions = { loadCanvas, saveCanvas, addNode, removeNode, connectNodes, removeWire };
 window.ui = { ...records, ...actions, ...chatActions, ...canvasActions, simpleRequests };

@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::{pictures, schema};
+use super::{images, schema};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
@@ -134,11 +134,11 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
                     finder.fields(at, block, &[required("type", Any), required("source", Object)]);
                     let fields = [
                         required("type", Is("base64")),
-                        required("media_type", OneOf(pictures::TYPES)),
+                        required("media_type", OneOf(images::TYPES)),
                         required("data", Text),
                     ];
                     finder.fields(&format!("{at}/source"), &block["source"], &fields);
-                    pictures::check_base64(finder, at, &block["source"]["data"]);
+                    images::check_base64(finder, at, &block["source"]["data"]);
                 } else {
                     spoke = true;
                     finder.fields(at, block, &[required("type", Is("text")), required("text", Text)]);

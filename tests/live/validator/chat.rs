@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, TextOrNull, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::{pictures, schema};
+use super::{images, schema};
 use serde_json::{Map, Value};
 
 pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -161,7 +161,7 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
                     finder.fields(&at, part, &[kind, required("image_url", Object)]);
                     let url = [required("url", Text), optional("detail", Text)];
                     finder.fields(&format!("{at}/image_url"), &part["image_url"], &url);
-                    pictures::check_data_url(finder, &at, &part["image_url"]["url"]);
+                    images::check_data_url(finder, &at, &part["image_url"]["url"]);
                 } else {
                     finder.fields(&at, part, &[required("type", Is("text")), required("text", Text)]);
                 }

@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::{pictures, schema};
+use super::{images, schema};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
@@ -110,9 +110,9 @@ fn turn_of(finder: &mut Finder, at: &str, turn: &Value) -> Option<MessageKind> {
                 } else if let Some(data) = part.get("inlineData") {
                     spoke = true;
                     finder.fields(at, part, &[required("inlineData", Object)]);
-                    let fields = [required("mimeType", OneOf(pictures::TYPES)), required("data", Text)];
+                    let fields = [required("mimeType", OneOf(images::TYPES)), required("data", Text)];
                     finder.fields(&format!("{at}/inlineData"), data, &fields);
-                    pictures::check_base64(finder, at, &data["data"]);
+                    images::check_base64(finder, at, &data["data"]);
                 } else {
                     spoke = true;
                     finder.fields(at, part, &[required("text", Text)]);

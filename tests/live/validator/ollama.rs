@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, Text, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::{chat, pictures, schema};
+use super::{chat, images, schema};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
@@ -67,7 +67,7 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
                 if message.get("images").is_some() { required("content", AnyText) } else { content };
             finder.fields(at, message, &[role, content, optional("images", List)]);
             for (at, data) in finder.items(&format!("{at}/images"), message.get("images")) {
-                pictures::check_base64(finder, &at, data);
+                images::check_base64(finder, &at, data);
             }
             Some(MessageKind::User)
         }

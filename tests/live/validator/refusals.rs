@@ -334,11 +334,11 @@ fn gemini() {
     };
     let user = json!({"role": "user", "parts": [{"text": "and?"}]});
     let model = json!({"role": "model", "parts": [{"text": "so"}]});
-    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}});
+    let image = json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}});
     let good = json!({
         "systemInstruction": {"parts": [{"text": "rules"}]},
         "contents": [
-            {"role": "user", "parts": [picture, {"text": "hi"}]},
+            {"role": "user", "parts": [image, {"text": "hi"}]},
             {"role": "model", "parts": [{"text": "hm", "thought": true}, call(Some("1")), call(None), {"text": "", "thoughtSignature": "s"}]},
             {"role": "user", "parts": [result(Some("1")), result(None), {"text": "go on"}]},
         ],

@@ -3,7 +3,7 @@
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
 use super::fields::{Field, Finder, optional, required};
-use super::{chat, pictures};
+use super::{chat, images};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
@@ -163,7 +163,7 @@ fn message(finder: &mut Finder, at: &str, item: &Value) -> Option<MessageKind> {
         if part["type"] == "input_image" {
             let fields = [required("type", Any), required("image_url", Text), optional("detail", Text)];
             finder.fields(&at, part, &fields);
-            pictures::check_data_url(finder, &at, &part["image_url"]);
+            images::check_data_url(finder, &at, &part["image_url"]);
         } else {
             finder.fields(&at, part, &[required("type", Is("input_text")), required("text", Text)]);
         }

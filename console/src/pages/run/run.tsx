@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { EventsItem, RunDetail, RunId, RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { applyEvents, emptyTimeline, endOfText } from "@redflow/bindings";
 import { api, readFailure, shade } from "../../app.js";
-import { addKeys } from "../../keys.js";
+import { addShortcuts } from "../../shortcuts.js";
 import type { Page, PageProps } from "../../page.js";
 import { Reading, Tabs } from "../../parts/controls.js";
 import { useLive } from "../../parts/load.js";
@@ -148,7 +148,7 @@ function Run({ params, query }: PageProps) {
       choose(next);
     }
   };
-  useEffect(() => addKeys({ "[": () => move(-1), "]": () => move(1) }), [step, steps.length, JSON.stringify(query)]);
+  useEffect(() => addShortcuts({ "[": () => move(-1), "]": () => move(1) }), [step, steps.length, JSON.stringify(query)]);
 
   if (detail === undefined || summary === undefined) {
     return (

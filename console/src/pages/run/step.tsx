@@ -5,7 +5,7 @@ import type { CallDetail, IterationDetail, RunSummary, RunTimeline, ToolStep } f
 import { api, shade } from "../../app.js";
 import { Fact, Reading, Sheet } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
-import { Mend, Problem } from "../../parts/problem.js";
+import { Fix, Problem } from "../../parts/problem.js";
 import { Name, Quote, Unfold } from "../../parts/text.js";
 import { formatCount, formatDuration, formatKnownCost, formatShare, t, tOf } from "../../words.js";
 import type { WrittenText } from "./run.js";
@@ -144,7 +144,7 @@ function Call({ call, shown, isOpen, onFull }: CallProps) {
       ) : null}
       {success === false ? (
         <>
-          <code>{code}</code> <Mend code={code} />
+          <code>{code}</code> <Fix code={code} />
         </>
       ) : null}
     </article>

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunId, RunSummary } from "@redflow/bindings";
 import { api, now } from "../../app.js";
-import { addKeys } from "../../keys.js";
+import { addShortcuts } from "../../shortcuts.js";
 import { LIST_TYPES } from "../../live.js";
 import type { Page, PageProps } from "../../page.js";
 import { Act, Age, Badge, Empty, Reading } from "../../parts/controls.js";
@@ -142,7 +142,7 @@ function Runs({ query }: PageProps) {
     }
   };
 
-  useEffect(() => addKeys(Object.fromEntries(QUICK.map(({ key: pressed, status }) => [pressed, () => replaceQuery({ ...query, status })]))), [query]);
+  useEffect(() => addShortcuts(Object.fromEntries(QUICK.map(({ key: pressed, status }) => [pressed, () => replaceQuery({ ...query, status })]))), [query]);
 
   const { rows, searchedTo } = list ?? {};
   const lines = linesOf(rows ?? [], opened);

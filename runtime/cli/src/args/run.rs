@@ -35,7 +35,7 @@ pub(crate) struct RunOptions {
     /// The payload as JSON: a value, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) input: Option<String>,
-    /// A picture for the agent, as `msg.images`: a PNG, JPEG, GIF or WebP file, or an https address. At most four
+    /// An image for the agent, as `msg.images`: a PNG, JPEG, GIF or WebP file, or an https address. At most four
     #[arg(long, value_name = "FILE", requires = "input")]
     pub(crate) image: Vec<String>,
     #[arg(long, value_enum, conflicts_with = "url", help = PROFILE_HELP)]

@@ -63,7 +63,7 @@ fn checked<T: Clone>(value: T, settings: impl Fn(T) -> EgressSettings) -> Result
     match EgressPolicy::new(&settings(value.clone())) {
         Ok(_) => Ok(value),
         Err(problems) => {
-            let sentences = problems.iter().map(|problem| format!("{}; {}", problem.problem, problem.mend));
+            let sentences = problems.iter().map(|problem| format!("{}; {}", problem.problem, problem.fix));
             Err(sentences.collect::<Vec<_>>().join(". "))
         }
     }

@@ -1,4 +1,4 @@
-//! What long memories refuse, and how to mend it.
+//! What long memories refuse, and how to fix it.
 
 use crate::text::printable_line;
 use redflow_contract::api::ApiError;

@@ -94,18 +94,18 @@ fn too_large_inputs_are_refused() {
 }
 
 #[test]
-fn pictures_are_files_or_addresses() {
+fn images_are_files_or_addresses() {
     let folder = folder();
     let flow = json!([
         {"id": "a", "type": "ai-agent", "model": "m", "wires": [["d"], []]},
         {"id": "m", "type": "scripted-model", "replies": ["A pixel."], "wires": [[]]},
         {"id": "d", "type": "debug", "complete": "payload", "wires": []},
     ]);
-    folder.write("pictures.json", flow.to_string());
+    folder.write("images.json", flow.to_string());
     folder.write("a.gif", "GIF89a\u{1}\0\u{1}\0\u{7f}\0\0");
-    folder.write("no-picture.png", "hello");
+    folder.write("no-image.png", "hello");
     let run = |more: &[&str]| {
-        let start = ["run", "pictures.json", "--json", "--input", "\"What is it?\""];
+        let start = ["run", "images.json", "--json", "--input", "\"What is it?\""];
         folder.redflow(start.iter().chain(more).copied()).run()
     };
     let output = run(&["--image", "a.gif", "--image", "a.gif"]);
@@ -116,15 +116,15 @@ fn pictures_are_files_or_addresses() {
     // The address is private, so it is not reached.
     let output = run(&["--image", "https://127.0.0.1/a.png?key=secret"]);
     assert_eq!(port3(&output)["error"]["code"], "IMAGE_INVALID");
-    run(&["--image", "no-picture.png"])
-        .assert_refused("the picture `no-picture.png` is no PNG, JPEG, GIF or WebP file");
-    run(&["--image", "missing.png"]).assert_refused("the picture `missing.png` cannot be read");
+    run(&["--image", "no-image.png"])
+        .assert_refused("the image `no-image.png` is no PNG, JPEG, GIF or WebP file");
+    run(&["--image", "missing.png"]).assert_refused("the image `missing.png` cannot be read");
     let five: Vec<&str> = ["--image", "a.gif"].repeat(5);
-    run(&five).assert_refused("at most 4 pictures are allowed; leave out an --image");
+    run(&five).assert_refused("at most 4 images are allowed; leave out an --image");
 }
 
 #[test]
-fn pictures_for_an_agent_that_does_not_read_them_are_refused() {
+fn images_for_an_agent_that_does_not_read_them_are_refused() {
     let folder = folder();
     folder.write("a.gif", "GIF89a\u{1}\0\u{1}\0\u{7f}\0\0");
     for (type_name, images, text) in [
@@ -140,8 +140,8 @@ fn pictures_for_an_agent_that_does_not_read_them_are_refused() {
             {"id": "m", "type": "scripted-model", "replies": ["A pixel."], "wires": [[]]},
             {"id": "d", "type": "debug", "complete": "payload", "wires": []},
         ]);
-        folder.write("pictures.json", flow.to_string());
-        let args = ["run", "pictures.json", "--input", "\"What is it?\"", "--image", "a.gif"];
+        folder.write("images.json", flow.to_string());
+        let args = ["run", "images.json", "--input", "\"What is it?\"", "--image", "a.gif"];
         folder.redflow(args).run().assert_refused(text);
     }
 }

@@ -1,9 +1,9 @@
-//! Recognises the format of a picture by its first bytes, and reads its width and height from its header.
+//! Recognises the format of an image by its first bytes, and reads its width and height from its header.
 
 use super::problem::ImageProblem;
 use crate::transcript::ImageType;
 
-/// What the header of a picture says.
+/// What the header of an image says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageHeader {
     /// The format.

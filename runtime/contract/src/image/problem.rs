@@ -1,10 +1,10 @@
-//! Why something is no usable picture.
+//! Why something is no usable image.
 
 use super::bounds::{MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE};
 use crate::transcript::{ImageType, MAX_IMAGES};
 
-/// Why something is no usable picture. The text is the rest of a sentence that begins with the picture, and says how to
-/// mend it. It never repeats data.
+/// Why something is no usable image. The text is the rest of a sentence that begins with the image, and says how to
+/// fix it. It never repeats data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ImageProblem {
     /// Its bytes are of no known format.
@@ -13,7 +13,7 @@ pub enum ImageProblem {
     /// Its header has no size.
     #[error("is a damaged {} file: its header gives no width and height", format_name(*.0))]
     Damaged(ImageType),
-    /// Its media type is none of a picture that models take.
+    /// Its media type is none of an image that models take.
     #[error("has a media type other than image/png, image/jpeg, image/gif and image/webp; convert it")]
     UnknownMediaType,
     /// Its media type names another format than its bytes have.
@@ -51,7 +51,7 @@ pub enum ImageProblem {
     /// It is no text and no Buffer.
     #[error("is neither a text nor a Buffer; send a data URL, a Buffer or an https address")]
     NoText,
-    /// It is beyond the most pictures of a message.
+    /// It is beyond the most images of a message.
     #[error("is one too many: a message may have {MAX_IMAGES} pictures")]
     TooMany,
 }

@@ -21,7 +21,7 @@ pub const CONVERSE_STRATEGY: &str = "converse";
 /// The system prompt of an AI Agent that gives none.
 pub const DEFAULT_SYSTEM_PROMPT: &str = "You are a helpful AI assistant.";
 
-/// The pictures of an AI Agent that names none.
+/// The images of an AI Agent that names none.
 pub const DEFAULT_IMAGES: &str = "{{msg.images}}";
 
 /// The tool that a model gives its answer with, if the answer has a schema and there are other tools too.
@@ -315,8 +315,8 @@ pub(super) const PARALLEL_TOOLS: Property = Property::new(
 pub(super) const IMAGES: Property = Property::new(
     "images",
     LINE,
-    "Pictures",
-    "The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to \
+    "Images",
+    "The images that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to \
      four. `{{msg.x}}` is a property of the message. Empty for none.",
 )
 .default(Initial::Text(DEFAULT_IMAGES))

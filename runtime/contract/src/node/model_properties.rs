@@ -168,7 +168,7 @@ pub(super) const EXTRA_BODY: Property = Property::new(
 
 pub(super) const fn stream(unset: Text) -> Property {
     let help = "Whether the model streams its answer.";
-    Property::new("stream", Kind::OptionalFlag { unset }, "In pieces", help).more()
+    Property::new("stream", Kind::OptionalFlag { unset }, "Streaming", help).more()
 }
 
 pub(super) const STREAM: Property = stream(text("whenRead", "While somebody reads along"));

@@ -95,10 +95,10 @@ pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runti
             "queueSeconds",
             between(1, 86_400),
             "Wait for the sidecar (s)",
-            "How many seconds a message to an agent waits for a sidecar that is away.",
+            "How many seconds a message to an agent waits for a sidecar that is offline.",
         )
         .default(Initial::Number(60))
-        .note("queueSeconds", "How long a message to an agent waits while the sidecar is away.")
+        .note("queueSeconds", "How long a message to an agent waits while the sidecar is offline.")
         .more(),
         Property::new("maxQueued", between(1, 100_000), "Waiting messages (max)", "How many messages may wait.")
             .default(Initial::Number(1000))

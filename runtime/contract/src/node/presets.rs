@@ -273,14 +273,14 @@ pub(super) const SIMPLE_AGENT: NodeDeclaration =
 pub(super) const EXTRACTOR: NodeDeclaration =
     preset("ai-extractor").reads(sets![AiExtractorConfig::SET, AgentBindingConfig::SET]).palette(palette(
         "ai extractor",
-        "Extracts values from a text or a picture. The payload of the result follows your schema.",
+        "Extracts values from a text or an image. The payload of the result follows your schema.",
         &[FIRST, &[TEXT, RESULT_SCHEMA, IMAGES, MEMORY.kept(), TOOLS.kept()], LAST],
     ));
 
 pub(super) const CLASSIFIER: NodeDeclaration =
     preset("ai-classifier").reads(sets![AiClassifierConfig::SET, AgentBindingConfig::SET]).palette(palette(
         "ai classifier",
-        "Finds the category of a text or a picture. The payload of the result is one of your categories, never another.",
+        "Finds the category of a text or an image. The payload of the result is one of your categories, never another.",
         &[FIRST, &[TEXT, CATEGORIES, MULTIPLE, IMAGES, MEMORY.kept(), TOOLS.kept()], LAST],
     ));
 

@@ -1,4 +1,4 @@
-//! The pictures of the message: downloaded before anything else, so that a message without usable pictures calls neither
+//! The images of the message: downloaded before anything else, so that a message without usable images calls neither
 //! memory nor model.
 
 use super::{Phase, Run};
@@ -11,7 +11,7 @@ use redflow_contract::transcript::{ChatMessage, ChatRole, Image};
 use redflow_machine::{ImageSource, MessageImages, image_label};
 use std::sync::Arc;
 
-/// The user's message while its pictures are downloaded.
+/// The user's message while its images are downloaded.
 #[derive(Debug)]
 pub(super) struct PendingMessage {
     text: String,
@@ -19,7 +19,7 @@ pub(super) struct PendingMessage {
 }
 
 impl Run {
-    /// Downloads the pictures that the message names by their addresses, or goes on if there are none.
+    /// Downloads the images that the message names by their addresses, or goes on if there are none.
     pub(super) fn collect_images(
         &mut self,
         at: Millis,
@@ -60,7 +60,7 @@ impl Run {
         self.receive_message(at, pending, fetched);
     }
 
-    /// Goes on with the user's message and its pictures, in the order of the message.
+    /// Goes on with the user's message and its images, in the order of the message.
     fn receive_message(&mut self, at: Millis, pending: PendingMessage, fetched: Vec<Image>) {
         let PendingMessage { mut text, sources } = pending;
         let mut fetched = fetched.into_iter();
@@ -77,7 +77,7 @@ impl Run {
                 let error = self.record.error(RunErrorCode::ConfigInvalid, message.to_owned());
                 return self.fail(at, EnvelopeAction::Error, &error);
             }
-            // Providers refuse a message without text, and a memory keeps no picture.
+            // Providers refuse a message without text, and a memory keeps no image.
             text = (1..=images.len()).map(image_label).collect::<Vec<_>>().join(" ");
         }
         let message = ChatMessage { images, ..ChatMessage::new(ChatRole::User, text) };

@@ -18,7 +18,7 @@ impl Run {
     }
 
     /// Ends the loop with an answer. With a memory, the turn is stored first: the user's message, the calls and
-    /// their results, and the answer. Reasoning and pictures are not stored.
+    /// their results, and the answer. Reasoning and images are not stored.
     pub(super) fn append_memory(&mut self, at: Millis, answer: FinalAnswer) {
         let Some(session) = self.record.session().map(str::to_owned) else {
             return self.complete(at, answer);

@@ -1,5 +1,5 @@
-//! The pictures of results. Providers take none in the result of a tool, so the model gets those of a group in one message
-//! of the user, after the results. A memory keeps neither the pictures nor this message.
+//! The images of results. Providers take none in the result of a tool, so the model gets those of a group in one message
+//! of the user, after the results. A memory keeps neither the images nor this message.
 
 use super::Run;
 use crate::group::{CallGroup, CallState};
@@ -8,11 +8,12 @@ use redflow_contract::transcript::{ChatMessage, ChatRole, Image, MAX_IMAGES};
 use redflow_machine::text::quote;
 use std::sync::Arc;
 
-/// The most pictures of a conversation. Each request sends all of them.
+/// The most images of a conversation. Each request sends all of them.
 const MAX_CONVERSATION_IMAGES: usize = 20;
 
 impl Run {
-    /// Appends the pictures of these results, if there are any. They are taken out of the results.
+    /// Appends the images of these results, if there are any. They are taken out of the results. Digests in journals cover
+    /// the sentences, so they keep their old word.
     pub(super) fn append_result_images(&mut self, group: &mut CallGroup) {
         let (mut images, mut tools): (Vec<Image>, Vec<String>) = (Vec::new(), Vec::new());
         for call in &mut group.0 {

@@ -73,13 +73,13 @@ fn runs(version: u32) -> Vec<(&'static str, TestRun)> {
 
     let mut runs =
         vec![("parallel", parallel), ("schema", schema), ("budget", budgeted), ("sources", sources)];
-    // Runs of the first version had no pictures in results.
+    // Runs of the first version had no images in results.
     if version == MACHINE_VERSION {
-        let mut pictures = with_images();
-        pictures.answer(text("A pixel."));
-        let effect = pictures.open[0].id();
-        pictures.feed(|at| Fact::MemoryAppended { at, effect }).unwrap();
-        runs.push(("result-images", pictures));
+        let mut images = with_images();
+        images.answer(text("A pixel."));
+        let effect = images.open[0].id();
+        images.feed(|at| Fact::MemoryAppended { at, effect }).unwrap();
+        runs.push(("result-images", images));
     }
     runs.extend(task_runs(version));
     runs

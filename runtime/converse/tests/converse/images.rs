@@ -1,4 +1,4 @@
-//! The pictures of the message: from the message to the model, and back into the message of the result.
+//! The images of the message: from the message to the model, and back into the message of the result.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -36,7 +36,7 @@ fn gif(data: &str) -> Image {
     Image { mime: ImageType::Gif, data: data.into() }
 }
 
-/// The pictures of the newest message that the model gets.
+/// The images of the newest message that the model gets.
 fn sent(run: &TestRun) -> Vec<Image> {
     run.model_call().1.segments().last().unwrap().images.clone()
 }
@@ -47,7 +47,7 @@ fn fetched(run: &mut TestRun, images: Vec<Image>) {
 }
 
 #[test]
-fn the_model_gets_the_pictures_with_the_text() {
+fn the_model_gets_the_images_with_the_text() {
     let incoming = json!([data_url(GIF), {"$redflow": "buffer", "data": OTHER}]);
     let mut run = start(incoming.clone());
     assert_eq!((sent(&run), run.sent(1)[0].1.as_str()), (vec![gif(GIF), gif(OTHER)], "What is it?"));
@@ -60,14 +60,14 @@ fn the_model_gets_the_pictures_with_the_text() {
 }
 
 #[test]
-fn pictures_of_the_payload_are_not_in_the_text() {
+fn images_of_the_payload_are_not_in_the_text() {
     let payload = json!({"photo": data_url(GIF), "question": "What is it?"});
     let mut run = TestRun::start(agent("{{json.photo}}"), json!({ "payload": payload }));
     assert_eq!(sent(&run), [gif(GIF)]);
     assert_eq!(run.sent(1)[0].1, r#"{"photo":"[picture 1]","question":"What is it?"}"#);
     run.answer(text("A pixel."));
     assert_eq!(run.finish()["envelope"]["input"], payload);
-    // A message may have nothing but pictures.
+    // A message may have nothing but images.
     let mut run =
         TestRun::start(agent("{{msg.images}}"), json!({"images": [data_url(GIF), data_url(OTHER)]}));
     assert_eq!(run.sent(1)[0].1, "[picture 1] [picture 2]");
@@ -76,7 +76,7 @@ fn pictures_of_the_payload_are_not_in_the_text() {
 }
 
 #[test]
-fn the_hash_of_the_conversation_covers_the_pictures() {
+fn the_hash_of_the_conversation_covers_the_images() {
     let hash = |images: Value| start(images).model_call().1.hash();
     assert_eq!(hash(json!([data_url(GIF)])), hash(json!(GIF)));
     assert_ne!(hash(json!(GIF)), hash(json!(OTHER)));
@@ -84,7 +84,7 @@ fn the_hash_of_the_conversation_covers_the_pictures() {
 }
 
 #[test]
-fn pictures_are_downloaded_before_the_model_is_called() {
+fn images_are_downloaded_before_the_model_is_called() {
     let mut run = start(json!([ADDRESS, data_url(GIF), format!("{ADDRESS}?2")]));
     let urls = vec![ADDRESS.to_owned(), format!("{ADDRESS}?2")];
     assert_eq!(run.open, [Effect::FetchImages { id: run.open[0].id(), urls }]);
@@ -96,7 +96,7 @@ fn pictures_are_downloaded_before_the_model_is_called() {
 }
 
 #[test]
-fn a_memory_is_asked_after_the_download_and_gets_no_pictures() {
+fn a_memory_is_asked_after_the_download_and_gets_no_images() {
     let agent = with(|spec, converse| {
         spec.memory = true;
         converse.images = Some("{{msg.images}}".to_owned());
@@ -116,7 +116,7 @@ fn a_memory_is_asked_after_the_download_and_gets_no_pictures() {
 }
 
 #[test]
-fn a_run_without_usable_pictures_calls_no_model() {
+fn a_run_without_usable_images_calls_no_model() {
     let bad = [
         (json!("aGVsbG8="), "Picture 1 of the message is no PNG, JPEG, GIF or WebP file"),
         (json!([GIF, GIF, GIF, GIF, GIF]), "Picture 5 of the message is one too many"),
@@ -137,7 +137,7 @@ fn a_run_without_usable_pictures_calls_no_model() {
     }
     let mut run = start(json!(ADDRESS));
     let effect = run.open[0].id();
-    let message = "The picture of example.org cannot be downloaded.".to_owned();
+    let message = "The image of example.org cannot be downloaded.".to_owned();
     let error = Failure { code: RunErrorCode::ImageInvalid, message };
     run.feed(|at| Fact::ImagesFailed { at, effect, error }).unwrap();
     assert_eq!(run.error().0, "IMAGE_INVALID");
@@ -151,16 +151,16 @@ fn a_run_without_usable_pictures_calls_no_model() {
 }
 
 #[test]
-fn an_agent_without_the_property_sees_no_pictures() {
+fn an_agent_without_the_property_sees_no_images() {
     let agent = with(|_, converse| converse.images = None);
-    let mut run = TestRun::start(agent, json!({"payload": "Hi.", "images": "no picture"}));
+    let mut run = TestRun::start(agent, json!({"payload": "Hi.", "images": "no image"}));
     assert_eq!(sent(&run), []);
     run.answer(text("Hi."));
-    assert_eq!(run.finish()["images"], "no picture");
+    assert_eq!(run.finish()["images"], "no image");
 }
 
 #[test]
-fn people_see_that_a_prompt_had_pictures() {
+fn people_see_that_a_prompt_had_images() {
     let agent = with(|spec, converse| {
         spec.debug = true;
         converse.images = Some("{{msg.images}}".to_owned());
@@ -168,12 +168,12 @@ fn people_see_that_a_prompt_had_pictures() {
     let mut run = TestRun::start(agent, json!({"payload": "What is it?", "images": [GIF, OTHER]}));
     run.answer(text("Pixels."));
     let prompt = run.finish()["envelope"]["model"]["lastPrompt"].clone();
-    assert_eq!(prompt, "system: Be brief.\n\nuser: What is it?\n[pictures: 2]");
+    assert_eq!(prompt, "system: Be brief.\n\nuser: What is it?\n[images: 2]");
 }
 
 /// Otherwise a budget of tokens would come late at a server that counts none.
 #[test]
-fn an_estimate_of_the_tokens_has_the_pictures() {
+fn an_estimate_of_the_tokens_has_the_images() {
     let tokens = |images: Value| {
         let mut run = start(images);
         run.answer(ModelAnswer { usage: None, ..text("A pixel.") });

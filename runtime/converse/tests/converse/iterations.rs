@@ -121,7 +121,7 @@ fn a_call_that_the_budget_refuses_or_that_fails_has_no_answer() {
     assert_eq!((detail.called_at, detail.duration_ms, detail.answer), (None, None, None));
     let mut failed = TestRun::start(with(|_, _| {}), json!({"payload": "?"}));
     let effect = failed.open[0].id();
-    let error = Failure { code: RunErrorCode::ModelError, message: "Away.".to_owned() };
+    let error = Failure { code: RunErrorCode::ModelError, message: "Offline.".to_owned() };
     failed.feed(|at| Fact::ModelFailed { at, effect, error }).unwrap();
     let detail = read(&failed, 1).unwrap();
     assert_eq!(detail.called_at, Some(START));

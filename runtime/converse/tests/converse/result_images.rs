@@ -1,4 +1,4 @@
-//! Pictures of tool results: the model gets them after the results, the memory and the events do not.
+//! Images of tool results: the model gets them after the results, the memory and the events do not.
 
 use crate::kit::{TestRun, calls, spec, text, with};
 use pretty_assertions::assert_eq;
@@ -19,7 +19,7 @@ fn seen(images: &[&str]) -> ToolResult {
     ToolResult { images: images.iter().map(|data| gif(data)).collect(), ..ToolResult::ok(json!("seen")) }
 }
 
-/// A run with three calls at once, two of which have pictures. With a memory.
+/// A run with three calls at once, two of which have images. With a memory.
 pub(crate) fn with_images() -> TestRun {
     let remembering = with(|spec, _| spec.memory = true);
     let mut run = TestRun::start_in(remembering, json!({"payload": "Look."}), Some("f:s"));
@@ -33,15 +33,15 @@ pub(crate) fn with_images() -> TestRun {
 }
 
 #[test]
-fn the_model_gets_the_pictures_of_a_group_after_its_results() {
+fn the_model_gets_the_images_of_a_group_after_its_results() {
     let mut run = with_images();
     let (_, transcript, _) = run.model_call();
-    let [.., first, second, third, pictures] = transcript.segments() else { panic!("{transcript:?}") };
+    let [.., first, second, third, images] = transcript.segments() else { panic!("{transcript:?}") };
     assert_eq!([first, second, third].map(|message| message.role), [ChatRole::Tool; 3]);
     assert_eq!(third.content, r#"{"success":true,"output":"seen","note":"Pictures left out: 1."}"#);
-    assert_eq!((pictures.role, &pictures.images), (ChatRole::User, &vec![gif(GIF), gif(OTHER), gif(OTHER)]));
+    assert_eq!((images.role, &images.images), (ChatRole::User, &vec![gif(GIF), gif(OTHER), gif(OTHER)]));
     assert_eq!(
-        pictures.content,
+        images.content,
         "Picture 1 is from the result of `weather`. Picture 2 is from the result of `weather`. Picture 3 is from the \
          result of `light`."
     );
@@ -60,14 +60,14 @@ fn the_model_gets_the_pictures_of_a_group_after_its_results() {
 }
 
 #[test]
-fn results_without_pictures_add_no_message() {
+fn results_without_images_add_no_message() {
     let mut run = TestRun::start(spec(), json!({"payload": "Look."}));
     run.answer(calls(&[("light", "{}")])).ok("light", json!(1));
     assert_eq!(run.sent(1)[0].0, ChatRole::Tool);
 }
 
 #[test]
-fn a_message_has_four_pictures_and_a_conversation_twenty() {
+fn a_message_has_four_images_and_a_conversation_twenty() {
     let mut run = TestRun::start(with(|spec, _| spec.max_iterations = 20), json!({"payload": "Look."}));
     let mut counts = Vec::new();
     for number in 0..7 {

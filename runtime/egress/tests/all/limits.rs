@@ -74,7 +74,7 @@ async fn an_error_says_whether_a_byte_was_sent() {
     assert_eq!(error.verdict(), "address");
     let error = error_of(&egress, post("http://unknown.example.org/", "x")).await;
     assert!(not_sent(&error, "cannot be looked up"), "{error:?}");
-    // The server reads the request and goes away.
+    // The server reads the request and disconnects.
     let server = Server::start(|_| Reply::Close(Vec::new())).await;
     let (egress, _) = client(policy(|_| ()), crate::kit::net(&server));
     let error = error_of(&egress, post("http://api.example.org/", "x")).await;

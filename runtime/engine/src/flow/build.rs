@@ -124,7 +124,7 @@ fn read_schedules(
     };
     let mut schedules: Vec<(NodeId, Schedule)> = (0..nodes.len()).filter(can_fire).filter_map(read).collect();
     let of_memory = |(node, memory): &(NodeSummary, Arc<dyn Memory>)| {
-        let crontab = memory.settling()?.schedule?;
+        let crontab = memory.maintenance_times()?.schedule?;
         Some((node.id.clone(), Schedule::of_memory(&crontab)?))
     };
     schedules.extend(memories.iter().filter_map(of_memory));

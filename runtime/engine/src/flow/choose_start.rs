@@ -13,11 +13,10 @@ use redflow_machine::template::reads_property;
 /// Nodes that an error text lists.
 const MAX_LISTED_NODES: usize = 50;
 
-/// Why a start with pictures is refused.
-const PICTURES_NEED_A_PAYLOAD: &str =
-    "pictures need an agent and a payload: name the agent, and give a payload";
+/// Why a start with images is refused.
+const IMAGES_NEED_A_PAYLOAD: &str = "images need an agent and a payload: name the agent, and give a payload";
 
-/// The property of a message that holds the pictures of a start, and the property of an agent that names it.
+/// The property of a message that holds the images of a start, and the property of an agent that names it.
 const IMAGES: &str = "images";
 
 /// Characters of an id, a type or a name in an error text.
@@ -54,7 +53,7 @@ impl BuiltFlow {
         let type_name = flow.raw(node).type_name.as_str();
         if type_name == "inject" && !flow.nodes[node].is_virtual {
             if !order.images.is_empty() {
-                return Err(StartError::NotStartable(PICTURES_NEED_A_PAYLOAD.to_owned()));
+                return Err(StartError::NotStartable(IMAGES_NEED_A_PAYLOAD.to_owned()));
             }
             return Ok(Start::Inject { node, payload });
         }
@@ -74,7 +73,7 @@ impl BuiltFlow {
             Some(payload) => {
                 // A refused agent answers with its own error.
                 if let BuiltNode::Agent(agent) = &self.nodes[node]
-                    && let Some(text) = refuse_pictures(agent.compiled.spec())
+                    && let Some(text) = refuse_images(agent.compiled.spec())
                 {
                     return Err(StartError::NotStartable(text));
                 }
@@ -83,7 +82,7 @@ impl BuiltFlow {
                 return Ok(Start::Message { node, message: message.into_iter().collect() });
             }
             None if order.images.is_empty() => {}
-            None => return Err(StartError::NotStartable(PICTURES_NEED_A_PAYLOAD.to_owned())),
+            None => return Err(StartError::NotStartable(IMAGES_NEED_A_PAYLOAD.to_owned())),
         }
         let injects =
             self.agents.iter().find(|(agent, _)| *agent == node).map(|(_, injects)| injects.as_slice());
@@ -147,9 +146,9 @@ impl BuiltFlow {
     }
 }
 
-/// Why an agent cannot be started with pictures: it does not read `msg.images`. None if it does.
+/// Why an agent cannot be started with images: it does not read `msg.images`. None if it does.
 #[must_use]
-pub fn refuse_pictures(spec: &AgentSpec) -> Option<String> {
+pub fn refuse_images(spec: &AgentSpec) -> Option<String> {
     let template = spec.converse.as_ref().and_then(|converse| converse.images.as_deref());
     if template.is_some_and(|template| reads_property(template, IMAGES)) {
         return None;
@@ -163,12 +162,12 @@ pub fn refuse_pictures(spec: &AgentSpec) -> Option<String> {
     Some(if has_property {
         format!(
             "the agent `{id}` does not read `msg.images`: set its property `images` to `{DEFAULT_IMAGES}`, or leave \
-             the pictures out"
+             the images out"
         )
     } else {
         let type_name = printable(&spec.type_name);
         format!(
-            "the agent `{id}` takes no pictures, because a {type_name} has no property `images`: leave them out, or \
+            "the agent `{id}` takes no images, because a {type_name} has no property `images`: leave them out, or \
              use another agent"
         )
     })

@@ -49,7 +49,7 @@ fn a_tool_that_is_not_ready_is_not_kept() {
     let tools = CalledTools::default();
     let ready = entry(&json!({"type": "object", "required": ["n"]}));
     let any = Some(json!({"type": "object"}));
-    for state in [ToolState::Changed, ToolState::Blocked, ToolState::Away] {
+    for state in [ToolState::Changed, ToolState::Blocked, ToolState::Offline] {
         let other = ToolEntry { state, input_schema: any.clone(), ..(*ready).clone() };
         assert_eq!(tools.compile(&Arc::new(other)).unwrap().input_violation(&json!({})), None);
     }

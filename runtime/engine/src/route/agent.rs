@@ -71,7 +71,7 @@ impl EngineState {
                 return self.clear_memory(agent, session.clone(), message, origin);
             }
             if only_consolidates(agent, &message) {
-                self.request_settle(agent, session.clone());
+                self.request_maintenance(agent, session.clone());
                 return origin.acknowledge(&*self.ports.store);
             }
         }

@@ -53,19 +53,19 @@ pub(super) fn outcome_fact(
     }
 }
 
-/// Keeps the pictures that the model of the agent gets, and tells it about the others. The texts are stored in journals.
+/// Keeps the images that the model of the agent gets, and tells it about the others. The texts are stored in journals.
 fn keep_visible_images(result: &mut ToolResult, agent: &BuiltAgent) {
     if !result.success {
         return result.images.clear();
     }
-    let takes_pictures = agent.compiled.spec().converse.is_some() && agent.model.info().vision;
-    let (most, reason) = if takes_pictures {
-        (MAX_IMAGES, "the pictures of one result are too many or too large")
+    let takes_images = agent.compiled.spec().converse.is_some() && agent.model.info().vision;
+    let (most, reason) = if takes_images {
+        (MAX_IMAGES, "the images of one result are too many or too large")
     } else {
-        (0, "this agent or one of its models takes no pictures")
+        (0, "this agent or one of its models takes no images")
     };
     match fit_images(&mut result.images, most) {
         0 => {}
-        count => result.add_note(&format!("Pictures left out: {count}, because {reason}.")),
+        count => result.add_note(&format!("Images left out: {count}, because {reason}.")),
     }
 }

@@ -2,9 +2,9 @@
 
 use super::call_tool::call_tool;
 use super::effect_context::{EffectContext, outcome_fact};
+use super::maintenance_job::MaintenanceJob;
 use super::measure::EffectMeter;
 use super::outgoing::Outgoing;
-use super::settle_job::SettleJob;
 use super::size::{cut_answer, recall_fact, reply_failure};
 use super::stream::RunStream;
 use crate::flow::agent::{BuiltAgent, BuiltTool, ToolTarget};
@@ -27,8 +27,8 @@ use redflow_contract::source::{Source, limit_sources};
 use redflow_contract::stream::ModelDelta;
 use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{
-    CacheKey, DeltaObserver, EventSink, Measurement, Memory, MemoryStore, Meter, ModelRequest, ModelWait,
-    Recall, Recalled, SettleReason, ToolOutcome, Turn, WaitObserver, failpoint,
+    CacheKey, DeltaObserver, EventSink, MaintenanceReason, Measurement, Memory, MemoryStore, Meter,
+    ModelRequest, ModelWait, Recall, Recalled, ToolOutcome, Turn, WaitObserver, failpoint,
 };
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -280,13 +280,13 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             },
             None => Fact::MemoryCleared { at: now(), effect: id },
         },
-        // Boxed, because hardly any run downloads pictures.
+        // Boxed, because hardly any run downloads images.
         Effect::FetchImages { urls, .. } => Box::pin(fetch_images(id, urls, context)).await,
         Effect::AppendMemory { session, run_id, turn, details, sources, consolidates, .. } => {
             let Some(memory) = &agent.memory else { return Fact::MemoryAppended { at: now(), effect: id } };
             match memory.append(turn_of(session, run_id, turn, details, sources, now())).await {
                 Ok(()) => {
-                    request_settle(memory, session, *consolidates, context).await;
+                    request_maintenance(memory, session, *consolidates, context).await;
                     Fact::MemoryAppended { at: now(), effect: id }
                 }
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
@@ -299,7 +299,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
     }
 }
 
-/// Downloads the pictures of a message, one after the other. The first failure is the answer.
+/// Downloads the images of a message, one after the other. The first failure is the answer.
 async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>) -> Fact {
     let now = || context.ports.clock.now();
     let (mut images, mut bytes) = (Vec::with_capacity(urls.len()), 0);
@@ -308,7 +308,7 @@ async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>)
             Some(fetcher) => fetcher.fetch(url).await,
             None => Err(Failure {
                 code: RunErrorCode::ImageInvalid,
-                message: "this build downloads no pictures; send a data URL or a Buffer".to_owned(),
+                message: "this build downloads no images; send a data URL or a Buffer".to_owned(),
             }),
         };
         match fetched {
@@ -316,7 +316,7 @@ async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>)
                 bytes += image.data.len();
                 if bytes > MAX_IMAGES_BASE64 {
                     let message = format!(
-                        "The pictures have together more than {} MiB in Base64; name fewer or smaller ones.",
+                        "The images have together more than {} MiB in Base64; name fewer or smaller ones.",
                         MAX_IMAGES_BASE64 / (1024 * 1024)
                     );
                     let error = Failure { code: RunErrorCode::ImageInvalid, message };
@@ -335,19 +335,19 @@ async fn fetch_images(id: EffectId, urls: &[String], context: EffectContext<'_>)
 }
 
 /// Lets the memory work on the conversation, after the run and beside others.
-async fn request_settle(
+async fn request_maintenance(
     memory: &Arc<dyn Memory>,
     session: &str,
     consolidates: bool,
     context: EffectContext<'_>,
 ) {
-    let (Some(node), Some(_)) = (&context.agent.memory_node, memory.settling()) else { return };
-    let reason = if consolidates { SettleReason::Request } else { SettleReason::Turn };
+    let (Some(node), Some(_)) = (&context.agent.memory_node, memory.maintenance_times()) else { return };
+    let reason = if consolidates { MaintenanceReason::Request } else { MaintenanceReason::Turn };
     let (node, memory, session) = (node.clone(), Arc::clone(memory), Some(session.into()));
     let scrubber = Arc::clone(&context.agent.scrubber);
-    let job = Box::new(SettleJob { node, memory, session, reason, scrubber });
+    let job = Box::new(MaintenanceJob { node, memory, session, reason, scrubber });
     // A task that has stopped lets no memory work.
-    let _ = context.outgoing.send(Outgoing::Settle(job)).await;
+    let _ = context.outgoing.send(Outgoing::Maintenance(job)).await;
 }
 
 /// Counts whether the memory has found something: in the conversation, and among the entries of a long memory.

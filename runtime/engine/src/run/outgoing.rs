@@ -1,6 +1,6 @@
 //! What leaves a run before it is over: model responses, calls of flow tools, streamed text, and work for its memory.
 
-use super::settle_job::SettleJob;
+use super::maintenance_job::MaintenanceJob;
 use crate::cascade::Cascade;
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
@@ -15,7 +15,7 @@ pub(crate) enum Outgoing {
     Call(Box<FlowToolCall>),
     Stream(StreamMessage),
     /// A memory shall work on a conversation that has a new turn.
-    Settle(Box<SettleJob>),
+    Maintenance(Box<MaintenanceJob>),
 }
 
 /// A message for the stream port.

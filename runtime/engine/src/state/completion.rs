@@ -4,13 +4,13 @@ use crate::flow::schedule::FirstTime;
 use crate::origin::{Origin, StartAck, StartedRuns};
 use crate::report::RunReport;
 use crate::run::exit::RunExit;
-use crate::run::settle_job::SettleJob;
+use crate::run::maintenance_job::MaintenanceJob;
 use crate::start::{EarlierRun, StartError, StartOrder};
 use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{PendingRequest, Settled, StoreError};
+use redflow_ports::{MaintenanceOutcome, PendingRequest, StoreError};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ pub(crate) enum Completion {
     /// A message of this agent does not wait for tools any more. It has this number.
     ToolsAwaited(NodeId, u64),
     /// A memory has ended its work after runs.
-    MemorySettled(Box<SettleJob>, Settled),
+    MemoryMaintained(Box<MaintenanceJob>, MaintenanceOutcome),
     HostDelivered(Box<HostDelivery>),
     UnfinishedRunsLoaded(Result<Vec<RunSummary>, StoreError>, RecoveryPurpose),
     FirstTimesFound(Vec<FirstTime>),

@@ -5,8 +5,8 @@
 
 pub(crate) mod completion;
 pub(crate) mod flow_calls;
+pub(crate) mod maintenance_queue;
 pub(crate) mod open_calls;
-pub(crate) mod settling;
 mod spawn;
 pub(crate) mod waiting;
 
@@ -25,6 +25,7 @@ use crate::run::slots::Slots;
 use completion::{Completion, Reply};
 use flow_calls::FlowCalls;
 use futures::stream::FuturesUnordered;
+use maintenance_queue::MaintenanceQueue;
 use open_calls::OpenCalls;
 use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
@@ -32,7 +33,6 @@ use redflow_contract::node::FORMER_AGENT_TYPE;
 use redflow_contract::run::RunRequest;
 use redflow_flow::NodeIx;
 use redflow_ports::{BoxFuture, StoreError};
-use settling::Settling;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -56,7 +56,7 @@ pub(crate) struct EngineState {
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
     pub(crate) open_calls: OpenCalls,
     pub(crate) timers: Timers,
-    pub(crate) settling: Settling,
+    pub(crate) maintenance: MaintenanceQueue,
     /// Messages whose agents wait for their tools.
     pub(crate) waiting: WaitingMessages,
     /// Lookups, requests, waits for tools and work of memories that must end before the task stops.
@@ -131,7 +131,7 @@ impl EngineState {
             outgoing,
             open_calls: OpenCalls::default(),
             timers: Timers::default(),
-            settling: Settling::default(),
+            maintenance: MaintenanceQueue::default(),
             waiting: WaitingMessages::default(),
             pending: 0,
             shutdown_reply: None,

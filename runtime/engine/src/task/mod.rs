@@ -3,10 +3,10 @@
 mod command;
 pub(crate) mod engine;
 mod flow_calls;
+mod maintenance;
 mod output;
 mod recovery;
 mod requests;
 mod run_loop;
 mod schedules;
-mod settle;
 mod starting;

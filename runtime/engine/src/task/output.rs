@@ -18,7 +18,7 @@ impl EngineState {
         match message {
             Outgoing::Response(response) => self.handle_response(response),
             Outgoing::Call(call) => self.send_call(*call),
-            Outgoing::Settle(job) => self.add_settle(*job),
+            Outgoing::Maintenance(job) => self.add_maintenance(*job),
             Outgoing::Stream(StreamMessage { run, agent, message }) => {
                 if let Some(live) = self.live_runs.get(&run) {
                     let origin = Origin::external(Arc::clone(&live.cascade)).of_user(live.user.get());

@@ -58,7 +58,7 @@ impl EngineState {
                 },
                 // Last, because work that has begun goes before scheduled work.
                 node = self.timers.next_due(), if self.timers.is_armed() => self.handle_timer(&node),
-                () = self.settling.next_idle(), if self.settling.is_armed() => self.handle_idle(),
+                () = self.maintenance.next_idle(), if self.maintenance.is_armed() => self.handle_idle(),
                 // Lets other tasks run: the process may have one thread for all.
                 () = tokio::task::yield_now(), if has_deliveries => {}
             }
@@ -95,7 +95,7 @@ impl EngineState {
                 self.shutdown_reply = Some(reply);
                 self.flow_calls.stop();
                 self.timers = Timers::default();
-                self.settling.clear();
+                self.maintenance.clear();
                 self.waiting.stop.cancel();
                 self.suspend_live_runs(&Control::Suspend);
                 self.computations.stop();
@@ -156,9 +156,9 @@ impl EngineState {
                 self.pending -= 1;
                 self.handle_tools_awaited(&agent, number);
             }
-            Completion::MemorySettled(job, settled) => {
+            Completion::MemoryMaintained(job, outcome) => {
                 self.pending -= 1;
-                self.handle_settled(&job, settled);
+                self.handle_maintenance_outcome(&job, outcome);
             }
             Completion::HostDelivered(delivery) => self.handle_host_delivery(*delivery),
             Completion::UnfinishedRunsLoaded(runs, purpose) => {
@@ -168,7 +168,7 @@ impl EngineState {
             Completion::FirstTimesFound(times) => self.timers.set(times),
             Completion::DrainTimeElapsed => {
                 self.suspend_live_runs(&Control::SuspendNow);
-                self.settling.stop.cancel();
+                self.maintenance.stop.cancel();
                 self.computations.give_up();
             }
         }

@@ -44,7 +44,7 @@ impl EngineState {
         if !self.timers.elapsed(node, self.now()) {
             return;
         }
-        if self.settle_all(node) {
+        if self.maintain_all(node) {
             return;
         }
         let found = self.flow.as_ref().and_then(|flow| flow.flow.find(node.as_str()));

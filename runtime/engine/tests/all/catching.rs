@@ -201,12 +201,12 @@ async fn a_handled_error_is_not_raised_again() {
     let flow = flow(&[
         catch("c", json!(["a"]), &["b"]),
         agent("b", "well", &["d"]),
-        model("well", json!([final_answer("mended")])),
+        model("well", json!([final_answer("fixed")])),
         debug("d", "payload"),
         catch("again", json!(["b"]), &["never"]),
         debug("never", "error"),
     ]);
-    check(flow, &["run-1 a failed INVALID_JSON", "run-2 b completed"], &["d: \"mended\""]).await;
+    check(flow, &["run-1 a failed INVALID_JSON", "run-2 b completed"], &["d: \"fixed\""]).await;
 }
 
 /// A debug node that fails on every message.

@@ -11,9 +11,9 @@ use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
 use redflow_models::ScriptedModel;
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, FlowNode, ManifestToolConfig, Memory, MemoryAnswer,
-    ModelInfo, ModelRequest, NodeConfig, NodeContext, NodeOutput, ProvidedTool, Recall, Recalled,
-    SettleReason, Settled, Settling, Tool, ToolOutcome, ToolProvider, Turn,
+    Adapters, BoxFuture, BuildError, ChatModel, FlowNode, MaintenanceOutcome, MaintenanceReason,
+    MaintenanceTimes, ManifestToolConfig, Memory, MemoryAnswer, ModelInfo, ModelRequest, NodeConfig,
+    NodeContext, NodeOutput, ProvidedTool, Recall, Recalled, Tool, ToolOutcome, ToolProvider, Turn,
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -396,8 +396,8 @@ impl Tool for Double {
 }
 
 /// `buffer-memory`, `long-memory`: recalls its `turns` with its `sources`, unless it has `recallFails`; records what is
-/// appended, unless it has `appendFails`. With `settles` it works after runs: for `settleSeconds`, unless it has
-/// `settleFails`.
+/// appended, unless it has `appendFails`. With `maintains` it works after runs: for `maintenanceSeconds`, unless it has
+/// `maintenanceFails`.
 impl Memory for Double {
     fn recall<'a>(&'a self, recall: Recall<'a>) -> MemoryAnswer<'a, Recalled> {
         Box::pin(async move {
@@ -437,23 +437,27 @@ impl Memory for Double {
         })
     }
 
-    fn settling(&self) -> Option<Settling> {
-        self.props.get("settles")?;
+    fn maintenance_times(&self) -> Option<MaintenanceTimes> {
+        self.props.get("maintains")?;
         let idle = self.props.get("idleSeconds").and_then(Value::as_u64).map(Duration::from_secs);
         let schedule = self.props.get("schedule").and_then(Value::as_str).map(str::to_owned);
-        Some(Settling { idle, schedule })
+        Some(MaintenanceTimes { idle, schedule })
     }
 
-    fn settle<'a>(&'a self, session: Option<&'a str>, reason: SettleReason) -> BoxFuture<'a, Settled> {
+    fn maintain<'a>(
+        &'a self,
+        session: Option<&'a str>,
+        reason: MaintenanceReason,
+    ) -> BoxFuture<'a, MaintenanceOutcome> {
         Box::pin(async move {
             let session = session.unwrap_or("all");
-            self.record_call("settle", format!(" {session} {reason:?}")).await;
-            if let Some(seconds) = self.props.get("settleSeconds").and_then(Value::as_u64) {
+            self.record_call("maintain", format!(" {session} {reason:?}")).await;
+            if let Some(seconds) = self.props.get("maintenanceSeconds").and_then(Value::as_u64) {
                 sleep(Duration::from_secs(seconds)).await;
-                self.recorder.record(format!("settled {session}"));
+                self.recorder.record(format!("maintained {session}"));
             }
             let consolidated = Consolidated { added: 1, ..Consolidated::default() };
-            Settled { consolidated, error: self.failure("settleFails").err() }
+            MaintenanceOutcome { consolidated, error: self.failure("maintenanceFails").err() }
         })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 fn flow(fallback_models: Value, tool: Value) -> Value {
     let replies = json!([tool_call("t", json!({})), final_answer("done")]);
-    let failure = json!({"fails": {"code": "PROVIDER_UNAVAILABLE", "message": "away"}});
+    let failure = json!({"fails": {"code": "PROVIDER_UNAVAILABLE", "message": "offline"}});
     json!([
         inject(&["a"]),
         with(agent_with_tool("a", "m", &[]), json!({"fallbackModels": fallback_models})),

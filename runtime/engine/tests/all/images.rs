@@ -1,4 +1,4 @@
-//! Pictures of messages: downloaded once, recorded, and replayed without a network.
+//! Images of messages: downloaded once, recorded, and replayed without a network.
 
 use crate::kit::{EngineTest, ends, inject, model, node, only_message, with};
 use pretty_assertions::assert_eq;
@@ -9,10 +9,10 @@ use redflow_contract::transcript::{Image, ImageType};
 use redflow_ports::{BoxFuture, ImageFetcher};
 use serde_json::{Value, json};
 
-/// Has a picture for most addresses.
-pub(crate) struct Pictures;
+/// Has an image for most addresses.
+pub(crate) struct Images;
 
-impl ImageFetcher for Pictures {
+impl ImageFetcher for Images {
     fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Image, Failure>> {
         Box::pin(async move {
             assert!(!url.contains("crash"), "a fetcher that crashes");
@@ -20,10 +20,10 @@ impl ImageFetcher for Pictures {
                 std::future::pending::<()>().await;
             }
             if url.contains("missing") {
-                let message = "The picture of example.org cannot be downloaded.".to_owned();
+                let message = "The image of example.org cannot be downloaded.".to_owned();
                 return Err(Failure { code: RunErrorCode::ImageInvalid, message });
             }
-            // As long as the Base64 of the largest picture.
+            // As long as the Base64 of the largest image.
             let data = if url.contains("large") {
                 "A".repeat(4 * 1024 * 1024)
             } else {
@@ -53,7 +53,7 @@ async fn send(photos: Value) -> (EngineTest, Vec<String>, Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn downloads_pictures_before_the_first_call() {
+async fn downloads_images_before_the_first_call() {
     let photos = json!(["https://example.org/a.gif", "data:image/gif;base64,R0lGODlhAQABAIAAAA=="]);
     let (test, ends, message) = send(photos.clone()).await;
     assert_eq!(ends, ["run-1 a completed"]);
@@ -67,7 +67,7 @@ async fn downloads_pictures_before_the_first_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_download_ends_the_run() {
-    let failure = "The picture of example.org cannot be downloaded.";
+    let failure = "The image of example.org cannot be downloaded.";
     let one = "https://example.org/missing";
     for (photos, message) in [
         (json!(one), failure.to_owned()),

@@ -83,7 +83,7 @@ pub(crate) fn adapters() -> Adapters {
     redflow_tools::register(&mut adapters, redflow_tools::ToolSettings::default());
     redflow_nodes::register(&mut adapters);
     doubles::register(&mut adapters);
-    adapters.images = Some(Arc::new(crate::images::Pictures));
+    adapters.images = Some(Arc::new(crate::images::Images));
     adapters
 }
 

@@ -99,9 +99,9 @@ async fn measures_every_run_and_every_call() {
         measurements(&flow(call.clone(), json!({"hangs": "model"}), read, json!({}))).await,
         ["began", "recall true Some((0, 0))", "scripted CANCELLED", "a failed TIMEOUT after 1", "left"]
     );
-    let away = json!({"appendFails": {"code": "MEMORY_ERROR", "message": "x"}});
+    let failing = json!({"appendFails": {"code": "MEMORY_ERROR", "message": "x"}});
     assert_eq!(
-        measurements(&flow(json!([final_answer("done")]), json!({}), json!({}), away)).await[3..],
+        measurements(&flow(json!([final_answer("done")]), json!({}), json!({}), failing)).await[3..],
         ["append false None", "a Completed after 1", "left"]
     );
     let mut refused = flow(call, json!({}), json!({}), json!({}));

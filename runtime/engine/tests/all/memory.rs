@@ -39,7 +39,7 @@ async fn recalls_before_the_first_call_and_appends_after_the_last() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_memory_does_not_fail_the_run() {
-    let failure = json!({"code": "MEMORY_ERROR", "message": "The store is away."});
+    let failure = json!({"code": "MEMORY_ERROR", "message": "The store is offline."});
     let rows = [
         (json!({"recallFails": failure}), ["memory_error", "model_response", "completed"], APPENDED),
         (json!({"appendFails": failure}), ["model_response", "memory_error", "completed"], APPENDED),
@@ -167,7 +167,7 @@ async fn a_message_without_a_payload_only_clears_the_memory() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_clear_goes_to_the_catch_nodes() {
-    let failure = json!({"code": "MEMORY_ERROR", "message": "The store is away."});
+    let failure = json!({"code": "MEMORY_ERROR", "message": "The store is offline."});
     for props in [json!({"clearFails": failure}), json!({"hangs": "clear"}), json!({"panics": "clear"})] {
         let mut flow = flow(json!([final_answer("hi")]), json!({}), props.clone());
         flow[0] = clear_inject(json!(""));

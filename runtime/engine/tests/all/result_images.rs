@@ -1,4 +1,4 @@
-//! Pictures of tool results: the journal has those that the model of the agent gets, and only those.
+//! Images of tool results: the journal has those that the model of the agent gets, and only those.
 
 use crate::kit::{
     EngineTest, agent_with_tool, ends, final_answer, inject, model_double, node, tool_call, tool_double, with,
@@ -27,14 +27,14 @@ async fn result(flow: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_keeps_the_pictures_only_if_every_model_takes_them() {
-    const NONE: &str = ", because this agent or one of its models takes no pictures.";
-    const LIMIT: &str = ", because the pictures of one result are too many or too large.";
+async fn a_result_keeps_the_images_only_if_every_model_takes_them() {
+    const NONE: &str = ", because this agent or one of its models takes no images.";
+    const LIMIT: &str = ", because the images of one result are too many or too large.";
     let rows = [
         (2, true, true, 2, None),
-        (2, false, true, 0, Some(format!("Pictures left out: 2{NONE}"))),
-        (1, true, false, 0, Some(format!("Pictures left out: 1{NONE}"))),
-        (7, true, true, 4, Some(format!("Pictures left out: 3{LIMIT}"))),
+        (2, false, true, 0, Some(format!("Images left out: 2{NONE}"))),
+        (1, true, false, 0, Some(format!("Images left out: 1{NONE}"))),
+        (7, true, true, 4, Some(format!("Images left out: 3{LIMIT}"))),
     ];
     for (images, first, fallback, kept, note) in rows {
         let replies = json!([{"toolCalls": [{"name": "t"}]}, "done"]);
@@ -55,7 +55,7 @@ async fn a_result_keeps_the_pictures_only_if_every_model_takes_them() {
 
 /// Its model reads texts only.
 #[tokio::test(start_paused = true)]
-async fn an_agent_core_gets_no_pictures() {
+async fn an_agent_core_gets_no_images() {
     let replies = json!([tool_call("t", json!({})), final_answer("done")]);
     let flow = json!([
         inject(&["a"]),
@@ -65,5 +65,5 @@ async fn an_agent_core_gets_no_pictures() {
     ]);
     let result = result(flow).await;
     assert_eq!(result["images"], Value::Null);
-    assert!(result["note"].as_str().unwrap().starts_with("Pictures left out: 1"), "{result}");
+    assert!(result["note"].as_str().unwrap().starts_with("Images left out: 1"), "{result}");
 }

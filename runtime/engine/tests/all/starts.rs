@@ -435,48 +435,48 @@ async fn the_real_stores_take_one_run_per_key() {
 const GIF: &str = "data:image/gif;base64,R0lGODlhAQABAIAAAA==";
 const OTHER_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAH8AAA==";
 
-/// An agent that reads pictures as its properties say.
-fn picture_flow(type_name: &str, props: Value) -> Value {
+/// An agent that reads images as its properties say.
+fn image_flow(type_name: &str, props: Value) -> Value {
     let agent = with(node("a", type_name, json!([["d"], []])), json!({"model": "m"}));
     json!([with(agent, props), model("m", json!(["A pixel."])), debug("d", "payload")])
 }
 
-fn picture_order(images: &[&str], key: Option<&str>) -> StartOrder {
+fn image_order(images: &[&str], key: Option<&str>) -> StartOrder {
     let images = images.iter().map(|image| (*image).to_owned()).collect();
     StartOrder { images, ..order(Some("a"), Some(json!("What is it?")), key) }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_with_other_pictures_is_refused() {
-    let test = EngineTest::new(&picture_flow("ai-agent", json!({})));
-    let first = test.start(picture_order(&[GIF], Some("k"))).await.unwrap();
+async fn a_key_with_other_images_is_refused() {
+    let test = EngineTest::new(&image_flow("ai-agent", json!({})));
+    let first = test.start(image_order(&[GIF], Some("k"))).await.unwrap();
     assert_eq!(runs(&first), ["run-1 a ai-agent"]);
     assert_eq!(ends(&first.reports.await.unwrap()), ["run-1 a completed"]);
-    let again = test.start(picture_order(&[GIF], Some("k"))).await.unwrap();
+    let again = test.start(image_order(&[GIF], Some("k"))).await.unwrap();
     assert_eq!(runs(&again), ["run-1 a ai-agent"]);
     for images in [&[OTHER_GIF][..], &[GIF, OTHER_GIF], &[]] {
-        let error = test.start(picture_order(images, Some("k"))).await.unwrap_err();
+        let error = test.start(image_order(images, Some("k"))).await.unwrap_err();
         assert_eq!(error, StartError::KeyReused("`images`".to_owned()));
     }
-    // A run without pictures, as every run of an older version is.
-    let plain = test.start(picture_order(&[], Some("old"))).await.unwrap();
+    // A run without images, as every run of an older version is.
+    let plain = test.start(image_order(&[], Some("old"))).await.unwrap();
     assert_eq!(runs(&plain), ["run-2 a ai-agent"]);
-    let same = test.start(picture_order(&[], Some("old"))).await.unwrap();
+    let same = test.start(image_order(&[], Some("old"))).await.unwrap();
     assert_eq!(runs(&same), ["run-2 a ai-agent"]);
-    let error = test.start(picture_order(&[GIF], Some("old"))).await.unwrap_err();
+    let error = test.start(image_order(&[GIF], Some("old"))).await.unwrap_err();
     assert_eq!(error, StartError::KeyReused("`images`".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn pictures_need_an_agent_that_reads_them() {
+async fn images_need_an_agent_that_reads_them() {
     for images in ["{{msg.images}}", " {{ msg.images.0 }} ", "{{json.x}}{{msg.images}}"] {
-        let test = EngineTest::new(&picture_flow("ai-agent", json!({ "images": images })));
-        let started = test.start(picture_order(&[GIF], None)).await.unwrap();
+        let test = EngineTest::new(&image_flow("ai-agent", json!({ "images": images })));
+        let started = test.start(image_order(&[GIF], None)).await.unwrap();
         assert_eq!(runs(&started), ["run-1 a ai-agent"], "{images}");
     }
     let reads_others = "the agent `a` does not read `msg.images`: set its property `images` to `{{msg.images}}`, or \
-                        leave the pictures out";
-    let no_property = "the agent `a` takes no pictures, because a ai-summarizer has no property `images`: leave them \
+                        leave the images out";
+    let no_property = "the agent `a` takes no images, because a ai-summarizer has no property `images`: leave them \
                        out, or use another agent";
     for (type_name, props, text) in [
         ("ai-agent", json!({"images": "{{json.photos}}"}), reads_others),
@@ -484,15 +484,15 @@ async fn pictures_need_an_agent_that_reads_them() {
         ("ai-classifier", json!({"images": "", "categories": ["a"]}), reads_others),
         ("ai-summarizer", json!({}), no_property),
     ] {
-        let test = EngineTest::new(&picture_flow(type_name, props.clone()));
-        let refused = test.start(picture_order(&[GIF], None)).await.unwrap_err();
+        let test = EngineTest::new(&image_flow(type_name, props.clone()));
+        let refused = test.start(image_order(&[GIF], None)).await.unwrap_err();
         assert_eq!(refused, StartError::NotStartable(text.to_owned()), "{type_name} {props}");
         assert_eq!(test.store.runs().len(), 0);
-        // Without pictures it can be started.
-        test.start(picture_order(&[], None)).await.unwrap();
+        // Without images it can be started.
+        test.start(image_order(&[], None)).await.unwrap();
     }
     // A refused agent still says why it is refused.
-    let test = EngineTest::new(&picture_flow("ai-summarizer", json!({"length": "tiny"})));
-    let started = test.start(picture_order(&[GIF], None)).await.unwrap();
+    let test = EngineTest::new(&image_flow("ai-summarizer", json!({"length": "tiny"})));
+    let started = test.start(image_order(&[GIF], None)).await.unwrap();
     assert_eq!(refused(&started), ["run-1 a refused CONFIG_INVALID"]);
 }

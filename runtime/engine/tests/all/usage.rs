@@ -160,7 +160,7 @@ fn fact(rng: &mut Rng, at: Millis, effect: &Effect, run: &RandomRun) -> Fact {
             0 => budget(BudgetKind::ModelCalls),
             1 => {
                 let error =
-                    Failure { code: RunErrorCode::ProviderUnavailable, message: "It is away.".to_owned() };
+                    Failure { code: RunErrorCode::ProviderUnavailable, message: "It is offline.".to_owned() };
                 Fact::ModelFailed { at, effect: id, error }
             }
             _ => {

@@ -29,7 +29,7 @@ impl Checker<'_> {
                 }
             }
         }
-        // Empty prompts and pictures mean that there are none. Missing ones mean the default.
+        // Empty prompts and images mean that there are none. Missing ones mean the default.
         let texts = ["systemPrompt", "images"].into_iter().filter_map(|name| {
             Some((name.to_owned(), all.get(name).filter(|text| text.is_string())?.clone()))
         });

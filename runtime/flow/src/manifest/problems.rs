@@ -52,7 +52,7 @@ impl Problems {
             self.list.into_iter().map(|problem| problem.into_diagnostic(prefix)).collect();
         if omitted > 0 {
             let message = format!("the manifest has {omitted} more problems");
-            let help = "Mend the listed problems, then check again.".to_owned();
+            let help = "Fix the listed problems, then check again.".to_owned();
             diagnostics.push(Diagnostic::new(DiagnosticCode::ManifestInvalid, message, help));
         }
         diagnostics

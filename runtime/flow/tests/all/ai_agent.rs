@@ -50,7 +50,7 @@ fn a_fresh_agent_has_the_defaults() {
 }
 
 #[test]
-fn pictures_are_a_template_or_none() {
+fn images_are_a_template_or_none() {
     let images = |agent: Value| converse(ai_agent(agent)).images;
     assert_eq!(images(json!({"model": "m", "images": "{{json.photo}}"})).as_deref(), Some("{{json.photo}}"));
     assert_eq!(

@@ -3,9 +3,9 @@
 mod answer;
 mod egress;
 mod flow;
+mod image;
 mod journal;
 mod manifest;
-mod picture;
 mod schema;
 mod sidecar;
 
@@ -40,7 +40,7 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
         Arc::new(journal::JournalFile::new()),
         Arc::new(manifest::ManifestText),
         Arc::new(egress::EgressAddress),
-        Arc::new(picture::MessagePictures),
+        Arc::new(image::MessageImages),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Bounds of what one step does.
 
-use crate::consolidation::settle;
+use crate::consolidation::maintain;
 use crate::kit::{NOON, Place, TestClock, TestTurn, fact, model, proposals, recall, texts};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
@@ -32,7 +32,7 @@ async fn a_clear_removes_more_turns_than_one_step_has() {
 }
 
 #[tokio::test]
-async fn one_settling_takes_eight_batches_of_a_conversation() {
+async fn one_maintenance_takes_eight_batches_of_a_conversation() {
     let place = Place::new();
     let model = model(|_, _| Ok(proposals(&[]).to_string()));
     let memory = place.with_model(&json!({}), &model);
@@ -40,7 +40,7 @@ async fn one_settling_takes_eight_batches_of_a_conversation() {
         TestTurn::new(&format!("r{number:03}")).append(&memory, "I live in Berlin", "Noted.").await.unwrap();
     }
     for (calls, pending) in [(8, 4), (9, 0)] {
-        assert_eq!(settle(&memory).await.error, None);
+        assert_eq!(maintain(&memory).await.error, None);
         assert_eq!(model.calls.load(Ordering::SeqCst), calls);
         let states = place.turn_states().await;
         assert_eq!(states.iter().filter(|state| **state == EntryState::Live).count(), pending);
@@ -48,7 +48,7 @@ async fn one_settling_takes_eight_batches_of_a_conversation() {
 }
 
 #[tokio::test]
-async fn a_settling_passes_over_two_hundred_and_forty_turns_that_wait() {
+async fn a_maintenance_passes_over_two_hundred_and_forty_turns_that_wait() {
     for (waiting, is_read) in [(239, true), (240, false)] {
         let place = Place::new();
         let said = "I live in the town Berlin";
@@ -66,13 +66,13 @@ async fn a_settling_passes_over_two_hundred_and_forty_turns_that_wait() {
             ..NewEntry::new(format!("pump-{number}"), EntryKind::Fact, format!("The pump {number} is green."))
         };
         place.archive.put(NAME, (0..MAX_NEW_FACTS).map(entry).collect()).await.unwrap();
-        assert_eq!(settle(&memory).await.consolidated.added, 0);
+        assert_eq!(maintain(&memory).await.consolidated.added, 0);
         for number in 1..waiting {
             TestTurn::new(&format!("r{number:03}")).append(&memory, "I like tea.", "Noted.").await.unwrap();
         }
         let turn = TestTurn { user: Some("bob"), ..TestTurn::new("s") };
         turn.append(&memory, said, "Noted.").await.unwrap();
-        assert_eq!(settle(&memory).await.consolidated.added, u32::from(is_read), "{waiting}");
+        assert_eq!(maintain(&memory).await.consolidated.added, u32::from(is_read), "{waiting}");
         assert!(place.turn_states().await.len() > waiting);
     }
 }

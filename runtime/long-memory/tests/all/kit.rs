@@ -168,17 +168,18 @@ pub(crate) struct Place {
     pub(crate) memory_clock: Option<Arc<dyn Clock>>,
 }
 
-/// A short memory whose server is away.
-struct AwayMemory;
+/// A short memory whose server is offline.
+struct OfflineMemory;
 
-impl AwayMemory {
+impl OfflineMemory {
     fn fail<'a, T: Send + 'a>() -> MemoryAnswer<'a, T> {
-        let failure = Failure { code: RunErrorCode::MemoryError, message: "The server is away.".to_owned() };
+        let failure =
+            Failure { code: RunErrorCode::MemoryError, message: "The server is offline.".to_owned() };
         Box::pin(std::future::ready(Err(failure)))
     }
 }
 
-impl Memory for AwayMemory {
+impl Memory for OfflineMemory {
     fn recall<'a>(&'a self, _: Recall<'a>) -> MemoryAnswer<'a, Recalled> {
         Self::fail()
     }
@@ -202,8 +203,8 @@ impl NamedServices for Services {
     }
 
     fn memory(&self, owner: &NodeSummary, id: &str) -> Result<Arc<dyn Memory>, BuildError> {
-        if id == "away" {
-            return Ok(Arc::new(AwayMemory));
+        if id == "offline" {
+            return Ok(Arc::new(OfflineMemory));
         }
         let node = NodeSummary { id: id.into(), type_name: "buffer-memory".to_owned(), name: String::new() };
         let props = serde_json::Map::new();

@@ -8,7 +8,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::effect::CallConversation;
 use redflow_contract::run_error::Failure;
 use redflow_long_memory::{MAX_MODEL_CALLS, MAX_NEW_FACTS};
-use redflow_ports::{AgentEntry, Memory, SettleReason};
+use redflow_ports::{AgentEntry, MaintenanceReason, Memory};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +19,16 @@ async fn a_memory_asks_its_model_so_often_a_day() {
     let place = Place::new();
     let model = model(|_, _| Ok(proposals(&[]).to_string()));
     let memory = place.with_model(&json!({}), &model);
-    let settle = || memory.settle(Some("tab1:s"), SettleReason::Request);
+    let maintain = || memory.maintain(Some("tab1:s"), MaintenanceReason::Request);
     for number in 0..MAX_MODEL_CALLS {
         TestTurn::new(&format!("r{number}")).append(&memory, "I live in Berlin", "Noted.").await.unwrap();
-        assert_eq!(settle().await.error, None);
+        assert_eq!(maintain().await.error, None);
     }
     TestTurn::new("s").append(&memory, "I live in Berlin", "Noted.").await.unwrap();
-    assert!(settle().await.error.unwrap().message.contains("200 times today"));
+    assert!(maintain().await.error.unwrap().message.contains("200 times today"));
     assert_eq!(model.calls.load(Ordering::SeqCst), 200);
     place.clock.set(NOON + DAY);
-    assert_eq!(settle().await.error, None);
+    assert_eq!(maintain().await.error, None);
     assert!(place.turn_states().await.iter().all(|state| *state == EntryState::Archived));
 }
 
@@ -61,37 +61,37 @@ async fn a_user_gets_so_many_new_facts_a_day_and_other_turns_wait() {
     let place = Place::new();
     let model = machines();
     let memory = place.with_model(&json!({}), &model);
-    let settle = async || {
-        let settled = memory.settle(Some("tab1:s"), SettleReason::Request).await;
-        assert_eq!(settled.error, None);
-        (settled.consolidated.added, settled.consolidated.dropped)
+    let maintain = async || {
+        let outcome = memory.maintain(Some("tab1:s"), MaintenanceReason::Request).await;
+        assert_eq!(outcome.error, None);
+        (outcome.consolidated.added, outcome.consolidated.dropped)
     };
     for first in (100..100 + MAX_NEW_FACTS - 2).step_by(6) {
         append_machines(&memory, "ada", first..=first + 5).await;
-        assert_eq!(settle().await, (6, 0), "{first}");
+        assert_eq!(maintain().await, (6, 0), "{first}");
     }
     // Two of three facts would have room. A turn is stored as a whole, and in order.
     append_machines(&memory, "ada", 200..=202).await;
     append_machines(&memory, "ada", 210..=210).await;
     append_machines(&memory, "bob", 220..=221).await;
-    assert_eq!(settle().await, (2, 0), "those of the other user");
+    assert_eq!(maintain().await, (2, 0), "those of the other user");
     let calls = model.calls.load(Ordering::SeqCst);
-    assert_eq!(settle().await, (0, 0));
+    assert_eq!(maintain().await, (0, 0));
     append_machines(&memory, "ada", 230..=230).await;
     for at in [NOON + HOUR, NOON - HOUR] {
         place.clock.set(at);
-        assert_eq!(settle().await, (0, 0));
+        assert_eq!(maintain().await, (0, 0));
     }
     assert_eq!(model.calls.load(Ordering::SeqCst), calls, "the model is not asked in vain");
     append_machines(&memory, "eve", 240..=240).await;
-    assert_eq!(settle().await, (1, 0), "turns that wait do not hold up the others");
+    assert_eq!(maintain().await, (1, 0), "turns that wait do not hold up the others");
     let waiting = async || {
         let states = place.turn_states().await;
         states.into_iter().filter(|state| *state == EntryState::Live).count()
     };
     assert_eq!(waiting().await, 3);
     place.clock.set(NOON + DAY);
-    assert_eq!(settle().await, (5, 0));
+    assert_eq!(maintain().await, (5, 0));
     assert_eq!(waiting().await, 0);
 }
 
@@ -104,9 +104,9 @@ async fn turns_that_wait_do_not_wait_for_longer_when_the_clock_was_ahead() {
         append_machines(&memory, "ada", first..=first + 5).await;
     }
     let added = async || {
-        let settled = memory.settle(Some("tab1:s"), SettleReason::Request).await;
-        assert_eq!(settled.error, None);
-        settled.consolidated.added
+        let outcome = memory.maintain(Some("tab1:s"), MaintenanceReason::Request).await;
+        assert_eq!(outcome.error, None);
+        outcome.consolidated.added
     };
     // The model proposes at most eight facts of all turns together.
     assert_eq!(added().await, 8);
@@ -137,7 +137,7 @@ async fn a_clock_that_was_ahead_takes_no_facts_from_the_days_before() {
         let ada = CallConversation { session: None, user: Some("ada".to_owned()) };
         entries.put(&ada, new).await
     };
-    // The clock was ahead, is mended, and is ahead again: each day has its facts once.
+    // The clock was ahead, is fixed, and is ahead again: each day has its facts once.
     for (day, at) in [(1, NOON + 30 * DAY), (2, NOON)] {
         place.clock.set(at);
         for number in 0..MAX_NEW_FACTS {
@@ -152,15 +152,15 @@ async fn a_clock_that_was_ahead_takes_no_facts_from_the_days_before() {
     put("more").await.unwrap();
 }
 
-/// A memory with a turn in each of so many sessions, a model that may be away, and the numbers of the sessions that it read.
+/// A memory with a turn in each of so many sessions, a model that may be offline, and the numbers of the sessions that it read.
 async fn many_sessions(count: usize) -> (Place, Arc<dyn Memory>, Arc<AtomicBool>, Arc<Mutex<Vec<usize>>>) {
-    let (place, is_away, read) = (Place::new(), Arc::new(AtomicBool::new(false)), Arc::default());
-    let (away, seen): (_, Arc<Mutex<Vec<usize>>>) = (Arc::clone(&is_away), Arc::clone(&read));
+    let (place, is_offline, read) = (Place::new(), Arc::new(AtomicBool::new(false)), Arc::default());
+    let (offline, seen): (_, Arc<Mutex<Vec<usize>>>) = (Arc::clone(&is_offline), Arc::clone(&read));
     let model = model(move |_, text| {
         let number = text.split("number ").nth(1).unwrap().split('.').next().unwrap();
         seen.lock().unwrap().push(number.parse().unwrap());
-        match away.load(Ordering::SeqCst) {
-            true => Err(Failure { code: RunErrorCode::Timeout, message: "It is away.".to_owned() }),
+        match offline.load(Ordering::SeqCst) {
+            true => Err(Failure { code: RunErrorCode::Timeout, message: "It is offline.".to_owned() }),
             false => Ok(proposals(&[]).to_string()),
         }
     });
@@ -171,13 +171,13 @@ async fn many_sessions(count: usize) -> (Place, Arc<dyn Memory>, Arc<AtomicBool>
         let turn = TestTurn { session: &session, ..TestTurn::new(&run) };
         turn.append(&memory, &said, "Noted.").await.unwrap();
     }
-    (place, memory, is_away, read)
+    (place, memory, is_offline, read)
 }
 
 #[tokio::test]
 async fn a_schedule_works_on_all_sessions() {
     let (place, memory, _, read) = many_sessions(120).await;
-    assert_eq!(memory.settle(None, SettleReason::Time).await.error, None);
+    assert_eq!(memory.maintain(None, MaintenanceReason::Time).await.error, None);
     assert_eq!(*read.lock().unwrap(), (0..120).collect::<Vec<_>>());
     assert!(place.turn_states().await.iter().all(|state| *state == EntryState::Archived));
 }
@@ -185,19 +185,19 @@ async fn a_schedule_works_on_all_sessions() {
 /// Else the first sessions would take the calls of each day, and the last ones would never be read.
 #[tokio::test]
 async fn a_schedule_that_was_cut_off_goes_on_where_it_was() {
-    let (_place, memory, is_away, read) = many_sessions(45).await;
-    is_away.store(true, Ordering::SeqCst);
-    let settle = || memory.settle(None, SettleReason::Time);
+    let (_place, memory, is_offline, read) = many_sessions(45).await;
+    is_offline.store(true, Ordering::SeqCst);
+    let maintain = || memory.maintain(None, MaintenanceReason::Time);
     let take = || std::mem::take(&mut *read.lock().unwrap());
-    assert!(settle().await.error.unwrap().message.contains("It is away."));
+    assert!(maintain().await.error.unwrap().message.contains("It is offline."));
     assert_eq!(take(), (0..20).collect::<Vec<_>>(), "twenty failures end it");
-    settle().await;
+    maintain().await;
     assert_eq!(take(), (20..40).collect::<Vec<_>>());
-    settle().await;
+    maintain().await;
     assert_eq!(take(), (40..45).chain(0..15).collect::<Vec<_>>());
-    is_away.store(false, Ordering::SeqCst);
-    assert_eq!(settle().await.error, None);
+    is_offline.store(false, Ordering::SeqCst);
+    assert_eq!(maintain().await.error, None);
     assert_eq!(take(), (15..45).chain(0..15).collect::<Vec<_>>(), "each session once");
-    settle().await;
+    maintain().await;
     assert_eq!(take(), [0; 0]);
 }

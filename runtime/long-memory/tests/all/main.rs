@@ -4,12 +4,12 @@
 
 mod bounds;
 mod consolidation;
-mod echoes;
 mod junk;
 mod kit;
 mod limits;
 mod recall;
 mod refusals;
+mod repetitions;
 mod spans;
 mod storing;
 mod times;

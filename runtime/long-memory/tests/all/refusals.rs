@@ -1,12 +1,12 @@
 //! Models that fail, refuse, or answer nonsense.
 
-use crate::consolidation::settle;
+use crate::consolidation::maintain;
 use crate::kit::{Place, TestTurn, model, proposals, recall, texts};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::EntryState;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::run_error::Failure;
-use redflow_ports::SettleReason;
+use redflow_ports::MaintenanceReason;
 use serde_json::json;
 use std::sync::atomic::Ordering;
 
@@ -16,9 +16,9 @@ async fn nonsense_stores_nothing_and_is_tried_three_times() {
     let memory = place.with_model(&json!({}), &model(|_, _| Ok("Sure! Here are the facts:".to_owned())));
     TestTurn::new("r1").append(&memory, "I live in Berlin", "Noted.").await.unwrap();
     for attempt in 1..=3 {
-        let settled = settle(&memory).await;
-        assert!(settled.error.unwrap().message.contains("cannot be used"), "{attempt}");
-        assert_eq!(settled.consolidated.usage.unwrap().output_tokens, 2);
+        let outcome = maintain(&memory).await;
+        assert!(outcome.error.unwrap().message.contains("cannot be used"), "{attempt}");
+        assert_eq!(outcome.consolidated.usage.unwrap().output_tokens, 2);
         let state = if attempt < 3 { EntryState::Live } else { EntryState::Archived };
         assert_eq!(place.turn_states().await, [state]);
         assert_eq!(
@@ -26,13 +26,13 @@ async fn nonsense_stores_nothing_and_is_tried_three_times() {
             usize::from(attempt < 3)
         );
     }
-    assert!(settle(&memory).await.consolidated.is_empty());
+    assert!(maintain(&memory).await.consolidated.is_empty());
 }
 
 #[tokio::test]
-async fn a_model_that_is_away_or_set_up_wrongly_costs_no_turn() {
+async fn a_model_that_is_offline_or_set_up_wrongly_costs_no_turn() {
     let place = Place::new();
-    // The usual cause of a `MODEL_ERROR` is a wrong setting of the model. A person mends it.
+    // The usual cause of a `MODEL_ERROR` is a wrong setting of the model. A person fixes it.
     for code in [
         RunErrorCode::ProviderUnavailable,
         RunErrorCode::RateLimit,
@@ -40,11 +40,11 @@ async fn a_model_that_is_away_or_set_up_wrongly_costs_no_turn() {
         RunErrorCode::ModelNotFound,
         RunErrorCode::ModelError,
     ] {
-        let failure = move || Failure { code, message: "away".to_owned() };
+        let failure = move || Failure { code, message: "offline".to_owned() };
         let memory = place.with_model(&json!({}), &model(move |_, _| Err(failure())));
         TestTurn::new("r1").append(&memory, "I live in Berlin", "Noted.").await.unwrap();
         for _ in 0..5 {
-            assert_eq!(settle(&memory).await.error, Some(failure()));
+            assert_eq!(maintain(&memory).await.error, Some(failure()));
         }
         assert_eq!(place.turn_states().await, [EntryState::Live], "{code}");
     }
@@ -60,10 +60,10 @@ async fn what_a_model_refuses_is_tried_three_times() {
         TestTurn::new("r1").append(&memory, "I live in Berlin", "Noted.").await.unwrap();
         for _ in 0..3 {
             assert_eq!(place.turn_states().await, [EntryState::Live], "{code}");
-            assert_eq!(settle(&memory).await.error, Some(failure()));
+            assert_eq!(maintain(&memory).await.error, Some(failure()));
         }
         assert_eq!(place.turn_states().await, [EntryState::Archived], "{code}");
-        assert_eq!(settle(&memory).await.error, None);
+        assert_eq!(maintain(&memory).await.error, None);
         assert_eq!(refusing.calls.load(Ordering::SeqCst), 3);
     }
 }
@@ -85,8 +85,8 @@ async fn a_session_that_fails_does_not_stop_the_others() {
         let turn = TestTurn { session, ..TestTurn::new(run) };
         turn.append(&memory, &format!("I live in {town}"), "Noted.").await.unwrap();
     }
-    let settled = memory.settle(None, SettleReason::Time).await;
-    assert_eq!(settled.error, Some(failure("Berlin")));
+    let outcome = memory.maintain(None, MaintenanceReason::Time).await;
+    assert_eq!(outcome.error, Some(failure("Berlin")));
     let states = [EntryState::Live, EntryState::Archived, EntryState::Live];
     assert_eq!(place.turn_states().await, states);
 }

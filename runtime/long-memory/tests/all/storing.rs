@@ -7,7 +7,7 @@ use redflow_contract::id::RunId;
 use redflow_contract::memory::DataOwner;
 use redflow_contract::source::Source;
 use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
-use redflow_ports::{Archive, Settling, Turn};
+use redflow_ports::{Archive, MaintenanceTimes, Turn};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn an_empty_memory_answers() {
     memory.clear("tab1:s").await.unwrap();
     assert!(
         memory.check().await.is_ok()
-            && memory.settling() == Some(Settling::default())
+            && memory.maintenance_times() == Some(MaintenanceTimes::default())
             && memory.notices().await.is_empty()
     );
 }

@@ -1,6 +1,6 @@
 //! Contradictions: what was said later counts, whatever the clock and the messages say about times.
 
-use crate::consolidation::{done, settle};
+use crate::consolidation::{done, maintain};
 use crate::kit::{DAY, NOON, Place, ScriptedModel, TestTurn, decision, fact, model, proposals};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{Entry, EntryKind, EntryState, Trust};
@@ -39,7 +39,7 @@ async fn say(place: &Place, memory: &Arc<dyn Memory>, town: &str, (clock, at): (
     place.clock.set(clock);
     let turn = TestTurn { at, ..TestTurn::new(town) };
     turn.append(memory, &format!("I live in the town {town}"), "Noted.").await.unwrap();
-    let [added, _, superseded, ..] = done(&settle(memory).await);
+    let [added, _, superseded, ..] = done(&maintain(memory).await);
     assert_eq!(added, 1);
     superseded
 }

@@ -1,4 +1,4 @@
-//! What a run records about pictures of its message and of results.
+//! What a run records about images of its message and of results.
 
 use super::RunRecord;
 use crate::image::TakenImage;
@@ -6,7 +6,7 @@ use redflow_contract::Millis;
 use redflow_contract::effect::Effect;
 use redflow_contract::transcript::Image;
 
-/// The bytes of the file of a picture, for events.
+/// The bytes of the file of an image, for events.
 pub(super) fn file_bytes(image: &Image) -> u32 {
     u32::try_from(image.file_bytes()).unwrap_or(u32::MAX)
 }
@@ -17,7 +17,7 @@ impl RunRecord {
         self.taken_images = taken;
     }
 
-    /// Downloads pictures.
+    /// Downloads images.
     pub fn fetch_images(&mut self, at: Millis, urls: Vec<String>) {
         let id = self.open_effect(at);
         self.effects.push_back(Effect::FetchImages { id, urls });

@@ -123,7 +123,7 @@ impl HttpEndpoint {
     /// An endpoint. It makes no request. The tokens of OAuth are kept under `token_key`.
     ///
     /// # Errors
-    /// When the way out refuses the address, or a secret would go there unencrypted. The text says how to mend it.
+    /// When the way out refuses the address, or a secret would go there unencrypted. The text says how to fix it.
     pub fn new(
         url: &str,
         auth: ResolvedAuth,
@@ -182,7 +182,7 @@ impl HttpEndpoint {
     /// Begins a sign-in. The issuer sends the person back to `redirect`. A sign-in that has begun before ends.
     ///
     /// # Errors
-    /// When the server or its issuer does not offer it. The text says how to mend it.
+    /// When the server or its issuer does not offer it. The text says how to fix it.
     pub async fn start_login(&self, redirect: &str) -> Result<LoginStart, LoginError> {
         self.oauth().map_err(LoginError::refused)?.start_login(redirect).await
     }

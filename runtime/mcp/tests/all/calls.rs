@@ -44,7 +44,7 @@ async fn a_call_is_counted_and_has_its_source() {
     let kit = Kit::with("good", json!({}));
     let result = kit.result("count", json!({})).await;
     assert_eq!((result.output, lines(&kit.file()).len()), (Some(json!("counted")), 1));
-    // What a server sends may be an order to the model.
+    // What a server sends may be prompt injection.
     let source = &result.sources[0];
     let shown = (source.kind, source.reference.as_str(), source.trust);
     assert_eq!((result.sources.len(), shown), (1, (SourceKind::Tool, "mcp.test.count", Trust::External)));

@@ -113,7 +113,7 @@ async fn pins_that_cannot_be_written_block_only_new_tools() {
     assert_eq!(states, expected);
     assert!(kit.reason().contains("the disk is full"), "{}", kit.reason());
     assert_eq!(refusal(&kit.call("new", json!({})).await).0, Some(ToolCode::ToolUnavailable));
-    // Once there is room, the next list mends it.
+    // Once there is room, the next list fixes it.
     kit.store.is_full.store(false, Ordering::Relaxed);
     kit.hub.connect("test").await.unwrap();
     assert_eq!(kit.tool("new").await.entry.state, ToolState::Ready);

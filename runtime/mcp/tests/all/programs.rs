@@ -130,7 +130,7 @@ async fn a_server_killed_in_a_call_leaves_the_outcome_unknown_and_is_never_calle
 }
 
 #[tokio::test]
-async fn after_five_failures_a_server_is_away_and_calls_fail_at_once() {
+async fn after_five_failures_a_server_is_offline_and_calls_fail_at_once() {
     let kit = Kit::with("once", json!({}));
     let tool = kit.tool("echo").await;
     let before = kit.hub.generation();
@@ -141,11 +141,11 @@ async fn after_five_failures_a_server_is_away_and_calls_fail_at_once() {
         kit.hub.connect("test").await.unwrap();
     }
     let summary = kit.hub.list().servers.remove(0);
-    assert_eq!((summary.state, summary.tools), (McpServerState::Away, 4));
+    assert_eq!((summary.state, summary.tools), (McpServerState::Offline, 4));
     assert_eq!(summary.reason.as_deref(), Some("The program ended with exit code 4."));
     // The tools stay, so that a run can begin and say why.
     assert!(kit.hub.generation() > before);
-    assert!(kit.hub.tools().iter().all(|tool| tool.entry.state == ToolState::Away));
+    assert!(kit.hub.tools().iter().all(|tool| tool.entry.state == ToolState::Offline));
     let begin = Instant::now();
     let outcome = tool.tool.call(&call(json!({}), 30_000)).await;
     let (code, text) = refusal(&outcome);

@@ -134,9 +134,9 @@ async fn only_a_connection_that_lasts_ends_the_counting_of_failures() {
         kit
     };
     let (short, long) = (start(HOUR).await, start(Duration::ZERO).await);
-    until("it is away", || state(&short) == McpServerState::Away).await;
+    until("it is offline", || state(&short) == McpServerState::Offline).await;
     until("it connects again and again", || {
-        assert_ne!(state(&long), McpServerState::Away);
+        assert_ne!(state(&long), McpServerState::Offline);
         lines(&long.file()).len() > 12
     })
     .await;

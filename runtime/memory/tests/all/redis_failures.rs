@@ -13,14 +13,14 @@ async fn a_restarted_redis_is_used_again() {
     let mut server = RedisServer::start();
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
-    let away = failure("Redis cannot be reached");
+    let offline = failure("Redis cannot be reached");
     append_turn(&memory, "f:s", "1").await.unwrap();
     for round in 0..2 {
         server.kill();
-        assert_eq!(recall(&memory, "f:s").await, Err(away.clone()), "{round}");
-        assert_eq!(append_turn(&memory, "f:s", "2").await, Err(away.clone()));
-        assert_eq!(memory.clear("f:s").await, Err(away.clone()));
-        assert_eq!(memory.check().await, Err(away.clone()));
+        assert_eq!(recall(&memory, "f:s").await, Err(offline.clone()), "{round}");
+        assert_eq!(append_turn(&memory, "f:s", "2").await, Err(offline.clone()));
+        assert_eq!(memory.clear("f:s").await, Err(offline.clone()));
+        assert_eq!(memory.check().await, Err(offline.clone()));
         server.restart();
         assert_eq!(memory.check().await, Ok(()));
         assert_eq!(user_texts(&memory, "f:s").await, ["1"], "the next call finds it");
@@ -139,8 +139,8 @@ async fn refusals_of_redis_are_reported_in_our_own_words() {
     let adapters = process(MemorySettings::default());
     let mut raw = server.raw().await;
     let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
-    let away = build(&adapters, "redis-memory", "n", server.props(&json!({"db": 2})));
-    assert_eq!(recall(&away, "f:s").await, Err(failure("Redis refused to open the database 2")));
+    let refused = build(&adapters, "redis-memory", "n", server.props(&json!({"db": 2})));
+    assert_eq!(recall(&refused, "f:s").await, Err(failure("Redis refused to open the database 2")));
 
     let _: () =
         redis::cmd("ACL").arg(&["SETUSER", "eve", "on", ">p", "+ping"]).query_async(&mut raw).await.unwrap();

@@ -12,8 +12,8 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::ChatMessage;
 use redflow_memory::MemorySettings;
 use redflow_ports::{
-    BoxFuture, BuildError, ChatModel, Memory, ModelInfo, ModelRequest, NamedServices, NodeConfig,
-    SettleReason, Settling,
+    BoxFuture, BuildError, ChatModel, MaintenanceReason, MaintenanceTimes, Memory, ModelInfo, ModelRequest,
+    NamedServices, NodeConfig,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -149,19 +149,19 @@ async fn the_summary_grows_with_the_turns_and_the_last_turns_stay() {
     for inner in inner_memories(&server) {
         let model = Arc::new(ListingModel::default());
         let memory = summary(&inner, &model, json!({"maxTokens": 60, "keepTurns": 2}));
-        assert_eq!(memory.settling(), Some(Settling::default()));
+        assert_eq!(memory.maintenance_times(), Some(MaintenanceTimes::default()));
         for run in ["a", "b", "c", "d", "e"] {
             append_turn(&memory, "f:s", run).await.unwrap();
         }
         // Five turns have 50 tokens.
-        let settled = memory.settle(Some("f:s"), SettleReason::Turn).await;
-        assert_eq!((settled.error, model.calls()), (None, 0), "there is no need yet");
+        let outcome = memory.maintain(Some("f:s"), MaintenanceReason::Turn).await;
+        assert_eq!((outcome.error, model.calls()), (None, 0), "there is no need yet");
         assert_eq!(recalled(&memory, "f:s").await.0, [] as [&str; 0]);
         append_turn(&memory, "f:s", "f").await.unwrap();
         append_turn(&memory, "f:s", "g").await.unwrap();
-        let settled = memory.settle(Some("f:s"), SettleReason::Time).await;
-        assert_eq!((settled.error, model.calls()), (None, 1));
-        let usage = settled.consolidated.usage.unwrap();
+        let outcome = memory.maintain(Some("f:s"), MaintenanceReason::Time).await;
+        assert_eq!((outcome.error, model.calls()), (None, 1));
+        let usage = outcome.consolidated.usage.unwrap();
         assert_eq!((usage.input_tokens, usage.output_tokens), (7, 2));
         let expected = (vec!["a", "b", "c", "d", "e"], vec!["f", "f", "g", "g"]);
         let (words, texts) = recalled(&memory, "f:s").await;
@@ -170,10 +170,10 @@ async fn the_summary_grows_with_the_turns_and_the_last_turns_stay() {
             expected
         );
         // Nothing is left to sum up, and a request needs more than the last turns.
-        memory.settle(Some("f:s"), SettleReason::Request).await;
+        memory.maintain(Some("f:s"), MaintenanceReason::Request).await;
         assert_eq!(model.calls(), 1);
         append_turn(&memory, "f:s", "h").await.unwrap();
-        memory.settle(None, SettleReason::Request).await;
+        memory.maintain(None, MaintenanceReason::Request).await;
         let (words, texts) = recalled(&memory, "f:s").await;
         assert_eq!((words.join(" "), texts.join(" ")), ("a b c d e f".to_owned(), "g g h h".to_owned()));
         assert_eq!(recall(&inner, "f:s").await.unwrap().len(), 16, "the turns stay");
@@ -182,7 +182,7 @@ async fn the_summary_grows_with_the_turns_and_the_last_turns_stay() {
         assert_eq!(memory.forget(&DataOwner::User("Ada".to_owned())).await.unwrap().conversations, 1);
         let (words, texts) = recalled(&memory, "f:s").await;
         assert_eq!((words.len(), texts.len()), (0, 16));
-        memory.settle(Some("f:s"), SettleReason::Request).await;
+        memory.maintain(Some("f:s"), MaintenanceReason::Request).await;
         assert_eq!(recalled(&memory, "f:s").await.0.len(), 6);
         memory.clear("f:s").await.unwrap();
         append_turn(&memory, "f:s", "new").await.unwrap();
@@ -203,7 +203,7 @@ async fn an_encrypted_summary_is_not_readable() {
     append_turn(&memory, "f:s", "one").await.unwrap();
     append_turn(&memory, "f:s", "two").await.unwrap();
     model.answer_with(Ok(text("my cat is Tom")));
-    memory.settle(Some("f:s"), SettleReason::Request).await;
+    memory.maintain(Some("f:s"), MaintenanceReason::Request).await;
     assert_eq!(recalled(&memory, "f:s").await.0.join(" "), "my cat is Tom");
     let mut raw = server.raw().await;
     let about: Vec<String> =
@@ -221,7 +221,7 @@ async fn a_failed_empty_or_refused_summary_changes_nothing() {
         append_turn(&memory, "f:s", "2").await.unwrap();
         let before = recall(&memory, "f:s").await.unwrap();
         let rows = [
-            (Err(failure("the model is away")), "the model is away"),
+            (Err(failure("the model is offline")), "the model is offline"),
             (Ok(text(" \u{0}\n ")), "the model wrote an empty summary; the turns stay as they are"),
             (
                 Ok(ModelAnswer { finish: ModelFinish::Refused, ..text("no") }),
@@ -230,11 +230,11 @@ async fn a_failed_empty_or_refused_summary_changes_nothing() {
         ];
         for (answer, expected) in rows {
             model.answer_with(answer);
-            let settled = memory.settle(Some("f:s"), SettleReason::Turn).await;
-            assert_eq!(settled.error, Some(failure(expected)));
+            let outcome = memory.maintain(Some("f:s"), MaintenanceReason::Turn).await;
+            assert_eq!(outcome.error, Some(failure(expected)));
             assert_eq!(recall(&memory, "f:s").await.unwrap(), before);
         }
-        assert_eq!(memory.settle(Some("f:s"), SettleReason::Turn).await.error, None);
+        assert_eq!(memory.maintain(Some("f:s"), MaintenanceReason::Turn).await.error, None);
         assert_eq!(recalled(&memory, "f:s").await.0, ["1"]);
     }
 }
@@ -249,13 +249,13 @@ async fn what_the_model_reads_and_writes_is_bounded() {
     for run in 0..40 {
         append(&memory, "f:s", &run.to_string(), &[user(&format!("{run:0500}"))]).await.unwrap();
     }
-    memory.settle(Some("f:s"), SettleReason::Turn).await;
+    memory.maintain(Some("f:s"), MaintenanceReason::Turn).await;
     assert_eq!(model.calls(), 8, "the rest waits for the next time");
     assert!(model.requests.lock().unwrap().iter().all(|bytes| *bytes < 3_500), "{:?}", model.requests);
     let first = recall(&memory, "f:s").await.unwrap().remove(0);
     assert!(first.tokens() < 50 + 60, "{}", first.tokens());
     for _ in 0..5 {
-        memory.settle(Some("f:s"), SettleReason::Request).await;
+        memory.maintain(Some("f:s"), MaintenanceReason::Request).await;
     }
     assert_eq!(recalled(&memory, "f:s").await.1.len(), 1, "all but the last turn are covered in the end");
 }
@@ -269,8 +269,8 @@ async fn a_model_that_does_not_answer_is_given_up() {
         append_turn(&memory, "f:s", run).await.unwrap();
     }
     let before = tokio::time::Instant::now();
-    let settled = memory.settle(Some("f:s"), SettleReason::Request).await;
-    assert_eq!(settled.error, Some(failure("the model wrote no summary within 120 s")));
+    let outcome = memory.maintain(Some("f:s"), MaintenanceReason::Request).await;
+    assert_eq!(outcome.error, Some(failure("the model wrote no summary within 120 s")));
     assert_eq!((before.elapsed(), model.calls()), (CALL_TIME, 1));
     assert_eq!(recall(&memory, "f:s").await.unwrap().len(), 4, "the turns stay");
 }
@@ -285,13 +285,13 @@ async fn a_request_for_all_sums_up_a_thousand_conversations() {
             append_turn(&memory, &format!("f:{session}"), run).await.unwrap();
         }
     }
-    assert_eq!(memory.settle(None, SettleReason::Request).await.error, None);
+    assert_eq!(memory.maintain(None, MaintenanceReason::Request).await.error, None);
     assert_eq!(model.calls(), 1_000);
-    memory.settle(None, SettleReason::Request).await;
+    memory.maintain(None, MaintenanceReason::Request).await;
     assert_eq!(model.calls(), 1_000, "none is left");
     // The turns of the others are there, and wait for their next turn.
     append_turn(&memory, "f:0", "3").await.unwrap();
-    memory.settle(None, SettleReason::Request).await;
+    memory.maintain(None, MaintenanceReason::Request).await;
     assert_eq!(model.calls(), 1_001);
 }
 
@@ -330,8 +330,8 @@ async fn two_processes_lose_no_turn_and_no_summary() {
         tokio::spawn(async move {
             for turn in 0..100 {
                 append_turn(&memory, "f:s", &format!("{number}-{turn}")).await.unwrap();
-                let settled = memory.settle(Some("f:s"), SettleReason::Turn).await;
-                assert_eq!(settled.error, None);
+                let outcome = memory.maintain(Some("f:s"), MaintenanceReason::Turn).await;
+                assert_eq!(outcome.error, None);
             }
             memory
         })
@@ -365,8 +365,8 @@ async fn a_redis_that_is_killed_during_a_summary_loses_nothing() {
     for run in ["1", "2", "3"] {
         append_turn(&memory, "f:s", run).await.unwrap();
     }
-    let settled = memory.settle(Some("f:s"), SettleReason::Request).await;
-    assert_eq!(settled.error, Some(failure("Redis cannot be reached")));
+    let outcome = memory.maintain(Some("f:s"), MaintenanceReason::Request).await;
+    assert_eq!(outcome.error, Some(failure("Redis cannot be reached")));
     assert_eq!(append_turn(&memory, "f:s", "4").await, Err(failure("Redis cannot be reached")));
     server.lock().unwrap().restart();
     let calm = summary(&inner, &Arc::new(ListingModel::default()), json!({"keepTurns": 1}));
@@ -375,7 +375,7 @@ async fn a_redis_that_is_killed_during_a_summary_loses_nothing() {
         (vec![], ["1", "1", "2", "2", "3", "3"].map(str::to_owned).to_vec())
     );
     append_turn(&calm, "f:s", "4").await.unwrap();
-    assert_eq!(calm.settle(Some("f:s"), SettleReason::Request).await.error, None);
+    assert_eq!(calm.maintain(Some("f:s"), MaintenanceReason::Request).await.error, None);
     assert_eq!(recalled(&calm, "f:s").await.0, ["1", "2", "3"]);
 }
 
@@ -390,8 +390,8 @@ async fn a_lost_race_is_no_error_and_loses_nothing() {
             append_turn(&memory, "f:s", run).await.unwrap();
         }
         let (one, two) = futures::future::join(
-            memory.settle(Some("f:s"), SettleReason::Request),
-            other.settle(Some("f:s"), SettleReason::Request),
+            memory.maintain(Some("f:s"), MaintenanceReason::Request),
+            other.maintain(Some("f:s"), MaintenanceReason::Request),
         )
         .await;
         assert_eq!((one.error, two.error), (None, None));
@@ -400,12 +400,13 @@ async fn a_lost_race_is_no_error_and_loses_nothing() {
         // A conversation that is cleared during the call stays cleared.
         append_turn(&memory, "f:t", "1").await.unwrap();
         append_turn(&memory, "f:t", "2").await.unwrap();
-        let (settled, _) = futures::future::join(memory.settle(Some("f:t"), SettleReason::Request), async {
-            tokio::task::yield_now().await;
-            cleared.clear("f:t").await
-        })
-        .await;
-        assert_eq!(settled.error, None);
+        let (outcome, _) =
+            futures::future::join(memory.maintain(Some("f:t"), MaintenanceReason::Request), async {
+                tokio::task::yield_now().await;
+                cleared.clear("f:t").await
+            })
+            .await;
+        assert_eq!(outcome.error, None);
         assert_eq!(recall(&memory, "f:t").await.unwrap(), []);
     }
 }
@@ -447,13 +448,13 @@ async fn each_tag_filter_has_its_own_summary() {
         ] {
             append_of(&bugs, "f:s", run, "Ada", tags).await;
         }
-        bugs.settle(Some("f:s"), SettleReason::Request).await;
+        bugs.maintain(Some("f:s"), MaintenanceReason::Request).await;
         assert_eq!(lines(&bugs).await, pair("b1 x1", "b2 b2"), "{type_name}");
         // No word of a bug reaches another filter, and none of its turns disappears.
         assert_eq!(lines(&ideas).await, pair("", "i1 i1 x1 x1 i2 i2"), "{type_name}");
         assert_eq!(lines(&every).await, pair("", "b1 b1 i1 i1 x1 x1 i2 i2 b2 b2"), "{type_name}");
         for memory in [&ideas, &every] {
-            assert_eq!(memory.settle(Some("f:s"), SettleReason::Request).await.error, None);
+            assert_eq!(memory.maintain(Some("f:s"), MaintenanceReason::Request).await.error, None);
         }
         let all = [
             (&bugs, pair("b1 x1", "b2 b2")),
@@ -467,7 +468,7 @@ async fn each_tag_filter_has_its_own_summary() {
         let both = with(json!({"recallTags": ["idea", "bug"], "tagMatch": "all"}));
         assert_eq!(lines(&both).await, pair("", "x1 x1"));
         let any = with(json!({"recallTags": ["idea", "bug"]}));
-        any.settle(Some("f:s"), SettleReason::Request).await;
+        any.maintain(Some("f:s"), MaintenanceReason::Request).await;
         assert_eq!(lines(&any).await, pair("b1 i1 x1 i2", "b2 b2"));
         assert_eq!(lines(&with(json!({"recallTags": ["bug", "idea"]}))).await, lines(&any).await);
         assert_eq!(lines(&both).await, pair("", "x1 x1"));
@@ -482,7 +483,7 @@ async fn each_tag_filter_has_its_own_summary() {
         // And so does a clear.
         append_of(&every, "f:s", "c2", "Bob", &["bug"]).await;
         for memory in [&bugs, &every] {
-            memory.settle(Some("f:s"), SettleReason::Request).await;
+            memory.maintain(Some("f:s"), MaintenanceReason::Request).await;
             assert_eq!(lines(memory).await, pair("c1", "c2 c2"), "{type_name}");
         }
         ideas.clear("f:s").await.unwrap();
@@ -516,7 +517,7 @@ async fn a_stored_summary_of_all_turns_stays_valid_and_fields_show_no_tag() {
         .unwrap();
     assert_eq!(lines(&every).await, pair("before", "3 3"));
     assert_eq!(lines(&bugs).await, pair("", "1 1 2 2 3 3"));
-    bugs.settle(Some("f:s"), SettleReason::Request).await;
+    bugs.maintain(Some("f:s"), MaintenanceReason::Request).await;
     assert_eq!(lines(&every).await, pair("before", "3 3"));
     let fields: Vec<String> = redis::cmd("HKEYS").arg(about).query_async(&mut raw).await.unwrap();
     assert_eq!(fields.iter().filter(|field| field.starts_with("summary:")).count(), 1, "{fields:?}");

@@ -370,7 +370,7 @@ fn user_blocks(all: &[Arc<ChatMessage>], previous: Range<usize>, turn: Range<usi
         }
     }
     for message in messages.iter().filter(|message| message.role != ChatRole::Tool) {
-        // The provider advises to send pictures before their text.
+        // The provider advises to send images before their text.
         blocks.extend(message.images.iter().map(|Image { mime, data }| Block::Image {
             source: ImageSource { r#type: "base64", media_type: *mime, data },
         }));

@@ -232,7 +232,7 @@ enum Part<'a> {
         text: &'a str,
     },
     #[serde(rename_all = "camelCase")]
-    Picture {
+    Image {
         inline_data: InlineData<'a>,
     },
     #[serde(rename_all = "camelCase")]
@@ -258,7 +258,7 @@ struct InlineData<'a> {
 
 impl<'a> From<&'a Image> for Part<'a> {
     fn from(image: &'a Image) -> Self {
-        Self::Picture { inline_data: InlineData { mime_type: image.mime.as_str(), data: &image.data } }
+        Self::Image { inline_data: InlineData { mime_type: image.mime.as_str(), data: &image.data } }
     }
 }
 
@@ -341,7 +341,7 @@ impl<'a> Turns<'a> {
             }
         }
         for message in messages.iter().filter(|message| message.role != ChatRole::Tool) {
-            // Models read a picture better before the text about it.
+            // Models read an image better before the text about it.
             parts.extend(message.images.iter().map(Part::from));
             parts.extend(text_of(message).map(|text| Part::Text { text }));
         }

@@ -37,12 +37,12 @@ fn own_turn() -> Sample {
     Sample { reasoning: Keep, ..conversation(messages) }
 }
 
-fn picture(mime: ImageType, data: &str) -> Image {
+fn image(mime: ImageType, data: &str) -> Image {
     Image { mime, data: data.into() }
 }
 
-fn with_pictures() -> ChatMessage {
-    let images = vec![picture(ImageType::Png, "aVZCTw=="), picture(ImageType::Webp, "UklGRg==")];
+fn with_images() -> ChatMessage {
+    let images = vec![image(ImageType::Png, "aVZCTw=="), image(ImageType::Webp, "UklGRg==")];
     ChatMessage { images, ..user("What is this?") }
 }
 
@@ -134,13 +134,13 @@ fn the_system_message_is_separate_and_left_out_when_empty() {
 }
 
 #[test]
-fn pictures_come_before_their_text() {
+fn images_come_before_their_text() {
     let data = |mime: &str, data: &str| json!({"inlineData": {"mimeType": mime, "data": data}});
     let expected =
         json!([data("image/png", "aVZCTw=="), data("image/webp", "UklGRg=="), {"text": "What is this?"}]);
-    assert_eq!(contents(&conversation([with_pictures()])), json!([turn("user", &expected)]));
+    assert_eq!(contents(&conversation([with_images()])), json!([turn("user", &expected)]));
     let only = ChatMessage {
-        images: vec![picture(ImageType::Jpeg, "/9j/"), picture(ImageType::Gif, "R0lG")],
+        images: vec![image(ImageType::Jpeg, "/9j/"), image(ImageType::Gif, "R0lG")],
         ..user("")
     };
     let expected = json!([data("image/jpeg", "/9j/"), data("image/gif", "R0lG")]);

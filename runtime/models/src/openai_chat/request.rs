@@ -188,10 +188,10 @@ impl Serialize for MessageParam<'_> {
             let text = Some(content).filter(|_| !content.is_empty() || tool_calls.is_empty());
             map.serialize_entry("content", &text)?;
         } else {
-            let pictures = images
+            let images = images
                 .iter()
                 .map(|image| ContentPart::ImageUrl { image_url: ImageUrl { url: DataUrl(image) } });
-            map.serialize_entry("content", &IterList(text_part(content).into_iter().chain(pictures)))?;
+            map.serialize_entry("content", &IterList(text_part(content).into_iter().chain(images)))?;
         }
         for (name, value) in kept.others() {
             map.serialize_entry(name, value)?;
@@ -207,7 +207,7 @@ impl Serialize for MessageParam<'_> {
     }
 }
 
-/// A part of a message with pictures.
+/// A part of a message with images.
 #[derive(Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ContentPart<'a> {

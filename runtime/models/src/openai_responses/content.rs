@@ -1,10 +1,10 @@
-//! The content of a message, with its pictures.
+//! The content of a message, with its images.
 
 use crate::data_url::DataUrl;
 use redflow_contract::transcript::Image;
 use serde::{Serialize, Serializer};
 
-/// The text of a message, or a list of its text and its pictures.
+/// The text of a message, or a list of its text and its images.
 #[derive(Clone)]
 pub(super) struct MessageContent<'a> {
     pub(super) text: &'a str,
@@ -23,8 +23,8 @@ impl Serialize for MessageContent<'_> {
             return self.text.serialize(serializer);
         }
         let text = (!self.text.trim().is_empty()).then_some(Part::InputText { text: self.text });
-        let pictures =
+        let images =
             self.images.iter().map(|image| Part::InputImage { detail: "auto", image_url: DataUrl(image) });
-        serializer.collect_seq(text.into_iter().chain(pictures))
+        serializer.collect_seq(text.into_iter().chain(images))
     }
 }

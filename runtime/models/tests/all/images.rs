@@ -1,4 +1,4 @@
-//! A request with a large picture arrives whole.
+//! A request with a large image arrives whole.
 
 use crate::scripted_server::{ScriptedServer, json};
 use crate::wires::{WIRES, call_message};
@@ -7,7 +7,7 @@ use redflow_contract::transcript::{ChatMessage, ChatRole, Image, ImageType};
 use serde_json::json as value;
 
 #[tokio::test]
-async fn a_large_picture_arrives_whole_and_with_its_length() {
+async fn a_large_image_arrives_whole_and_with_its_length() {
     let data = "iVBORw0K".repeat(MAX_IMAGE_BYTES / 6);
     for wire in WIRES {
         let server = ScriptedServer::start([json(wire.answer), json(wire.answer)]).await;

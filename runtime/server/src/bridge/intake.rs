@@ -104,7 +104,7 @@ impl Instance {
     /// Gives a run the result of a call that it waits for, or will wait for soon.
     async fn use_result(&self, run: &RunId, call: &CallId, result: &ToolResult) -> Result<(), StoreError> {
         let too_late = || StoreError::new(StoreCode::RunNotWaiting, "the call is over");
-        let settle = async {
+        let check = async {
             let mut delay = FIRST_CHECK_DELAY;
             loop {
                 match self.late_result_use(run, call, result).await {
@@ -123,7 +123,7 @@ impl Instance {
                 delay = (delay * 2).min(MAX_CHECK_DELAY);
             }
         };
-        tokio::time::timeout(LATE_REPLY_TIMEOUT, settle).await.unwrap_or_else(|_| Err(too_late()))
+        tokio::time::timeout(LATE_REPLY_TIMEOUT, check).await.unwrap_or_else(|_| Err(too_late()))
     }
 
     /// Asks Node-RED for the outcome of all calls that runs wait for. It may know an outcome whose reply was

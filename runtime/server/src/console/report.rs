@@ -176,7 +176,7 @@ impl Report<'_> {
             Kind::MemoryRecalled { messages, .. } => (None, vec![format!("messages: {messages}")]),
             Kind::MemoryCleared {} => (None, Vec::new()),
             Kind::MemoryFailed { error } => (None, vec![error.code.to_string()]),
-            Kind::ImagesFetched { images } => (None, vec![format!("pictures: {images}")]),
+            Kind::ImagesFetched { images } => (None, vec![format!("images: {images}")]),
             Kind::Summarised { iteration, messages, usage } => {
                 let mut about = vec![format!("messages: {messages}")];
                 about.extend(usage.as_ref().map(tokens));
@@ -207,7 +207,7 @@ impl Report<'_> {
                 about.push(if *success { "succeeded" } else { "failed" }.to_owned());
                 about.extend(code.map(|code| code.to_string()));
                 about.extend((!sources.is_empty()).then(|| format!("sources: {}", sources.len())));
-                about.extend((!image_bytes.is_empty()).then(|| format!("pictures: {}", image_bytes.len())));
+                about.extend((!image_bytes.is_empty()).then(|| format!("images: {}", image_bytes.len())));
                 (Some(*iteration), about)
             }
             Kind::RunFinished { stop_reason, duration_ms, .. } => {

@@ -29,7 +29,7 @@ fn a_value_is_text_and_an_object_structured_content_too() {
 #[test]
 fn content_blocks_of_a_flow_tool_are_passed_on() {
     let blocks = json!([
-        {"type": "text", "text": "a picture"},
+        {"type": "text", "text": "an image"},
         {"type": "image", "data": "aGk=", "mimeType": "image/png"},
         {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
         {"type": "resource", "resource": {"uri": "test://a", "mimeType": "text/plain", "text": "t"}},

@@ -59,7 +59,7 @@ where
     let serve = async {
         match serve_server(handler, transport).await {
             Ok(service) => drop(service.waiting().await),
-            // The client went away, or did not speak MCP.
+            // The client disconnected, or did not speak MCP.
             Err(error) => tracing::warn!("the MCP client could not be served: {error}"),
         }
     };

@@ -35,7 +35,7 @@ pub(super) async fn call_registry_tool(
         call_tool(&call.app, &entry.id, &ToolChoice::default(), input, principal(&call.caller)).await;
     match called {
         Ok(invocation) => Ok(invocation_result(&invocation)),
-        // The model can mend its input.
+        // The model can fix its input.
         Err(problem) if matches!(problem.0.code, ProblemCode::Run(_)) => {
             Ok(failure(problem.0.code.as_str(), &problem.0.message))
         }

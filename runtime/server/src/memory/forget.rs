@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long one memory may take. A server that is away must not hold up the others.
+/// How long one memory may take. A server that is offline must not hold up the others.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn forget(
@@ -96,7 +96,7 @@ fn unbuilt_memories(app: &App) -> Vec<String> {
     let flows = std::iter::once(app.active_flow().tools).chain(of_instances);
     let problem = |(agent, memory): &(NodeSummary, NodeSummary)| {
         format!(
-            "The memory `{}`: its agent `{}` cannot run, so it was not asked; mend the agent, then forget again",
+            "The memory `{}`: its agent `{}` cannot run, so it was not asked; fix the agent, then forget again",
             label(memory),
             label(agent)
         )
@@ -148,7 +148,7 @@ mod tests {
     use std::future::{pending, ready};
     use std::time::Duration;
 
-    /// A memory whose server may be away.
+    /// A memory whose server may be offline.
     struct Server {
         answers: bool,
     }
@@ -175,13 +175,13 @@ mod tests {
     async fn a_memory_that_does_not_answer_holds_up_no_other_one() {
         assert_eq!(MEMORY_TIMEOUT, Duration::from_secs(60));
         let mut answer = ForgetAnswer { forgotten: Forgotten::default(), problems: Vec::new() };
-        for (id, answers) in [("away", false), ("there", true)] {
+        for (id, answers) in [("offline", false), ("there", true)] {
             let node =
                 NodeSummary { id: id.into(), type_name: "redis-memory".to_owned(), name: String::new() };
             let (memory, owner) = (Server { answers }, DataOwner::User("ada".to_owned()));
             forget_conversations(&node, &memory, &owner, Duration::ZERO, &mut answer).await;
         }
-        assert_eq!(answer.problems, ["The memory `away`: it does not answer"]);
+        assert_eq!(answer.problems, ["The memory `offline`: it does not answer"]);
         assert_eq!(answer.forgotten.conversations, 1);
     }
 }

@@ -80,7 +80,7 @@ pub(crate) async fn clear(State(app): State<Arc<App>>, Path(id): Path, body: Req
     Ok(json(200, &ChatSent { success: true, message, agent_core_id: None }))
 }
 
-/// The agent checks whether they are pictures.
+/// The agent checks whether they are images.
 fn check_images(images: &[String]) -> Result<(), Problem> {
     let is_data_url = |image: &String| image.starts_with("data:");
     if images.len() > MAX_IMAGES || !images.iter().all(is_data_url) {

@@ -89,9 +89,10 @@ fn known_tools(app: &App, snapshot: &RegistrySnapshot) -> Vec<KnownTool> {
     let connected: HashSet<&InstanceId> = connected.map(|instance| &instance.id).collect();
     for KnownTool { entry, .. } in &mut tools {
         entry.rules = snapshot.policy().rules_of(entry);
-        let is_away = entry.instance.as_ref().is_some_and(|instance| !connected.contains(instance));
-        if is_away && entry.state == ToolState::Ready {
-            (entry.state, entry.reason) = (ToolState::Away, Some("its Node-RED is not connected".to_owned()));
+        let is_offline = entry.instance.as_ref().is_some_and(|instance| !connected.contains(instance));
+        if is_offline && entry.state == ToolState::Ready {
+            (entry.state, entry.reason) =
+                (ToolState::Offline, Some("its Node-RED is not connected".to_owned()));
         }
         if let Some(rule) = denying_rule(&entry.rules)
             && entry.state == ToolState::Ready

@@ -270,7 +270,7 @@ async fn an_operation_of_a_node_is_a_call_with_a_message_of_its_own() {
     assert_eq!(json!(logged), json!(["ledger.add", "books__add", "node-red:home", {"title": "Rent"}, 7]));
 }
 
-/// The tools of a Node-RED are away while it is, and gone when another one has its place.
+/// The tools of a Node-RED are offline while it is, and gone when another one has its place.
 #[tokio::test]
 async fn the_tools_of_a_node_red_go_with_it() {
     let mut setup = Setup::default();
@@ -290,7 +290,7 @@ async fn the_tools_of_a_node_red_go_with_it() {
     let all = |state: &str| ["builtin.calculator", "ledger.add"].map(|id| json!([id, "home", state]));
     assert_eq!(states().await, all("ready"));
     drop(home);
-    eventually("the tools are away", || async { (states().await == all("away")).then_some(()) }).await;
+    eventually("the tools are offline", || async { (states().await == all("away")).then_some(()) }).await;
     let other = NodeRed::new(&sidecar, "other", "b2").await;
     assert_eq!(states().await, Vec::<Value>::new());
     drop(other);

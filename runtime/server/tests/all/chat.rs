@@ -69,7 +69,7 @@ async fn keeps_the_newest_turns_in_order() {
 }
 
 /// An AI Agent with a chat node.
-fn picture_flow() -> Value {
+fn image_flow() -> Value {
     let mut nodes = flow(json!(["A pixel."]), &[]);
     let agent = json!({
         "id": "agent", "type": "ai-agent", "z": "tab", "model": "model", "wires": [["chat 1.a"], []],
@@ -82,12 +82,12 @@ fn picture_flow() -> Value {
 }
 
 #[tokio::test]
-async fn a_message_may_have_pictures() {
-    let sidecar = TestSidecar::start(picture_flow()).await;
+async fn a_message_may_have_images() {
+    let sidecar = TestSidecar::start(image_flow()).await;
     let gif = "data:image/gif;base64,R0lGODlhAQABAIAAAA==";
     sidecar.post(SEND, json!({"message": "What is it?", "images": [gif]})).await.ok(200);
     assert_eq!(wait_for_history(&sidecar, 2).await, ["user: What is it?", "agent: A pixel."]);
-    // What is no picture ends the run, and the chat says why.
+    // What is no image ends the run, and the chat says why.
     let other = "data:image/gif;base64,aGVsbG8=";
     sidecar.post(SEND, json!({"message": "And this?", "images": [gif, other]})).await.ok(200);
     let history = wait_for_history(&sidecar, 4).await;

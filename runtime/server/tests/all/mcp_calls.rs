@@ -203,7 +203,7 @@ async fn more_calls_of_flow_tools_wait_and_can_be_cancelled() {
         sockets.push(open(number).await);
         calls.push(node_red.receive("tool_call").await);
     }
-    // Two more wait. The client of the first one goes away.
+    // Two more wait. The client of the first one disconnects.
     let cancelled = open(TOOL_CALLS).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     let _waiting = open(TOOL_CALLS + 1).await;

@@ -46,7 +46,7 @@ async fn memories_of_agents_that_cannot_run_are_named() {
     let answer = sidecar.post("/api/memory/forget", json!({"owner": {"user": "ada"}})).await.ok(200);
     let problem = |id: &str, agent: &str| {
         format!(
-            "The memory `memory of {id}`: its agent `{agent}` cannot run, so it was not asked; mend the agent, then \
+            "The memory `memory of {id}`: its agent `{agent}` cannot run, so it was not asked; fix the agent, then \
              forget again"
         )
     };

@@ -166,9 +166,9 @@ async fn lists_the_models_of_a_server() {
         json!({"models": [{"id": "/models/tiny.gguf", "contextWindow": 4096}], "server": "llama.cpp",
             "defaultModel": "/models/tiny.gguf"})
     );
-    // A server that is away, and a type without a server.
-    let away = sidecar.post("/api/models/list", openai("http://127.0.0.1:1/v1", json!({}))).await;
-    assert_eq!((away.status, &away.json()["code"]), (502, &json!("PROVIDER_UNAVAILABLE")));
+    // A server that is offline, and a type without a server.
+    let offline = sidecar.post("/api/models/list", openai("http://127.0.0.1:1/v1", json!({}))).await;
+    assert_eq!((offline.status, &offline.json()["code"]), (502, &json!("PROVIDER_UNAVAILABLE")));
     let scripted = json!({"type": "scripted-model", "config": {"replies": ["x"]}});
     let scripted = sidecar.post("/api/models/list", scripted).await;
     assert_eq!((scripted.status, &scripted.json()["code"]), (422, &json!("CONFIG_INVALID")));

@@ -134,7 +134,7 @@ fn is_open_to_others(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o077 != 0
 }
 
-/// How to mend a file of another user, who could change it at any time; none if the file is ours.
+/// How to fix a file of another user, who could change it at any time; none if the file is ours.
 #[cfg(unix)]
 fn foreign_owner_remedy(metadata: &Metadata, path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;

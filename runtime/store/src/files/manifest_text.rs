@@ -74,7 +74,7 @@ fn unreadable((line, column): (usize, usize), reason: &str, help: &str) -> Diagn
 }
 
 fn json_problems(text: &[u8], problem: JsonProblem) -> Vec<Diagnostic> {
-    const NOT_JSON: &str = "Mend the JSON there; an editor that knows JSON marks the place.";
+    const NOT_JSON: &str = "Fix the JSON there; an editor that knows JSON marks the place.";
     match problem {
         JsonProblem::TooLarge { limit, .. } => vec![too_large(limit)],
         JsonProblem::TooDeep { limit, offset } => {

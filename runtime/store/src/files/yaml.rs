@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str, max_depth: usize) -> Result<Value, YamlProblem> 
     let mut reader = Reader { max_depth, open: Vec::new(), document: None };
     for item in Parser::new_from_str_with_options(text, options) {
         let (event, span) = item.map_err(|error| {
-            problem(error.marker(), error.info(), "Mend the YAML there; often an indent, a quote or a colon.")
+            problem(error.marker(), error.info(), "Fix the YAML there; often an indent, a quote or a colon.")
         })?;
         reader.take(event, &span.start)?;
     }

@@ -1,4 +1,4 @@
-//! Pictures that are downloaded: by https, from public hosts, within bounds.
+//! Images that are downloaded: by https, from public hosts, within bounds.
 
 use crate::kit::{Authority, Net, Server, redirect, text};
 use pretty_assertions::assert_eq;
@@ -31,23 +31,22 @@ fn respond(path: &str) -> Vec<u8> {
         "/huge" => body("content-type: image/gif\r\ncontent-length: 52428800\r\n", GIF),
         "/moved" => redirect(302, "/a.gif"),
         "/inside" => redirect(302, "https://169.254.169.254/latest"),
-        "/open" => redirect(302, "http://pictures.example.org/a.gif"),
+        "/open" => redirect(302, "http://images.example.org/a.gif"),
         "/loop" => redirect(302, "/loop"),
         _ => text(404, "", "no"),
     }
 }
 
-struct Pictures {
+struct Images {
     net: Net,
     server: Server,
 }
 
-async fn pictures() -> Pictures {
+async fn images() -> Images {
     let authority = Authority::new();
-    let server =
-        Server::start_tls(&authority, "pictures.example.org", |request| respond(&request.path)).await;
-    let net = Net::default().host("pictures.example.org", 443, &server).trust(&authority);
-    Pictures { net, server }
+    let server = Server::start_tls(&authority, "images.example.org", |request| respond(&request.path)).await;
+    let net = Net::default().host("images.example.org", 443, &server).trust(&authority);
+    Images { net, server }
 }
 
 async fn fetch(net: &Net, url: &str) -> Result<(ImageType, Arc<str>), String> {
@@ -62,8 +61,8 @@ async fn fetch(net: &Net, url: &str) -> Result<(ImageType, Arc<str>), String> {
 
 #[tokio::test]
 async fn downloads_only_what_is_allowed() {
-    let Pictures { net, server } = &pictures().await;
-    let get = |path: &str| format!("https://pictures.example.org{path}?sig=secret-of-the-address");
+    let Images { net, server } = &images().await;
+    let get = |path: &str| format!("https://images.example.org{path}?sig=secret-of-the-address");
     for path in ["/a.gif", "/untyped", "/moved"] {
         let image = fetch(net, &get(path)).await;
         assert_eq!(image, Ok((ImageType::Gif, "R0lGODlhAQABAIAAAA==".into())), "{path}");
@@ -83,7 +82,7 @@ async fn downloads_only_what_is_allowed() {
     ];
     for (path, problem) in refused {
         let failure = fetch(net, &get(path)).await.unwrap_err();
-        assert_eq!(failure, format!("The picture of pictures.example.org {problem}."), "{path}");
+        assert_eq!(failure, format!("The image of images.example.org {problem}."), "{path}");
     }
     for (path, rule) in [("/inside", "address"), ("/open", "redirect"), ("/loop", "redirect")] {
         let failure = fetch(net, &get(path)).await.unwrap_err();
@@ -94,10 +93,10 @@ async fn downloads_only_what_is_allowed() {
 
 #[tokio::test]
 async fn refuses_other_schemes_and_private_addresses_before_it_connects() {
-    let Pictures { net, .. } = &pictures().await;
-    let plain = fetch(net, "http://pictures.example.org/a.gif?sig=secret").await.unwrap_err();
+    let Images { net, .. } = &images().await;
+    let plain = fetch(net, "http://images.example.org/a.gif?sig=secret").await.unwrap_err();
     let problem = "has an address that begins with http://; only https:// is allowed";
-    assert_eq!(plain, format!("The picture of pictures.example.org {problem}."));
+    assert_eq!(plain, format!("The image of images.example.org {problem}."));
     for url in [
         "https://127.0.0.1/a.png?k=secret",
         "https://192.168.1.7/a.png",
@@ -105,9 +104,9 @@ async fn refuses_other_schemes_and_private_addresses_before_it_connects() {
         "https://localhost/",
     ] {
         let failure = fetch(net, url).await.unwrap_err();
-        let start = "The picture of an address cannot be downloaded: the request is refused by the rule ";
+        let start = "The image of an address cannot be downloaded: the request is refused by the rule ";
         assert!(failure.starts_with(start) && !failure.contains("secret"), "{failure}");
     }
-    assert!(fetch(net, "ftp://pictures.example.org/").await.is_err());
+    assert!(fetch(net, "ftp://images.example.org/").await.is_err());
     assert!(net.verdicts.0.lock().unwrap().iter().any(|verdict| verdict == "address"));
 }

@@ -21,7 +21,7 @@ pub struct PdfText {
     /// Its title, on one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The text of each page. A page of pictures is empty.
+    /// The text of each page. A page of images is empty.
     #[serde(deserialize_with = "bounded_pages")]
     pub pages: Vec<String>,
 }

@@ -141,7 +141,7 @@ fn server_state(state: McpServerState) -> &'static str {
         McpServerState::Idle => "idle",
         McpServerState::Connecting => "connecting",
         McpServerState::Ready => "ready",
-        McpServerState::Away => "away",
+        McpServerState::Offline => "offline",
         McpServerState::LoginNeeded => "login needed",
         McpServerState::Blocked => "blocked",
     }
@@ -151,7 +151,7 @@ fn state_style(state: McpServerState) -> Style {
     match state {
         McpServerState::Ready => Style::new().green(),
         McpServerState::Idle | McpServerState::Connecting => Style::new(),
-        McpServerState::Away | McpServerState::LoginNeeded => Style::new().yellow(),
+        McpServerState::Offline | McpServerState::LoginNeeded => Style::new().yellow(),
         McpServerState::Blocked => Style::new().red(),
     }
 }

@@ -30,10 +30,10 @@ pub(super) fn read_input(options: &RunOptions) -> Result<Option<Value>, Exit> {
     input.transpose().map_err(|text| fail(&text))
 }
 
-/// The pictures as data URLs, or as https addresses.
+/// The images as data URLs, or as https addresses.
 pub(super) fn read_images(options: &RunOptions) -> Result<Vec<String>, Exit> {
     if options.image.len() > MAX_IMAGES {
-        return Err(fail(&format!("at most {MAX_IMAGES} pictures are allowed; leave out an --image")));
+        return Err(fail(&format!("at most {MAX_IMAGES} images are allowed; leave out an --image")));
     }
     options.image.iter().map(|image| read_image(image).map_err(|text| fail(&text))).collect()
 }
@@ -43,13 +43,12 @@ fn read_image(image: &str) -> Result<String, String> {
         return Ok(image.to_owned());
     }
     let name = printable_line(image, 200);
-    let unreadable = |error: std::io::Error| format!("the picture `{name}` cannot be read: {error}");
+    let unreadable = |error: std::io::Error| format!("the image `{name}` cannot be read: {error}");
     let file = File::open(image).map_err(unreadable)?;
     let mut bytes = Vec::new();
     // One byte more shows that a file is too large.
     file.take(MAX_IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    let image =
-        image_from_bytes(&bytes, None).map_err(|problem| format!("the picture `{name}` {problem}"))?;
+    let image = image_from_bytes(&bytes, None).map_err(|problem| format!("the image `{name}` {problem}"))?;
     Ok(format!("data:{};base64,{}", image.mime.as_str(), image.data))
 }
 

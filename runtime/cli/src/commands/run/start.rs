@@ -4,7 +4,7 @@ use crate::text::printable_line;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::id::NodeId;
-use redflow_engine::{Start, refuse_pictures};
+use redflow_engine::{Start, refuse_images};
 use redflow_flow::{CheckedFlow, NodeIx, Verdict};
 use serde_json::Value;
 
@@ -68,21 +68,21 @@ pub(super) fn choose_start(
     }
 }
 
-/// Adds pictures to the message of an agent.
+/// Adds images to the message of an agent.
 pub(super) fn add_images(checked: &CheckedFlow, start: Start, images: Vec<String>) -> Result<Start, String> {
     match start {
         start if images.is_empty() => Ok(start),
         Start::Agent { node, payload } => {
             let agent = checked.agents.iter().find(|agent| agent.ix == node);
             if let Some(Verdict::Ready(ready)) = agent.map(|agent| &agent.verdict)
-                && let Some(text) = refuse_pictures(&ready.spec)
+                && let Some(text) = refuse_images(&ready.spec)
             {
                 return Err(text);
             }
             let message = [("payload".to_owned(), payload), ("images".to_owned(), images.into())];
             Ok(Start::Message { node, message: message.into_iter().collect() })
         }
-        _ => Err("pictures need an agent: name it with --node ID".to_owned()),
+        _ => Err("images need an agent: name it with --node ID".to_owned()),
     }
 }
 

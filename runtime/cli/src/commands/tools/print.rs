@@ -122,7 +122,7 @@ fn origin_name(origin: ToolOrigin) -> &'static str {
 pub(crate) fn state_name(state: ToolState) -> &'static str {
     match state {
         ToolState::Ready => "ready",
-        ToolState::Away => "away",
+        ToolState::Offline => "offline",
         ToolState::Changed => "changed",
         ToolState::Blocked => "blocked",
     }
@@ -131,7 +131,7 @@ pub(crate) fn state_name(state: ToolState) -> &'static str {
 fn state_style(state: ToolState) -> Style {
     match state {
         ToolState::Ready => Style::new().green(),
-        ToolState::Away | ToolState::Changed => Style::new().yellow(),
+        ToolState::Offline | ToolState::Changed => Style::new().yellow(),
         ToolState::Blocked => Style::new().red(),
     }
 }

@@ -3,9 +3,9 @@
 //! Two at a time. A conversation is in work once at most. Nothing here is stored: a memory knows itself which turns it
 //! has not worked on.
 
-use crate::run::settle_job::SettleJob;
+use crate::run::maintenance_job::MaintenanceJob;
 use redflow_contract::id::NodeId;
-use redflow_ports::SettleReason;
+use redflow_ports::MaintenanceReason;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
@@ -23,27 +23,27 @@ const MAX_IDLE: usize = 10_000;
 /// The memory and the conversation; none for all conversations of the memory.
 type Key = (NodeId, Option<Arc<str>>);
 
-fn key(job: &SettleJob) -> Key {
+fn key(job: &MaintenanceJob) -> Key {
     (job.node.id.clone(), job.session.clone())
 }
 
 #[derive(Default)]
-pub(crate) struct Settling {
-    waiting: VecDeque<SettleJob>,
+pub(crate) struct MaintenanceQueue {
+    waiting: VecDeque<MaintenanceJob>,
     active: HashSet<Key>,
-    idle: HashMap<Key, (Instant, SettleJob)>,
+    idle: HashMap<Key, (Instant, MaintenanceJob)>,
     /// The timers, the next one first.
     due: BTreeSet<(Instant, Key)>,
     /// Stops the work that goes on.
     pub(crate) stop: CancellationToken,
 }
 
-impl Settling {
+impl MaintenanceQueue {
     /// Adds work. The same conversation waits once, with the stronger reason.
-    pub(crate) fn push(&mut self, job: SettleJob) {
+    pub(crate) fn push(&mut self, job: MaintenanceJob) {
         let own = key(&job);
         if let Some(same) = self.waiting.iter_mut().find(|waiting| key(waiting) == own) {
-            if job.reason != SettleReason::Turn {
+            if job.reason != MaintenanceReason::Turn {
                 *same = job;
             }
         } else if self.waiting.len() < MAX_WAITING {
@@ -52,7 +52,7 @@ impl Settling {
     }
 
     /// Takes the next work that may begin.
-    pub(crate) fn begin_next(&mut self) -> Option<SettleJob> {
+    pub(crate) fn begin_next(&mut self) -> Option<MaintenanceJob> {
         if self.active.len() >= MAX_AT_ONCE {
             return None;
         }
@@ -68,12 +68,12 @@ impl Settling {
         self.active.iter().any(|(active, other)| active == node && is_same(other))
     }
 
-    pub(crate) fn end(&mut self, job: &SettleJob) {
+    pub(crate) fn end(&mut self, job: &MaintenanceJob) {
         self.active.remove(&key(job));
     }
 
     /// Sets the timer of a conversation anew.
-    pub(crate) fn set_idle(&mut self, job: SettleJob, at: Instant) {
+    pub(crate) fn set_idle(&mut self, job: MaintenanceJob, at: Instant) {
         let key = key(&job);
         if let Some((before, _)) = self.idle.remove(&key) {
             self.due.remove(&(before, key.clone()));
@@ -97,7 +97,7 @@ impl Settling {
     }
 
     /// Takes the conversations whose time has come.
-    pub(crate) fn take_idle(&mut self, now: Instant) -> Vec<SettleJob> {
+    pub(crate) fn take_idle(&mut self, now: Instant) -> Vec<MaintenanceJob> {
         let mut jobs = Vec::new();
         while let Some((at, key)) = self.due.first().cloned().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, key.clone()));
@@ -121,9 +121,9 @@ impl Settling {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_IDLE, MAX_WAITING, SettleJob, Settling};
+    use super::{MAX_IDLE, MAX_WAITING, MaintenanceJob, MaintenanceQueue};
     use redflow_contract::id::NodeSummary;
-    use redflow_ports::{Memory, MemoryAnswer, Recall, Recalled, SettleReason, Turn};
+    use redflow_ports::{MaintenanceReason, Memory, MemoryAnswer, Recall, Recalled, Turn};
     use std::future::ready;
     use std::sync::Arc;
     use std::time::Duration;
@@ -143,9 +143,9 @@ mod tests {
         }
     }
 
-    fn job(session: &str, reason: SettleReason) -> SettleJob {
+    fn job(session: &str, reason: MaintenanceReason) -> MaintenanceJob {
         let node = NodeSummary { id: "m".into(), type_name: "long-memory".to_owned(), name: String::new() };
-        SettleJob {
+        MaintenanceJob {
             node,
             memory: Arc::new(NoMemory),
             session: Some(session.into()),
@@ -156,46 +156,46 @@ mod tests {
 
     #[test]
     fn a_conversation_waits_once_and_is_in_work_once() {
-        let mut settling = Settling::default();
-        for reason in [SettleReason::Turn, SettleReason::Request, SettleReason::Turn] {
-            settling.push(job("a", reason));
+        let mut queue = MaintenanceQueue::default();
+        for reason in [MaintenanceReason::Turn, MaintenanceReason::Request, MaintenanceReason::Turn] {
+            queue.push(job("a", reason));
         }
-        let first = settling.begin_next().unwrap();
-        assert_eq!(first.reason, SettleReason::Request, "the stronger reason stays");
-        assert!(settling.begin_next().is_none());
-        settling.push(job("a", SettleReason::Turn));
-        assert!(settling.begin_next().is_none(), "the same conversation waits for the end of the first");
+        let first = queue.begin_next().unwrap();
+        assert_eq!(first.reason, MaintenanceReason::Request, "the stronger reason stays");
+        assert!(queue.begin_next().is_none());
+        queue.push(job("a", MaintenanceReason::Turn));
+        assert!(queue.begin_next().is_none(), "the same conversation waits for the end of the first");
         for session in ["b", "c"] {
-            settling.push(job(session, SettleReason::Turn));
+            queue.push(job(session, MaintenanceReason::Turn));
         }
-        assert_eq!(settling.begin_next().unwrap().session.as_deref(), Some("b"));
-        assert!(settling.begin_next().is_none(), "two at a time");
-        settling.end(&first);
-        let again = settling.begin_next().unwrap();
+        assert_eq!(queue.begin_next().unwrap().session.as_deref(), Some("b"));
+        assert!(queue.begin_next().is_none(), "two at a time");
+        queue.end(&first);
+        let again = queue.begin_next().unwrap();
         assert_eq!(again.session.as_deref(), Some("a"));
-        settling.end(&again);
-        settling.push(SettleJob { session: None, ..job("", SettleReason::Time) });
-        assert_eq!(settling.begin_next().unwrap().session.as_deref(), Some("c"));
-        assert!(settling.begin_next().is_none(), "all conversations wait until none is in work");
+        queue.end(&again);
+        queue.push(MaintenanceJob { session: None, ..job("", MaintenanceReason::Time) });
+        assert_eq!(queue.begin_next().unwrap().session.as_deref(), Some("c"));
+        assert!(queue.begin_next().is_none(), "all conversations wait until none is in work");
     }
 
     #[tokio::test]
     async fn waiting_work_and_timers_are_bounded() {
-        let mut settling = Settling::default();
+        let mut queue = MaintenanceQueue::default();
         let now = Instant::now();
         for number in 0..MAX_IDLE + 5 {
-            settling.push(job(&number.to_string(), SettleReason::Turn));
-            settling.set_idle(job(&number.to_string(), SettleReason::Time), now);
+            queue.push(job(&number.to_string(), MaintenanceReason::Turn));
+            queue.set_idle(job(&number.to_string(), MaintenanceReason::Time), now);
         }
         assert_eq!(
-            (settling.waiting.len(), settling.idle.len(), settling.due.len()),
+            (queue.waiting.len(), queue.idle.len(), queue.due.len()),
             (MAX_WAITING, MAX_IDLE, MAX_IDLE)
         );
-        settling.set_idle(job("0", SettleReason::Time), now + Duration::from_secs(60));
-        assert_eq!(settling.due.len(), MAX_IDLE);
-        assert_eq!(settling.take_idle(now).len(), MAX_IDLE - 1);
-        assert!(settling.is_armed());
-        settling.clear();
-        assert!(!settling.is_armed());
+        queue.set_idle(job("0", MaintenanceReason::Time), now + Duration::from_secs(60));
+        assert_eq!(queue.due.len(), MAX_IDLE);
+        assert_eq!(queue.take_idle(now).len(), MAX_IDLE - 1);
+        assert!(queue.is_armed());
+        queue.clear();
+        assert!(!queue.is_armed());
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures of messages, in every form.
+//! Images of messages, in every form.
 
 use super::{Outcome, Target};
 use redflow_contract::Message;
@@ -7,7 +7,7 @@ use redflow_contract::transcript::MAX_IMAGES;
 use redflow_machine::take_images;
 use serde_json::{Value, json};
 
-/// Where an agent finds the pictures.
+/// Where an agent finds the images.
 const TEMPLATES: [&str; 3] = ["{{msg.images}}", "{{json.photo}}", "https://example.org/{{msg.id}}"];
 
 /// A GIF, and the start of a PNG, a JPEG and a WebP file.
@@ -18,11 +18,11 @@ const FILES: [&[u8]; 4] = [
     b"RIFF\x20\0\0\0WEBPVP8X\x0a\0\0\0\x10\0\0\0\x01\0\0\x01\0\0",
 ];
 
-pub(super) struct MessagePictures;
+pub(super) struct MessageImages;
 
-impl Target for MessagePictures {
+impl Target for MessageImages {
     fn name(&self) -> &'static str {
-        "picture"
+        "image"
     }
 
     fn seeds(&self) -> Vec<Vec<u8>> {
@@ -42,7 +42,7 @@ impl Target for MessagePictures {
     }
 
     fn run(&self, input: &[u8]) -> Outcome {
-        let file = if check_bytes(input, None).is_ok() { "picture" } else { "none" };
+        let file = if check_bytes(input, None).is_ok() { "image" } else { "none" };
         let Ok(message) = serde_json::from_slice::<Message>(input) else { return Ok(file.to_owned()) };
         let mut outcomes = Vec::new();
         for template in TEMPLATES {
@@ -61,7 +61,7 @@ fn take(template: &str, whole: &Message) -> Outcome {
         Err(failure) => return Ok(failure.code.to_string()),
     };
     if images.sources.len() > MAX_IMAGES || images.taken.len() > images.sources.len() {
-        return Err("too many pictures".to_owned());
+        return Err("too many images".to_owned());
     }
     let mut payload = message.get_mut("payload").map(Value::take).unwrap_or_default();
     for taken in images.taken {

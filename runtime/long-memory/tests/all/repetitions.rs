@@ -1,6 +1,6 @@
 //! What a run has recalled is not learnt again, also if it was changed or removed since.
 
-use crate::consolidation::{done, settle};
+use crate::consolidation::{done, maintain};
 use crate::kit::{DAY, NOON, Place, TestTurn, answers, fact, proposals, recall};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, MAX_ENTRY_META, SourceKind, Trust};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 const NAME: &str = "ltm/tab1/n7";
 const KNOWN: &str = "The pump in Kiel has a pressure of 5 bar.";
-const ECHO: &str = "As I remember, your pump in Kiel has a pressure of 5 bar.";
+const REPETITION: &str = "As I remember, your pump in Kiel has a pressure of 5 bar.";
 const OWN: &str = "The valve is new and red.";
 
 fn known(key: &str) -> NewEntry {
@@ -35,7 +35,7 @@ enum Change {
 async fn what_was_recalled_is_not_learnt_after_it_was_changed_or_removed() {
     for change in [Change::Nothing, Change::Text, Change::ManyTexts, Change::Removal] {
         let place = Place::new();
-        let entries = [fact(ECHO, ECHO), fact(OWN, OWN)];
+        let entries = [fact(REPETITION, REPETITION), fact(OWN, OWN)];
         let memory = place.with_model(&json!({}), &answers(vec![proposals(&entries)]));
         TestTurn::new("r0").append(&memory, "Hello", "Hm.").await.unwrap();
         memory.clear("tab1:s").await.unwrap();
@@ -43,7 +43,7 @@ async fn what_was_recalled_is_not_learnt_after_it_was_changed_or_removed() {
         let recalled = recall(&memory, Some("ada"), "Which pressure has the pump in Kiel?").await;
         assert_eq!(recalled.sources.len(), 1);
         let turn = TestTurn { sources: recalled.sources, ..TestTurn::new("r1") };
-        turn.append(&memory, &format!("Which pressure? {OWN}"), ECHO).await.unwrap();
+        turn.append(&memory, &format!("Which pressure? {OWN}"), REPETITION).await.unwrap();
         let texts = match change {
             Change::Nothing | Change::Removal => 0,
             Change::Text => 1,
@@ -57,9 +57,12 @@ async fn what_was_recalled_is_not_learnt_after_it_was_changed_or_removed() {
             place.archive.remove(NAME, vec!["pump".to_owned()]).await.unwrap();
         }
         // What the user says is learnt.
-        assert_eq!(done(&settle(&memory).await), [1, 0, 0, 1, 0], "{change:?}");
+        assert_eq!(done(&maintain(&memory).await), [1, 0, 0, 1, 0], "{change:?}");
         let live = place.facts(EntryState::Live).await;
-        assert!(live.iter().all(|text| text != ECHO) && live.iter().any(|text| text == OWN), "{change:?}");
+        assert!(
+            live.iter().all(|text| text != REPETITION) && live.iter().any(|text| text == OWN),
+            "{change:?}"
+        );
     }
 }
 
@@ -78,7 +81,7 @@ async fn an_answer_from_a_tool_of_a_server_is_learnt() {
     };
     let turn = TestTurn { sources: vec![source], ..TestTurn::new("r1") };
     turn.append(&memory, "Which pressure?", KNOWN).await.unwrap();
-    assert_eq!(done(&settle(&memory).await), [1, 0, 0, 0, 0]);
+    assert_eq!(done(&maintain(&memory).await), [1, 0, 0, 0, 0]);
 }
 
 #[tokio::test]
@@ -86,7 +89,7 @@ async fn a_turn_is_stored_however_long_the_keys_of_recalled_entries_are() {
     // The last keys do not fit into the names of sources, which the engine cuts.
     for length in [300, MAX_SOURCE_REF - "tab1/n7/".len(), 900] {
         let place = Place::new();
-        let entries = [fact(ECHO, ECHO), fact(OWN, OWN)];
+        let entries = [fact(REPETITION, REPETITION), fact(OWN, OWN)];
         let props = json!({"topK": 50, "minScore": 0.0, "recallTokens": 32_000});
         let memory = place.with_model(&props, &answers(vec![proposals(&entries)]));
         TestTurn::new("r0").append(&memory, "Hello", "Hm.").await.unwrap();
@@ -105,13 +108,13 @@ async fn a_turn_is_stored_however_long_the_keys_of_recalled_entries_are() {
         assert_eq!(sources.len(), 50);
         limit_sources(&mut sources);
         let turn = TestTurn { sources, ..TestTurn::new("r1") };
-        turn.append(&memory, &format!("Which pressure? {OWN}"), ECHO).await.unwrap();
+        turn.append(&memory, &format!("Which pressure? {OWN}"), REPETITION).await.unwrap();
         let all = place.all().await;
         let stored = all.iter().find(|entry| entry.kind == EntryKind::Episode).unwrap();
         let bytes = json!(stored.meta).to_string().len();
         assert!(bytes < MAX_ENTRY_META && stored.meta.contains_key("recalled"), "{length}: {bytes}");
         // Nothing of the answer is learnt, because it may repeat an entry that the turn does not name.
-        assert_eq!(done(&settle(&memory).await), [1, 0, 0, 1, 0], "{length}");
+        assert_eq!(done(&maintain(&memory).await), [1, 0, 0, 1, 0], "{length}");
         let all = place.all().await;
         let facts: Vec<_> = all.iter().filter(|entry| entry.key.len() == length).collect();
         assert_eq!(facts.len(), 50);

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 /// An agent with the long memory `mem`, which names `short` and the model `m2`.
 fn flow(settings: Value, props: Value) -> Value {
-    let named = json!({"shortMemory": "short", "model": "m2", "settles": true});
+    let named = json!({"shortMemory": "short", "model": "m2", "maintains": true});
     json!([
         inject(&["a"]),
         with(with(agent("a", "m", &["d"]), json!({"memory": "mem"})), settings),
@@ -24,9 +24,9 @@ fn flow(settings: Value, props: Value) -> Value {
     ])
 }
 
-fn settles(test: &EngineTest) -> Vec<String> {
+fn maintenance_calls(test: &EngineTest) -> Vec<String> {
     let mut calls = test.recorder.calls();
-    calls.retain(|call| call.starts_with("settle") || call.starts_with("dropped settle"));
+    calls.retain(|call| call.starts_with("maintain") || call.starts_with("dropped maintain"));
     calls
 }
 
@@ -49,7 +49,7 @@ async fn a_resumed_run_builds_them_from_its_plan() {
     let calls = test.recorder.calls();
     let of_plan = calls.iter().position(|call| call == "built mem").unwrap();
     assert_eq!(calls[of_plan - 2..=of_plan + 1], ["built short", "built m2", "built mem", "in flow t"]);
-    assert_eq!(settles(&test), ["settle mem t:default Turn"]);
+    assert_eq!(maintenance_calls(&test), ["maintain mem t:default Turn"]);
 }
 
 /// Inside a subflow instance ids begin with that of the instance. An id that only ends alike is another node.
@@ -62,20 +62,20 @@ async fn a_resumed_run_does_not_mix_up_ids_that_end_alike() {
     changed[1]["memory"] = json!("short");
     let test = EngineTest::restart(&changed, &store);
     assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
-    assert_eq!(settles(&test), ["settle long-short t:default Turn"]);
+    assert_eq!(maintenance_calls(&test), ["maintain long-short t:default Turn"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_run_waits_for_the_work_of_its_memory() {
-    let test = EngineTest::new(&flow(json!({}), json!({"settleSeconds": 100})));
+    let test = EngineTest::new(&flow(json!({}), json!({"maintenanceSeconds": 100})));
     let before = tokio::time::Instant::now();
     assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
     assert!(before.elapsed() < Duration::from_secs(50), "the memory works for 100 s");
     test.fire().await;
-    assert_eq!(settles(&test), ["settle mem t:default Turn"], "one conversation is in work once");
+    assert_eq!(maintenance_calls(&test), ["maintain mem t:default Turn"], "one conversation is in work once");
     sleep(Duration::from_secs(250)).await;
-    let twice = ["settle mem t:default Turn", "settled t:default"].repeat(2);
-    assert_eq!(settles(&test), twice);
+    let twice = ["maintain mem t:default Turn", "maintained t:default"].repeat(2);
+    assert_eq!(maintenance_calls(&test), twice);
     assert_eq!(
         test.recorder.flow_lines().iter().filter(|line| line.starts_with("mem")).collect::<Vec<_>>(),
         ["mem consolidated +1", "mem consolidated +1"]
@@ -84,13 +84,14 @@ async fn no_run_waits_for_the_work_of_its_memory() {
 
 #[tokio::test(start_paused = true)]
 async fn two_memories_work_at_the_same_time() {
-    let test = EngineTest::new(&flow(json!({"sessionId": "{{json.user}}"}), json!({"settleSeconds": 100})));
+    let test =
+        EngineTest::new(&flow(json!({"sessionId": "{{json.user}}"}), json!({"maintenanceSeconds": 100})));
     for user in ["a", "b", "c"] {
         test.fire_with(json!({"user": user})).await;
     }
-    assert_eq!(settles(&test), ["settle mem t:a Turn", "settle mem t:b Turn"]);
+    assert_eq!(maintenance_calls(&test), ["maintain mem t:a Turn", "maintain mem t:b Turn"]);
     sleep(Duration::from_secs(101)).await;
-    assert_eq!(settles(&test)[4..], ["settle mem t:c Turn"]);
+    assert_eq!(maintenance_calls(&test)[4..], ["maintain mem t:c Turn"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,11 +101,14 @@ async fn a_message_asks_the_memory_to_consolidate() {
     let test = EngineTest::new(&asks);
     let message = only_message(&test.fire().await);
     assert_eq!(message["payload"], "hi", "the run goes on as usual");
-    assert_eq!(settles(&test), ["settle mem t:default Request"]);
+    assert_eq!(maintenance_calls(&test), ["maintain mem t:default Request"]);
     // Without a payload no run begins.
     assert_eq!(test.fire_with(json!("")).await.len(), 0);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(settles(&test), ["settle mem t:default Request", "settle mem t:default Request"]);
+    assert_eq!(
+        maintenance_calls(&test),
+        ["maintain mem t:default Request", "maintain mem t:default Request"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,12 +118,12 @@ async fn a_memory_works_when_a_conversation_is_idle() {
     sleep(Duration::from_secs(500)).await;
     test.fire().await;
     sleep(Duration::from_secs(500)).await;
-    let turns = ["settle mem t:default Turn", "settle mem t:default Turn"];
-    assert_eq!(settles(&test), turns, "the second turn has set the timer anew");
+    let turns = ["maintain mem t:default Turn", "maintain mem t:default Turn"];
+    assert_eq!(maintenance_calls(&test), turns, "the second turn has set the timer anew");
     sleep(Duration::from_secs(200)).await;
-    assert_eq!(settles(&test)[2..], ["settle mem t:default Time"]);
+    assert_eq!(maintenance_calls(&test)[2..], ["maintain mem t:default Time"]);
     sleep(Duration::from_secs(5_000)).await;
-    assert_eq!(settles(&test).len(), 3, "once");
+    assert_eq!(maintenance_calls(&test).len(), 3, "once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,24 +132,24 @@ async fn a_memory_works_by_its_schedule_and_after_a_deploy() {
     test.engine.begin_schedules().await;
     sleep(Duration::from_secs(3_600)).await;
     assert_eq!(
-        settles(&test),
-        ["settle mem all Time", "settle mem all Time"],
+        maintenance_calls(&test),
+        ["maintain mem all Time", "maintain mem all Time"],
         "when idle, and by the schedule"
     );
     test.engine.deploy(build(&flow(json!({}), json!({"schedule": "never", "idleSeconds": 60})))).await;
     sleep(Duration::from_secs(7_200)).await;
-    assert_eq!(settles(&test).len(), 3, "an earlier process may have left turns");
+    assert_eq!(maintenance_calls(&test).len(), 3, "an earlier process may have left turns");
     let problem = "mem uncaught CONFIG_INVALID #1";
     assert!(test.recorder.flow_lines().iter().any(|line| line == problem));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_of_the_work_is_reported() {
-    let failure = json!({"code": "MEMORY_ERROR", "message": "The model is away."});
+    let failure = json!({"code": "MEMORY_ERROR", "message": "The model is offline."});
     let rows = [
-        (json!({"settleFails": failure}), "mem consolidated +1 The model is away."),
-        (json!({"panics": "settle"}), "mem consolidated +0 the memory crashed while it worked"),
-        (json!({"hangs": "settle"}), "mem consolidated +0 the memory did not end its work in time"),
+        (json!({"maintenanceFails": failure}), "mem consolidated +1 The model is offline."),
+        (json!({"panics": "maintain"}), "mem consolidated +0 the memory crashed while it worked"),
+        (json!({"hangs": "maintain"}), "mem consolidated +0 the memory did not end its work in time"),
     ];
     for (props, expected) in rows {
         let test = EngineTest::new(&flow(json!({}), props));
@@ -158,13 +162,13 @@ async fn a_failure_of_the_work_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_the_work_as_long_as_it_may() {
-    for (drain, expected) in [(200, "settled t:default"), (50, "settle mem t:default Turn")] {
-        let test = EngineTest::new(&flow(json!({}), json!({"settleSeconds": 100})));
+    for (drain, expected) in [(200, "maintained t:default"), (50, "maintain mem t:default Turn")] {
+        let test = EngineTest::new(&flow(json!({}), json!({"maintenanceSeconds": 100})));
         test.fire().await;
         let before = tokio::time::Instant::now();
         test.engine.shutdown(Duration::from_secs(drain)).await;
         assert_eq!(before.elapsed().as_secs(), drain.min(100));
-        assert_eq!(settles(&test).last().unwrap(), expected);
+        assert_eq!(maintenance_calls(&test).last().unwrap(), expected);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pictures, as every provider takes them.
+//! Images, as every provider takes them.
 
 use super::fields::Finder;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The media types that every provider with vision takes.
 pub(super) const TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Checks a data URL with the bytes of a picture.
+/// Checks a data URL with the bytes of an image.
 pub(super) fn check_data_url(finder: &mut Finder, at: &str, url: &Value) {
     let parts = url.as_str().and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
     let Some((kind, data)) = parts else { return finder.add(at, "no data URL") };
@@ -14,7 +14,7 @@ pub(super) fn check_data_url(finder: &mut Finder, at: &str, url: &Value) {
     check_text(finder, at, data);
 }
 
-/// Checks the bytes of a picture in Base64.
+/// Checks the bytes of an image in Base64.
 pub(super) fn check_base64(finder: &mut Finder, at: &str, data: &Value) {
     check_text(finder, at, data.as_str().unwrap_or_default());
 }

@@ -1,14 +1,14 @@
-// The keys of the console. Single letters can be switched off, because speech input and some readers type them.
+// The keyboard shortcuts of the console. Single letters can be switched off, because speech input and some readers type them.
 
 import { signal } from "@preact/signals";
 import { letters, shade } from "./app.js";
 import { go } from "./router.js";
 
-/** Whether the list of keys is shown. */
+/** Whether the list of shortcuts is shown. */
 export const isHelpOpen = signal(false);
 
-/** Keys of the current page, such as `[` and `]`. */
-const pageKeys = new Map<string, () => void>();
+/** Shortcuts of the current page, such as `[` and `]`. */
+const pageShortcuts = new Map<string, () => void>();
 
 /** The pages that a letter after `g` opens. */
 const PLACES: Readonly<Record<string, string>> = { h: "", r: "runs", f: "flow", i: "inbox", u: "usage", k: "knowledge", m: "memory" };
@@ -17,19 +17,19 @@ const PLACES: Readonly<Record<string, string>> = { h: "", r: "runs", f: "flow", 
 const SECOND_MS = 1_500;
 let firstAt = Number.NEGATIVE_INFINITY;
 
-/** Adds keys of a page. Returns how to remove them. */
-export function addKeys(keys: Readonly<Record<string, () => void>>): () => void {
-  for (const [key, act] of Object.entries(keys)) {
-    pageKeys.set(key, act);
+/** Adds shortcuts of a page. Returns how to remove them. */
+export function addShortcuts(shortcuts: Readonly<Record<string, () => void>>): () => void {
+  for (const [key, act] of Object.entries(shortcuts)) {
+    pageShortcuts.set(key, act);
   }
   return () => {
-    for (const key of Object.keys(keys)) {
-      pageKeys.delete(key);
+    for (const key of Object.keys(shortcuts)) {
+      pageShortcuts.delete(key);
     }
   };
 }
 
-export function startKeys(document: Document): void {
+export function startShortcuts(document: Document): void {
   document.addEventListener("keydown", (event) => {
     if (pressKey(event, document)) {
       event.preventDefault();
@@ -78,7 +78,7 @@ export function pressKey(event: KeyboardEvent, document: Document): boolean {
     case "k":
       return moveFocus(document, -1);
     default: {
-      const act = pageKeys.get(event.key);
+      const act = pageShortcuts.get(event.key);
       act?.();
       return act !== undefined;
     }
