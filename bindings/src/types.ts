@@ -1263,7 +1263,7 @@ outputSchema?: JsonValue,
  */
 parallelTools: number, 
 /**
- * The template of the pictures; absent if the agent takes none.
+ * The template of the images; absent if the agent takes none.
  */
 images?: string, 
 /**
@@ -3038,7 +3038,7 @@ toolCallId?: string,
  */
 reasoning?: OpaqueParts, 
 /**
- * Pictures that belong to the text; only from a user.
+ * Images that belong to the text; only from a user.
  */
 images?: Array<Image>, };
 
@@ -3077,11 +3077,11 @@ parts: Array<JsonValue>,
 bound?: Digest, };
 
 /**
- * A picture. Copies share the data.
+ * An image. Copies share the data.
  */
 export type Image = { 
 /**
- * The format of the picture.
+ * The format of the image.
  */
 mime: ImageType, 
 /**
@@ -3090,7 +3090,7 @@ mime: ImageType,
 data: string, };
 
 /**
- * A format of pictures. Most providers with vision take all of them.
+ * A format of images. Most providers with vision take all of them.
  */
 export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
@@ -3196,7 +3196,7 @@ at: number,
  */
 effect: EffectId, 
 /**
- * The pictures, in the order of their addresses.
+ * The images, in the order of their addresses.
  */
 images: Array<Image>, } | { "type": "images_failed", 
 /**
@@ -3409,7 +3409,7 @@ cost?: number,
 estimated?: boolean, };
 
 /**
- * The result of a tool call. The model reads its JSON without the sources and the pictures.
+ * The result of a tool call. The model reads its JSON without the sources and the images.
  */
 export type ToolResult = { 
 /**
@@ -3433,12 +3433,12 @@ code?: ToolCode,
  */
 sources?: Array<Source>, 
 /**
- * Pictures of the output, at most [`MAX_IMAGES`](crate::transcript::MAX_IMAGES) in a fact. An agent that takes
- * pictures shows them to its model after the results.
+ * Images of the output, at most [`MAX_IMAGES`](crate::transcript::MAX_IMAGES) in a fact. An agent that takes
+ * images shows them to its model after the results.
  */
 images?: Array<Image>, 
 /**
- * What the runtime tells the model about the output, such as that a picture was left out.
+ * What the runtime tells the model about the output, such as that an image was left out.
  */
 note?: string, };
 
@@ -4089,7 +4089,7 @@ message: string,
  */
 chatMessage?: JsonValue, 
 /**
- * Pictures as data URLs, at most four. They become `msg.images`; the history of the chat does not keep them.
+ * Images as data URLs, at most four. They become `msg.images`; the history of the chat does not keep them.
  */
 images?: Array<string>, };
 
@@ -4185,7 +4185,7 @@ sources?: Array<Source>, } | { "type": "memory_cleared", } | { "type": "memory_f
  */
 error: Failure, } | { "type": "images_fetched", 
 /**
- * The number of pictures.
+ * The number of images.
  */
 images: number, } | { "type": "summarised", 
 /**
@@ -4350,7 +4350,7 @@ preview?: string,
  */
 sources?: Array<Source>, 
 /**
- * The bytes of each picture that the model gets.
+ * The bytes of each image that the model gets.
  */
 imageBytes?: Array<number>, } | { "type": "waiting_for_outcome", 
 /**
@@ -5347,7 +5347,7 @@ node?: NodeId,
  */
 payload?: JsonValue, 
 /**
- * Pictures for `msg.images`, at most four: data URLs or https addresses. Only for an agent with a payload.
+ * Images for `msg.images`, at most four: data URLs or https addresses. Only for an agent with a payload.
  */
 images?: Array<string>, 
 /**
@@ -6845,7 +6845,7 @@ outputSchema?: string | { [key: string]: JsonValue },
  */
 parallelTools?: number, 
 /**
- * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ * The images that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
  */
 images?: string, 
 /**
@@ -6886,7 +6886,7 @@ maxTokenLimit?: number,
  */
 parallelTools?: number, 
 /**
- * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ * The images that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
  */
 images?: string, 
 /**
@@ -6919,7 +6919,7 @@ maxIterations?: number,
  */
 maxTokenLimit?: number, 
 /**
- * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ * The images that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
  */
 images?: string, 
 /**
@@ -6956,7 +6956,7 @@ maxIterations?: number,
  */
 maxTokenLimit?: number, 
 /**
- * The pictures that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
+ * The images that the model gets with the message: a data URL, a Buffer, an https address, or a list of up to four. `{{msg.x}}` is a property of the message. Empty for none.
  */
 images?: string, 
 /**

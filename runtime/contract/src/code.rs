@@ -161,7 +161,7 @@ codes! {
         InvalidCredentials "INVALID_CREDENTIALS" Retry::Never, "The provider refused the credentials.";
         RateLimit "RATE_LIMIT" Retry::Later, "The provider asks for fewer requests.";
         QuotaExceeded "QUOTA_EXCEEDED" Retry::Never, "The provider's quota or balance is used up.";
-        ImageInvalid "IMAGE_INVALID" Retry::Never, "A picture of the message cannot be used or downloaded.";
+        ImageInvalid "IMAGE_INVALID" Retry::Never, "An image of the message cannot be used or downloaded.";
         ContextLength "CONTEXT_LENGTH" Retry::Never, "The conversation is longer than the model can read.";
         ProviderUnavailable "PROVIDER_UNAVAILABLE" Retry::Later, "The provider cannot be reached or is overloaded.";
         Timeout "TIMEOUT" Retry::Later, "The run's deadline passed.";
@@ -471,7 +471,7 @@ mod tests {
         for name in page_names() {
             let path = format!("{}/../../docs/codes/{name}", env!("CARGO_MANIFEST_DIR"));
             let page = std::fs::read_to_string(path).unwrap();
-            assert!(PAGES.contains(&page.as_str()), "docs/codes/{name} is not embedded");
+            assert!(PAGES.contains(&page), "docs/codes/{name} is not embedded");
             for code in headings(&page) {
                 let link = format!("[`{code}`]({name}#{})", code.to_lowercase());
                 assert!(index.contains(&link), "docs/codes/README.md has no {link}");

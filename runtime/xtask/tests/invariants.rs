@@ -3,7 +3,8 @@
 mod tidy;
 
 use tidy::{
-    clippy_files, cycles, dependencies, manifests, packages, repository, security, source, spelling, words,
+    clippy_files, cycles, dependencies, manifests, packages, repository, security, source, spelling,
+    type_names, words,
 };
 
 macro_rules! invariants {
@@ -46,4 +47,5 @@ invariants! {
     the_service_unit_is_confined: repository::service_unit;
     words_are_spelled_right: spelling::check;
     no_forbidden_names: words::forbidden_names;
+    no_private_type_name_stands_in_three_crates: type_names::repeated_type_names;
 }

@@ -10,6 +10,7 @@ pub(crate) mod repository;
 pub(crate) mod security;
 pub(crate) mod source;
 pub(crate) mod spelling;
+pub(crate) mod type_names;
 pub(crate) mod words;
 
 use redflow_xtask::{files, process};
