@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 const NAME: &str = "anthropic-messages";
 /// The most content blocks of one answer.
 const MAX_BLOCKS: u64 = 256;
+/// The most bytes of the start of a usual block, which has only names.
+const USUAL_START_BYTES: usize = 1_024;
 
 /// The wire, with the settings of a node, which every request has.
 #[derive(Debug, Clone, Default)]
@@ -162,6 +164,8 @@ struct Block {
     content: Content,
     /// The block as it started, to be sent back. None if that is not wanted, or the block is not fully known.
     part: Option<Map<String, Value>>,
+    /// The bytes of the part beyond those of every block.
+    start_bytes: usize,
 }
 
 enum Content {
@@ -204,7 +208,8 @@ impl Block {
             _ => Content::Other,
         };
         let part = reasoning.is_kept().then(|| parse_part(json)).transpose()?;
-        Ok(Self { content, part })
+        let start_bytes = if part.is_some() { json.len().saturating_sub(USUAL_START_BYTES) } else { 0 };
+        Ok(Self { content, part, start_bytes })
     }
 
     /// Ignores a delta of a type that the block does not have.
@@ -233,11 +238,12 @@ impl Block {
     /// The bytes that the stream has added to it.
     fn held_bytes(&self) -> usize {
         let text_of = |key| self.part.as_ref().and_then(|part| part.get(key)?.as_str()).map_or(0, str::len);
-        match &self.content {
+        let added = match &self.content {
             Content::Text(text) => text.len(),
             Content::ToolUse { input, deltas, .. } => input.len() + deltas.len(),
             Content::Other => text_of("thinking") + text_of("signature") + text_of("data"),
-        }
+        };
+        self.start_bytes + added
     }
 }
 
@@ -335,7 +341,7 @@ impl Assembler {
         let mut answer =
             ModelAnswer { model: self.model, usage: self.usage.into_usage(), ..ModelAnswer::default() };
         let mut parts = Vec::new();
-        for Block { content, part } in self.blocks.into_values() {
+        for Block { content, part, .. } in self.blocks.into_values() {
             let mut part = part.filter(|_| needs_parts);
             let mut set =
                 |key: &str, value: Value| part.as_mut().map(|part| part.insert(key.to_owned(), value));

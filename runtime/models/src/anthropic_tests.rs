@@ -403,6 +403,14 @@ fn a_stream_is_measured_by_what_it_holds() {
 }
 
 #[test]
+fn a_block_of_an_unknown_type_is_held_too() {
+    let mut assembler = wire().assembler(Keep);
+    let large = start(0, &json!({"type": "of_tomorrow", "content": ["x".repeat(100_000)]}));
+    assembler.add_event(None, large.to_string().as_bytes()).unwrap();
+    assert!(assembler.held_bytes() > 90_000);
+}
+
+#[test]
 fn a_thinking_block_may_start_without_text() {
     let events = [
         start(0, &json!({"type": "thinking"})),

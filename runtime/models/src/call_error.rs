@@ -78,7 +78,9 @@ impl CallError {
         }
         match error.status {
             401 | 403 => RunErrorCode::InvalidCredentials,
-            400 if has_code(error, &["API_KEY_INVALID"]) => RunErrorCode::InvalidCredentials,
+            400 if has_code(error, &["API_KEY_INVALID"]) || names_wrong_key(error) => {
+                RunErrorCode::InvalidCredentials
+            }
             429 => RunErrorCode::RateLimit,
             404 => RunErrorCode::ModelNotFound,
             400 if has_code(error, &["model_not_found"]) => RunErrorCode::ModelNotFound,
@@ -263,6 +265,11 @@ pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
 
 fn has_code(error: &ProviderError, codes: &[&str]) -> bool {
     codes.contains(&error.kind.as_str()) || codes.contains(&error.code.as_str())
+}
+
+/// Whether xAI, whose error has the code of any invalid field, refuses the key.
+fn names_wrong_key(error: &ProviderError) -> bool {
+    error.message.to_ascii_lowercase().starts_with("incorrect api key provided")
 }
 
 #[cfg(test)]

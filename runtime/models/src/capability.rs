@@ -145,7 +145,8 @@ pub fn openai_compatible(host: &str, model: &str) -> Capabilities {
     };
     let known = row.can;
     Capabilities {
-        tools: known.tools,
+        // Google gives no tools to Gemma 3. Others do, by its template.
+        tools: known.tools || row.family == Family::Gemma,
         vision: known.vision,
         sampling: known.sampling,
         thinking: known.thinking,

@@ -29,6 +29,8 @@ fn models_of_openai() {
         (OPENAI_MODEL, "tvjo-r", Some(1_050_000), Some(128_000)),
         ("gpt-5", "tvjo-r", Some(400_000), Some(128_000)),
         ("gpt-5-nano-2025-08-07", "tvjo-r", Some(400_000), Some(128_000)),
+        ("gpt-5-2025-08-07", "tvjo-r", Some(400_000), Some(128_000)),
+        ("gpt-4o-2024-11-20", "tvjos-", Some(128_000), Some(16_384)),
         ("gpt-5-chat-latest", "tvjos-", Some(128_000), Some(16_384)),
         ("gpt-5.2-chat-latest", "tvjos-", Some(128_000), Some(16_384)),
         // Without an effort they do not think.
@@ -73,6 +75,8 @@ fn models_of_other_servers() {
         // A gateway with the names of others.
         ("gateway.example", "gpt-6-luna", "tvj--r"),
         ("gateway.example", "vertex/gemini-3.8-flash", "tvj--r"),
+        // Google gives it no tools, but a server of its own does.
+        ("127.0.0.1", "google/gemma-3-27b-it", "tvj-s-"),
     ] {
         assert_eq!(letters(openai_compatible(host, model)), can, "{host} {model}");
     }

@@ -18,7 +18,7 @@ use crate::transport::{Endpoint, ResponseBody, Transport, TransportResponse, rea
 use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, Reasoning, Wire, WireError};
 use bytes::Bytes;
 use http::{HeaderMap, header};
-use redflow_contract::fact::ModelAnswer;
+use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_ports::{DeltaObserver, Measurement, Meter, ModelWait, WaitObserver};
@@ -121,6 +121,9 @@ pub struct CallOptions<'a> {
     pub has_own_limit: bool,
     /// The most output tokens of the model. None if unknown.
     pub max_output: Option<u32>,
+    /// What a request costs by its usage; none if the price is not known. Each request is paid for itself, because larger
+    /// ones have other prices.
+    pub cost: Option<&'a (dyn Fn(&Usage) -> Option<f64> + Sync)>,
     /// Where changes of requests are remembered, if the provider accepts the changed one.
     pub learnt: Option<&'a LearntChanges>,
     /// The formats to ask for if the provider refuses that of the request, the strictest first.

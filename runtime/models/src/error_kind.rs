@@ -32,11 +32,13 @@ const TABLE: [(ErrorKind, &[&str]); 5] = [
             "insufficient_quota",
             "credit_balance_exhausted",
             "billing_hard_limit_reached",
+            "billing_not_active",
             "organization_usage_limit_exceeded",
             // OpenAI and Anthropic
             "_spend_limit_",
             "billing_error",
             "credit balance is too low",
+            "specified api usage limits",
             // Gemini, for a quota of a whole day
             DAILY_QUOTA,
             // OpenRouter
@@ -55,6 +57,7 @@ const TABLE: [(ErrorKind, &[&str]); 5] = [
         &[
             "content_filter",
             "content_policy_violation",
+            "flagged as potentially violating",
             // Azure
             "responsibleaipolicyviolation",
             "content management policy",
@@ -62,6 +65,10 @@ const TABLE: [(ErrorKind, &[&str]); 5] = [
             "input was flagged",
             // DeepSeek
             "content exists risk",
+            // Anthropic
+            "content filtering policy",
+            // xAI
+            "content violates usage guidelines",
         ],
     ),
     (

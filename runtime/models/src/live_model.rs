@@ -6,7 +6,7 @@ use crate::model_list::{ListSource, list_models};
 use crate::price::Pricing;
 use crate::refusals::formats::RefusedFormats;
 use crate::refusals::thoughts::RefusedThoughts;
-use crate::refusals::{Change, Interface, LearntChanges, apply};
+use crate::refusals::{Change, Interface, LearntChanges, apply, shown_field};
 use crate::wire::{AnswerFormat, CacheLifetime, CacheRequest, ChatRequest, Reasoning, SchemaKind};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, Usage};
@@ -179,6 +179,7 @@ impl ChatModel for LiveModel {
             let max_retries = if request.retry { self.options.max_retries } else { 0 };
             let deadline = Instant::now() + self.target.timeout;
             let _slot = self.wait_for_slot(deadline, request.wait_observer).await?;
+            let cost = |usage: &Usage| self.pricing.cost(usage);
             let options = CallOptions {
                 deadline: Some(deadline),
                 max_retries,
@@ -187,6 +188,7 @@ impl ChatModel for LiveModel {
                 only_interface: self.options.only_interface,
                 has_own_limit: self.options.has_own_limit,
                 max_output: self.info.max_output,
+                cost: Some(&cost),
                 learnt: Some(&self.learnt),
                 weaker_formats,
                 refused_formats: Some(refused),
@@ -210,12 +212,10 @@ impl ChatModel for LiveModel {
             if let Some((binding, thoughts)) = binding.as_ref().zip(answer.reasoning.as_mut()) {
                 binding.bind(thoughts);
             }
-            if self.info.priced {
+            if self.info.priced && answer.usage.is_none() {
                 // Without an estimate, a limit of the cost would have no effect.
-                let mut usage =
-                    answer.usage.unwrap_or_else(|| Usage::estimate(request_bytes(&chat), &answer));
-                usage.cost = self.pricing.cost(&usage).or(usage.cost);
-                answer.usage = Some(usage);
+                let usage = Usage::estimate(request_bytes(&chat), &answer);
+                answer.usage = Some(Usage { cost: cost(&usage), ..usage });
             }
             Ok(answer)
         })
@@ -253,7 +253,7 @@ impl ChatModel for LiveModel {
                 with_tools if with_tools == target.interface => None,
                 with_tools => with_tools.map(Interface::name).map(str::to_owned),
             },
-            refused: learnt.iter().map(|change| change.field().into_owned()).collect(),
+            refused: learnt.iter().map(shown_field).collect(),
             response_format,
             max_tokens: TOKEN_LIMITS
                 .iter()

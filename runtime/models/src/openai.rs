@@ -44,11 +44,14 @@ pub(crate) fn token_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(count.filter(|count| *count <= MAX_TOKENS))
 }
 
+/// No call costs more. The sum of all calls must be a number too, because JSON has no infinite one.
+const MAX_COST: f64 = 1e9;
+
 /// The cost of a call: a number or its text. None for anything else.
 fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     let cost: Option<f64> = raw.trim_matches('"').parse().ok();
-    Ok(cost.filter(|cost| cost.is_finite() && *cost >= 0.0))
+    Ok(cost.filter(|cost| (0.0..=MAX_COST).contains(cost)))
 }
 
 /// The usage, with the field names of both wires, because some servers mix them.
@@ -62,6 +65,12 @@ pub(crate) struct UsageFields {
     completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "token_count")]
     output_tokens: Option<u64>,
+    /// Of Kimi, which has no details of the prompt.
+    #[serde(default, deserialize_with = "token_count")]
+    cached_tokens: Option<u64>,
+    /// Of DeepSeek.
+    #[serde(default, deserialize_with = "token_count")]
+    prompt_cache_hit_tokens: Option<u64>,
     #[serde(default, deserialize_with = "valid_or_none")]
     prompt_tokens_details: Option<TokenDetails>,
     #[serde(default, deserialize_with = "valid_or_none")]
@@ -99,7 +108,10 @@ impl UsageFields {
         Some(Usage {
             input_tokens: input.unwrap_or_default(),
             output_tokens: output.unwrap_or_default(),
-            cached_tokens: input_details.cached_tokens,
+            cached_tokens: input_details
+                .cached_tokens
+                .or(self.prompt_cache_hit_tokens)
+                .or(self.cached_tokens),
             cache_write_tokens: input_details.cache_write_tokens,
             reasoning_tokens: output_details.reasoning_tokens,
             cost: self.cost,
@@ -206,6 +218,20 @@ pub(crate) fn embedded_error(raw: Option<&RawValue>) -> Option<ProviderError> {
         let error = provider_error(0, &error);
         ProviderError { status: number.unwrap_or_else(|| usual_status(&error)), ..error }
     })
+}
+
+/// The error in a list, as Google's interface of OpenAI has it.
+pub(crate) fn listed_error(data: &[u8]) -> Option<ProviderError> {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
+    }
+    if !data.trim_ascii_start().starts_with(b"[") {
+        return None;
+    }
+    let entries: Vec<Entry<'_>> = serde_json::from_slice(data).ok()?;
+    entries.into_iter().find_map(|entry| embedded_error(entry.error))
 }
 
 /// A code that is a status.

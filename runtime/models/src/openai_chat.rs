@@ -11,7 +11,7 @@ use crate::answer_text::AnswerText;
 use crate::event_stream::StreamFormat;
 use crate::lenient::{parse_object, parse_part, parse_provider_error};
 use crate::openai::{
-    Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, model_name,
+    Text, UsageFields, add_missing, arguments_text, embedded_error, fill_arguments, listed_error, model_name,
     unknown_error, valid_or_none,
 };
 use crate::own_parts::kept_parts;
@@ -99,6 +99,11 @@ impl Wire for OpenaiChat {
         if self.mark.is_empty() { NAME } else { &self.mark }
     }
 
+    fn takes_parts_of(&self, wire: &str) -> bool {
+        // An earlier version did not name the server.
+        wire == self.name() || wire == NAME
+    }
+
     fn with_model(&self, model: &str) -> Box<dyn Wire> {
         Box::new(Self { model: Some(model.to_owned()), ..self.clone() })
     }
@@ -109,6 +114,9 @@ impl Wire for OpenaiChat {
     }
 
     fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
+        if let Some(error) = listed_error(body) {
+            return Err(WireError::Provider(error));
+        }
         let body: Completion<'_> = parse_object(body)?;
         if body.choices.as_ref().is_none_or(Vec::is_empty)
             && let Some(error) = embedded_error(body.error)
@@ -163,6 +171,9 @@ struct Choice<'a> {
     delta: Option<Fields<'a>>,
     #[serde(default, deserialize_with = "valid_or_none")]
     finish_reason: Option<String>,
+    /// Where Kimi has the usage of a stream.
+    #[serde(default, deserialize_with = "valid_or_none")]
+    usage: Option<UsageFields>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
 }
@@ -225,9 +236,11 @@ struct Assembler {
 impl Assembler {
     fn add(&mut self, body: Completion<'_>) -> Result<(), WireError> {
         self.model = self.model.take().or(model_name(body.model));
-        let usage = body.usage.or(body.x_groq.and_then(|groq| groq.usage));
+        let mut choice = body.choices.into_iter().flatten().next();
+        let of_choice = choice.as_mut().and_then(|choice| choice.usage.take());
+        let usage = body.usage.or(body.x_groq.and_then(|groq| groq.usage)).or(of_choice);
         self.usage = usage.and_then(UsageFields::into_usage).or(self.usage);
-        let Some(choice) = body.choices.into_iter().flatten().next() else { return Ok(()) };
+        let Some(choice) = choice else { return Ok(()) };
         self.has_choice = true;
         if choice.finish_reason.as_deref() == Some("error") {
             let error = embedded_error(choice.error).or_else(|| embedded_error(body.error));
@@ -360,6 +373,9 @@ impl AnswerAssembler for Assembler {
         if data == b"[DONE]" {
             self.done = true;
             return Ok(true);
+        }
+        if let Some(error) = listed_error(data) {
+            return Err(WireError::Provider(error));
         }
         let body: Completion<'_> = parse_object(data)?;
         if let Some(error) = embedded_error(body.error) {

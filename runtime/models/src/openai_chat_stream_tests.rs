@@ -172,6 +172,10 @@ fn streams_in_the_forms_of_many_servers() {
     let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "x_groq": {"usage": {"prompt_tokens": 3, "completion_tokens": 4}}});
     let answer = assemble(&wire(), &[delta(&json!({"content": "a"})), end], Keep).unwrap();
     assert_eq!(answer.usage.map(|usage| (usage.input_tokens, usage.output_tokens)), Some((3, 4)));
+    // Kimi has it in the choice.
+    let end = json!({"choices": [{"delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 3, "completion_tokens": 4, "cached_tokens": 2}}]});
+    let answer = assemble(&wire(), &[delta(&json!({"content": "a"})), end], Keep).unwrap();
+    assert_eq!(answer.usage.map(|usage| (usage.input_tokens, usage.cached_tokens)), Some((3, Some(2))));
 }
 
 #[test]
@@ -186,6 +190,50 @@ fn a_stream_is_measured_by_what_it_holds() {
     }
     // The reasoning with its quotes.
     assert_eq!(assembler.held_bytes(), 3 + 4 + 4);
+}
+
+#[test]
+fn pieces_of_reasoning_are_kept_by_what_they_add() {
+    let detail =
+        json!([{"type": "reasoning.text", "text": "tok ", "format": "anthropic-claude-v1", "index": 0}]);
+    let piece = delta(&json!({"content": "", "reasoning": "tok ", "reasoning_details": detail}));
+    let mut assembler = wire().assembler(Keep);
+    let (count, event) = (10_000, piece.to_string());
+    for _ in 0..count {
+        assembler.add_event(None, event.as_bytes()).unwrap();
+    }
+    assert!(count * event.len() > MAX_KEPT_BYTES && assembler.held_bytes() < 100_000);
+    assembler.add_event(None, finished("stop").to_string().as_bytes()).unwrap();
+    let answer = assembler.finish().unwrap();
+    let text = "tok ".repeat(count);
+    assert_eq!(kept_part(&answer)["reasoning_details"][0]["text"], text);
+    assert_eq!(kept_part(&answer)["reasoning"], text);
+}
+
+#[test]
+fn fields_that_are_not_kept_are_not_held() {
+    let mut assembler = wire().assembler(Keep);
+    let piece = delta(&json!({"content": "a", "reasoning": "r".repeat(100_000)})).to_string();
+    for _ in 0..100 {
+        assembler.add_event(None, piece.as_bytes()).unwrap();
+    }
+    assert!(assembler.held_bytes() < 2 * MAX_KEPT_BYTES);
+    assembler.add_event(None, finished("stop").to_string().as_bytes()).unwrap();
+    assert_eq!(assembler.finish().unwrap().reasoning, None);
+}
+
+#[test]
+fn an_error_in_a_list_is_an_error() {
+    let error = json!([{"error": {"code": 503, "status": "UNAVAILABLE", "message": "Try later."}}]);
+    let expect = |error: WireError| match error {
+        WireError::Provider(error) => assert_eq!((error.status, error.message.as_str()), (503, "Try later.")),
+        other => panic!("{other:?}"),
+    };
+    expect(assemble(&wire(), &[delta(&json!({"content": "a"})), error.clone()], Keep).unwrap_err());
+    expect(decode(&error).unwrap_err());
+    for no_error in [json!([]), json!([1]), json!([{"error": null}])] {
+        assert!(matches!(decode(&no_error), Err(WireError::Malformed(_))), "{no_error}");
+    }
 }
 
 #[test]

@@ -226,6 +226,8 @@ fn the_cost_that_a_server_reports_is_taken() {
         (json!(0), Some(0.0)),
         (json!(-1), None),
         (json!("1e999"), None),
+        // The sum of a run would be no number.
+        (json!(1e308), None),
         (json!("NaN"), None),
         (json!({"total": 1}), None),
         (Value::Null, None),
@@ -233,6 +235,24 @@ fn the_cost_that_a_server_reports_is_taken() {
         let mut body = completion(&json!({"content": "Yes."}), &json!("stop"));
         body["usage"] = json!({"prompt_tokens": 1, "completion_tokens": 2, "cost": cost});
         assert_eq!(decode(&body).unwrap().usage.unwrap().cost, expected, "{cost}");
+    }
+}
+
+#[test]
+fn input_from_the_cache_is_counted_wherever_it_stands() {
+    for (usage, expected) in [
+        (json!({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}), Some(4)),
+        (json!({"prompt_tokens": 9, "prompt_cache_hit_tokens": 5, "prompt_cache_miss_tokens": 4}), Some(5)),
+        (json!({"prompt_tokens": 9, "cached_tokens": 6}), Some(6)),
+        (
+            json!({"prompt_tokens": 9, "cached_tokens": 6, "prompt_tokens_details": {"cached_tokens": 0}}),
+            Some(0),
+        ),
+        (json!({"prompt_tokens": 9, "cached_tokens": null}), None),
+    ] {
+        let mut body = completion(&json!({"content": "Yes."}), &json!("stop"));
+        body["usage"] = usage;
+        assert_eq!(decode(&body).unwrap().usage.unwrap().cached_tokens, expected, "{}", body["usage"]);
     }
 }
 

@@ -20,6 +20,7 @@ use redflow_contract::transcript::RequestedCall;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use url::Url;
 
 const NAME: &str = "openai-responses";
 /// The longest id of a call, in bytes.
@@ -45,13 +46,28 @@ pub struct OpenaiResponses {
     pub omits_include: bool,
     /// Whether the server takes a combination of schemas as the root of a tool's schema. OpenAI refuses it.
     pub takes_any_root: bool,
+    /// Marks what goes back to the same server only, see [`OpenaiResponses::mark`]. Empty for the name of the wire.
+    pub mark: String,
     /// Further settings of the server.
     pub extra_body: Map<String, Value>,
 }
 
+impl OpenaiResponses {
+    /// The mark of the server at an address. No other server can read its encrypted reasoning.
+    #[must_use]
+    pub fn mark(base: &Url) -> String {
+        format!("{NAME}@{}", base.authority())
+    }
+}
+
 impl Wire for OpenaiResponses {
     fn name(&self) -> &str {
-        NAME
+        if self.mark.is_empty() { NAME } else { &self.mark }
+    }
+
+    fn takes_parts_of(&self, wire: &str) -> bool {
+        // An earlier version did not name the server.
+        wire == self.name() || wire == NAME
     }
 
     fn with_model(&self, model: &str) -> Box<dyn Wire> {
@@ -74,7 +90,7 @@ impl Wire for OpenaiResponses {
             },
         };
         let items = body.items(reasoning);
-        body.into_answer(status, items)
+        body.into_answer(status, items, self.name())
     }
 
     fn stream_format(&self) -> StreamFormat {
@@ -82,7 +98,7 @@ impl Wire for OpenaiResponses {
     }
 
     fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
-        Box::new(Assembler { reasoning, items: Vec::new(), answer: None })
+        Box::new(Assembler { reasoning, mark: self.name().to_owned(), items: Vec::new(), answer: None })
     }
 
     fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
@@ -117,7 +133,7 @@ impl Response<'_> {
         self.output.iter().flatten().filter_map(|raw| OutputItem::parse(raw, reasoning)).collect()
     }
 
-    fn into_answer(self, status: &str, items: Vec<OutputItem>) -> Result<ModelAnswer, WireError> {
+    fn into_answer(self, status: &str, items: Vec<OutputItem>, mark: &str) -> Result<ModelAnswer, WireError> {
         let reason = self.incomplete_details.and_then(|details| details.reason);
         let early_finish = match status {
             "completed" => None,
@@ -159,7 +175,7 @@ impl Response<'_> {
             finish: if refused { ModelFinish::Refused } else { early_finish.unwrap_or(normal_finish) },
             usage: self.usage.and_then(UsageFields::into_usage),
             tool_calls,
-            reasoning: kept_parts(NAME, parts),
+            reasoning: kept_parts(mark, parts),
             model: model_name(self.model),
             ..ModelAnswer::default()
         })
@@ -301,6 +317,7 @@ struct StreamEvent<'a> {
 
 struct Assembler {
     reasoning: Reasoning,
+    mark: String,
     items: Vec<OutputItem>,
     answer: Option<ModelAnswer>,
 }
@@ -342,7 +359,7 @@ impl Assembler {
         } else {
             items.sort_by_key(|item| item.index);
         }
-        self.answer = Some(response.into_answer(status, items)?);
+        self.answer = Some(response.into_answer(status, items, &self.mark)?);
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use crate::wire::Reasoning::{self, Discard, Keep};
 use crate::wire::{Wire, WireError};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::ChatMessage;
+use redflow_contract::transcript::{ChatMessage, OpaqueParts};
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
 
@@ -152,6 +152,29 @@ fn a_turn_is_sent_as_reasoning_then_text_then_calls() {
     empty.reasoning = opaque("openai-responses", &[reasoning_item()]);
     let body = Sample { reasoning: Keep, ..conversation([empty]) }.body(&wire());
     assert_eq!(body["input"], json!([reasoning_item(), {"role": "assistant", "content": ""}]));
+}
+
+#[test]
+fn reasoning_goes_back_to_the_same_server_only() {
+    let at = |host: &str| OpenaiResponses {
+        mark: OpenaiResponses::mark(&format!("https://{host}/v1").parse().unwrap()),
+        ..wire()
+    };
+    let message = json!({"type": "message", "content": [{"type": "output_text", "text": "So."}]});
+    let body = json!({"status": "completed", "output": [reasoning_item(), message]}).to_string();
+    let answer = at("one.example").decode(body.as_bytes(), Keep).unwrap();
+    let thoughts = |wire: &OpenaiResponses, reasoning: &Option<OpaqueParts>| {
+        let mut own = assistant("So.");
+        own.reasoning.clone_from(reasoning);
+        let body = Sample { reasoning: Keep, ..conversation([user("Hi"), own]) }.body(wire);
+        body["input"].as_array().unwrap().iter().filter(|item| item["type"] == "reasoning").count()
+    };
+    assert_eq!(thoughts(&at("one.example"), &answer.reasoning), 1);
+    assert_eq!(thoughts(&at("two.example"), &answer.reasoning), 0);
+    // A journal of an earlier version does not name the server.
+    assert_eq!(thoughts(&at("two.example"), &opaque("openai-responses", &[reasoning_item()])), 1);
+    assert!(at("one.example").takes_parts_of("openai-responses"));
+    assert!(!at("one.example").takes_parts_of(at("two.example").name()));
 }
 
 /// The items of an answer with a phase, reasoning between two calls, and an item of tomorrow.

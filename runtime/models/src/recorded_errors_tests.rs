@@ -365,6 +365,17 @@ pub(crate) fn other_errors() -> Vec<RecordedError> {
         ),
         error("Anthropic, limit", CLAUDE, 429, &tier, QUOTA),
         error(
+            "Anthropic, own limit",
+            CLAUDE,
+            400,
+            &claude(
+                "invalid_request_error",
+                "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+            ),
+            QUOTA,
+        ),
+        error("OpenAI, no billing", CHAT, 429, &body("Inactive.", None, Some("billing_not_active")), QUOTA),
+        error(
             "OpenRouter, balance",
             CHAT,
             402,
@@ -487,6 +498,40 @@ pub(crate) fn other_errors() -> Vec<RecordedError> {
         error("Azure, filter of Responses", RESPONSES, 400, &filters, FILTER),
         error("LiteLLM, filter", CHAT, 400, &body(MANAGED, None, Some("400")), FILTER),
         error("OpenAI, filter", CHAT, 400, &body("No.", None, Some("content_policy_violation")), FILTER),
+        error(
+            "OpenAI, a prompt",
+            RESPONSES,
+            400,
+            &body(
+                "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+                None,
+                Some("invalid_prompt"),
+            ),
+            FILTER,
+        ),
+        error(
+            "Anthropic, filter",
+            CLAUDE,
+            400,
+            &claude("invalid_request_error", "Output blocked by content filtering policy"),
+            FILTER,
+        ),
+        error(
+            "xAI, filter",
+            CHAT,
+            403,
+            &json!({"code": "The caller does not have permission to execute the specified operation",
+                "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}),
+            FILTER,
+        ),
+        error(
+            "xAI, key",
+            CHAT,
+            400,
+            &json!({"code": "Client specified an invalid argument",
+                "error": "Incorrect API key provided: xa***. You can obtain an API key from the console."}),
+            "INVALID_CREDENTIALS",
+        ),
         error("OpenRouter, filter", CHAT, 403, &moderated, FILTER),
         error("DeepSeek, filter", CHAT, 400, &body("Content Exists Risk", None, None), FILTER),
         // The status says more than a text elsewhere.

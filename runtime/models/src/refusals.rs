@@ -10,8 +10,9 @@ mod texts;
 pub mod thoughts;
 
 pub use change::{Change, Interface};
-pub(crate) use texts::{RefusedRequest, find_change};
+pub(crate) use texts::{RefusedRequest, find_change, is_lasting};
 
+use crate::call_error::shorten;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -48,6 +49,14 @@ impl LearntChanges {
         *changes = all.into_iter().skip(first).collect();
         self.any.store(true, Ordering::Release);
     }
+}
+
+/// The longest name of a field that is shown.
+const MAX_FIELD_CHARS: usize = 100;
+
+/// The name of the field that is refused, for the log and for the run. `extraBody` can give it any name.
+pub(crate) fn shown_field(change: &Change) -> String {
+    shorten(&change.field(), MAX_FIELD_CHARS)
 }
 
 /// The limit of output tokens of an encoded request; none if it has none.

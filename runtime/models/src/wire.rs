@@ -103,6 +103,11 @@ pub trait Wire: Send + Sync {
     /// Marks reasoning parts, which go back only to the wire that made them.
     fn name(&self) -> &str;
 
+    /// Whether a request may have the reasoning parts with this mark.
+    fn takes_parts_of(&self, wire: &str) -> bool {
+        wire == self.name()
+    }
+
     /// The same wire with the name of another model.
     fn with_model(&self, model: &str) -> Box<dyn Wire>;
 

@@ -152,7 +152,10 @@ fn read_words(words: &[&str]) -> (Option<Version>, String) {
             }
             // Dates.
             (_, Some(_)) if is_number => {}
-            _ if word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_digit()) => {}
+            // What follows a year is a month: `gpt-5-2025-08-07`.
+            _ if word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_digit()) => {
+                has_minor |= version.is_some();
+            }
             _ => {
                 // A word that is no number ends the version.
                 has_minor |= version.is_some();

@@ -4,9 +4,10 @@ use super::{CallOptions, Target};
 use crate::call_error::CallError;
 use crate::refusals::thoughts::without_thoughts;
 use crate::refusals::{
-    Change, Interface, MAX_CHANGES_OF_CALL, RefusedRequest, apply, find_change, read_limit,
+    Change, Interface, MAX_CHANGES_OF_CALL, RefusedRequest, apply, find_change, is_lasting, read_limit,
+    shown_field,
 };
-use crate::wire::{AnswerFormat, ChatRequest};
+use crate::wire::{AnswerFormat, ChatRequest, ProviderError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::transcript::ChatMessage;
 use redflow_ports::ToolChoice;
@@ -27,8 +28,12 @@ pub(super) struct Requests<'a> {
     refused_thoughts: Option<CallError>,
     /// The changes of the encoded request, also those of earlier calls.
     changes: Vec<Change>,
-    /// The changes that this call has made.
-    new: Vec<Change>,
+    /// The changes that this call has made, and whether later calls need them too.
+    new: Vec<(Change, bool)>,
+    /// How many requests this call has changed.
+    changed: u32,
+    /// The interface that this call has left, and why.
+    left: Option<(&'a Target, ProviderError)>,
     /// What the answers that were cut off have used.
     used: Option<Usage>,
     is_raised: bool,
@@ -47,6 +52,8 @@ impl<'a> Requests<'a> {
             refused_thoughts: None,
             changes: Vec::new(),
             new: Vec::new(),
+            changed: 0,
+            left: None,
             used: None,
             is_raised: false,
         };
@@ -77,14 +84,31 @@ impl<'a> Requests<'a> {
     /// Changes the next request if the provider refuses something of this one. Returns whether it does.
     pub(super) fn change_after(&mut self, error: &CallError) -> bool {
         let CallError::Provider(refusal, _) = error else { return false };
-        if self.new.len() >= usize::try_from(MAX_CHANGES_OF_CALL).unwrap_or(usize::MAX) || error.is_final() {
+        if self.changed >= MAX_CHANGES_OF_CALL || error.is_final() {
             return false;
         }
-        let Ok(body) = self.encode().map(|body| String::from_utf8(body).unwrap_or_default()) else {
-            return false;
-        };
+        let own = self.target;
+        let found = self.find(refusal).or_else(|| self.return_to_first(error));
+        let Some((change, is_lasting)) = found else { return false };
+        match change {
+            Change::NoThoughts => self.refused_thoughts = Some(error.clone()),
+            // The server may have failed by itself, for a moment.
+            Change::WeakerFormat if !error.is_internal() => self.refused_formats.push(self.chat.format),
+            Change::Interface(_) => self.left = Some((own, refusal.clone())),
+            _ => {}
+        }
+        self.changed += 1;
+        self.new.push((change.clone(), is_lasting));
+        self.make(change);
+        true
+    }
+
+    /// The change that an error asks for, and whether later calls need it too.
+    fn find(&self, refusal: &ProviderError) -> Option<(Change, bool)> {
+        let body = String::from_utf8(self.encode().ok()?).ok()?;
         let chat = self.chat();
-        let wire = self.target.wire.name();
+        let wire = &*self.target.wire;
+        let thoughts = chat.messages.iter().filter_map(|message| message.reasoning.as_ref());
         let request = RefusedRequest {
             body: &body,
             chat: &chat,
@@ -96,21 +120,28 @@ impl<'a> Requests<'a> {
             requires_stream: self.options.requires_stream,
             has_weaker_format: self.weaker < self.options.weaker_formats.len(),
             has_thoughts: chat.reasoning.is_kept()
-                && chat
-                    .messages
-                    .iter()
-                    .any(|message| message.reasoning.as_ref().is_some_and(|thought| thought.wire == wire)),
+                && thoughts.into_iter().any(|thought| wire.takes_parts_of(&thought.wire)),
         };
-        let Some(change) = find_change(refusal, &request) else { return false };
-        match change {
-            Change::NoThoughts => self.refused_thoughts = Some(error.clone()),
-            // The server may have failed by itself, for a moment.
-            Change::WeakerFormat if !error.is_internal() => self.refused_formats.push(self.chat.format),
-            _ => {}
+        let change = find_change(refusal, &request)?;
+        let is_lasting = is_lasting(&change, refusal, &body);
+        Some((change, is_lasting))
+    }
+
+    /// Goes back to the first interface if the server does not have the other one after all. What the server said of the
+    /// first one may name another change. None if it does not.
+    fn return_to_first(&mut self, error: &CallError) -> Option<(Change, bool)> {
+        if !error.is_not_found() {
+            return None;
         }
-        self.new.push(change.clone());
-        self.make(change);
-        true
+        let (first, said) = self.left.take()?;
+        let other = std::mem::replace(&mut self.target, first);
+        self.options.other_interface = None;
+        let found = self.find(&said);
+        match found {
+            Some(_) => self.new.retain(|(change, _)| !matches!(change, Change::Interface(_))),
+            None => self.target = other,
+        }
+        found
     }
 
     /// Makes a change for the next request.
@@ -136,9 +167,9 @@ impl<'a> Requests<'a> {
                 }
             }
             Change::NoThoughts => {
-                let wire = self.target.wire.name();
+                let wire = &*self.target.wire;
                 let messages = self.messages.as_deref().unwrap_or(self.chat.messages);
-                self.messages = without_thoughts(messages, |thought| thought.wire == wire);
+                self.messages = without_thoughts(messages, |thought| wire.takes_parts_of(&thought.wire));
             }
             change => {
                 self.changes.retain(|earlier| !change.replaces(earlier));
@@ -158,7 +189,10 @@ impl<'a> Requests<'a> {
         let is_cut_off = answer.finish == ModelFinish::Truncated
             && answer.text.trim().is_empty()
             && answer.tool_calls.is_empty();
-        if !is_cut_off || self.is_raised || self.options.has_own_limit {
+        // A limit that the provider has named is the highest one.
+        let is_at_most = self.changes.iter().any(|change| matches!(change, Change::Limit(_)));
+        let is_last = self.is_raised || self.changed >= MAX_CHANGES_OF_CALL;
+        if !is_cut_off || is_last || is_at_most || self.options.has_own_limit {
             return false;
         }
         let Some(sent) = self.encode().ok().and_then(|body| read_limit(&String::from_utf8(body).ok()?))
@@ -171,13 +205,21 @@ impl<'a> Requests<'a> {
             return false;
         }
         self.is_raised = true;
-        self.used = answer.usage;
+        self.changed += 1;
+        self.used = answer.usage.map(|usage| self.priced(usage));
         self.changes.push(Change::Limit(raised));
         true
     }
 
+    /// The usage of one request with its cost, as far as that is known.
+    fn priced(&self, usage: Usage) -> Usage {
+        let cost = self.options.cost.and_then(|cost| cost(&usage));
+        Usage { cost: cost.or(usage.cost), ..usage }
+    }
+
     /// The answer of the call, with what all its requests have used. What was refused is remembered.
     pub(super) fn finish(self, mut answer: ModelAnswer) -> ModelAnswer {
+        answer.usage = answer.usage.map(|usage| self.priced(usage));
         if let Some(used) = self.used {
             answer.usage = Some(answer.usage.map_or(used, |usage| usage.plus(&used)));
         }
@@ -187,8 +229,8 @@ impl<'a> Requests<'a> {
         if let Some(memory) = self.options.refused_formats {
             self.refused_formats.into_iter().for_each(|format| memory.add(format));
         }
-        for change in self.new {
-            let field = change.field().into_owned();
+        for (change, is_lasting) in self.new {
+            let field = shown_field(&change);
             tracing::info!(
                 provider = self.target.provider,
                 model = self.target.model.as_str(),
@@ -201,13 +243,13 @@ impl<'a> Requests<'a> {
             match change {
                 Change::NoThoughts => {
                     if let Some(memory) = self.options.refused_thoughts {
-                        memory.add_all(self.chat.messages, self.target.wire.name());
+                        memory.add_all(self.chat.messages, |wire| self.target.wire.takes_parts_of(wire));
                     }
                 }
                 // Each schema is remembered by itself.
                 Change::WeakerFormat => {}
                 change => {
-                    if let Some(learnt) = self.options.learnt {
+                    if let Some(learnt) = self.options.learnt.filter(|_| is_lasting) {
                         learnt.add(&change);
                     }
                 }

@@ -203,9 +203,125 @@ fn a_model_that_cannot_be_forced_chooses_freely() {
     assert_eq!(choices, ["any", "auto", "auto"]);
 }
 
+#[test]
+fn a_server_without_the_other_interface_gets_the_first_one_without_an_effort() {
+    let recording = Recording::new([
+        refusal(400, TOOLS_NEED_RESPONSES, "reasoning_effort"),
+        refusal(404, "Invalid URL (POST /v1/responses)", ""),
+    ]);
+    let props = json!({"model": "gpt-6-luna", "baseURL": "https://gateway.example/v1", "apiKey": "k"});
+    let node = model("openai-model", props, &recording);
+    assert_eq!(call(&*node, ToolChoice::Auto).unwrap().refused, ["reasoning_effort"]);
+    call(&*node, ToolChoice::Auto).unwrap();
+    let chat = "chat/completions";
+    assert_eq!(urls(&recording), [chat, "responses", chat, chat]);
+    let efforts: Vec<Value> =
+        bodies(&recording).iter().map(|body| body["reasoning_effort"].clone()).collect();
+    assert_eq!(efforts, [Value::Null, Value::Null, json!("none"), json!("none")]);
+    // It refuses everything: the last error is shown.
+    let recording = Recording::new([
+        refusal(400, TOOLS_NEED_RESPONSES, "reasoning_effort"),
+        refusal(404, "Invalid URL (POST /v1/responses)", ""),
+        refusal(400, "No.", ""),
+    ]);
+    let props = json!({"model": "gpt-6-luna", "baseURL": "https://gateway.example/v1", "apiKey": "k"});
+    let failure = call(&*model("openai-model", props, &recording), ToolChoice::Auto).unwrap_err();
+    assert!(failure.message.ends_with("No. (after 3 attempts)"), "{}", failure.message);
+}
+
+#[test]
+fn what_a_person_adds_is_not_left_out_because_of_its_plain_name() {
+    let body = json!({"error": {"message": "Provider returned error", "code": 400, "metadata": {
+        "raw": "{\"error\": {\"message\": \"Invalid image: this type is not supported\"}}"}}});
+    let recording = Recording::new(vec![Reply::new(400, &[], &body.to_string()); 2]);
+    let props = json!({"model": "m", "baseURL": "https://openrouter.ai/api/v1", "apiKey": "k",
+        "extraBody": {"provider": {"data_collection": "deny"}}});
+    let failure = call(&*model("openai-model", props, &recording), ToolChoice::None).unwrap_err();
+    assert_eq!(recording.requests().len(), 1, "{}", failure.message);
+}
+
+#[test]
+fn a_lower_limit_for_a_long_conversation_does_not_stay() {
+    let rate = "Request too large for model `m` on tokens per minute (TPM): Limit 8000, Requested 11796, please reduce \
+                your message size and try again.";
+    let window = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (4904 in the \
+                  messages, 4096 in the completion).";
+    for (status, message, limits) in [
+        (413, rate, [json!(4_096), json!(300), json!(4_096)]),
+        (400, window, [json!(4_096), Value::Null, json!(4_096)]),
+    ] {
+        let recording = Recording::new([refusal(status, message, "")]);
+        let props = json!({"model": "m", "baseURL": "https://server.example/v1", "apiKey": "k"});
+        let node = model("openai-model", props, &recording);
+        assert_eq!(call(&*node, ToolChoice::None).unwrap().refused, ["max_tokens"], "{message}");
+        call(&*node, ToolChoice::None).unwrap();
+        let sent: Vec<Value> = bodies(&recording).iter().map(|body| body["max_tokens"].clone()).collect();
+        assert_eq!(sent, limits, "{message}");
+    }
+}
+
+#[test]
+fn a_limit_of_the_node_is_never_renamed() {
+    let message = "max_tokens: 20000 > 8192, which is the maximum allowed number of output tokens for m";
+    for (type_name, props) in [
+        ("anthropic-model", json!({"model": "claude-9", "maxTokens": 20_000})),
+        ("openai-model", json!({"model": "m", "maxTokens": 20_000, "baseURL": "http://localhost:1/v1"})),
+    ] {
+        let recording = Recording::new(vec![refusal(400, message, ""); 4]);
+        let failure = call(&*model(type_name, props, &recording), ToolChoice::None).unwrap_err();
+        assert_eq!(recording.requests().len(), 1, "{}", failure.message);
+        assert!(failure.message.ends_with(message), "{}", failure.message);
+    }
+}
+
+#[test]
+fn the_name_of_a_refused_field_is_shown_shortened() {
+    let name = "an_own_field_".repeat(40);
+    let recording = Recording::new([refusal(400, &format!("Unknown parameter: '{name}'"), "")]);
+    let node = model("openai-model", json!({"model": "gpt-4o", "extraBody": {name: 1}}), &recording);
+    let refused = call(&*node, ToolChoice::None).unwrap().refused;
+    assert_eq!(refused[0].chars().count(), 101);
+    assert_eq!(node.describe_request(&reply(ToolChoice::None)).unwrap().refused, refused);
+}
+
+#[test]
+fn a_cut_off_answer_counts_for_the_four_requests() {
+    let fields = ["temperature", "top_p", "seed"];
+    let mut script: Vec<Reply> =
+        fields.map(|field| refusal(400, &format!("Unsupported parameter: '{field}'"), field)).into();
+    script.push(cut_off(""));
+    let props =
+        json!({"model": "m", "baseURL": "http://localhost:1/v1", "temperature": 0.7, "topP": 0.5, "seed": 1});
+    let recording = Recording::new(script);
+    let answer = call(&*model("openai-model", props, &recording), ToolChoice::None).unwrap();
+    assert_eq!((answer.text.as_str(), recording.requests().len()), ("", 4));
+    // A limit that the provider has named is not exceeded.
+    let message = "max_tokens is too large: 4096. It must be at most 2048.";
+    let recording = Recording::new([refusal(400, message, ""), cut_off("")]);
+    let local = json!({"model": "m", "baseURL": "http://localhost:1/v1"});
+    call(&*model("openai-model", local, &recording), ToolChoice::None).unwrap();
+    assert_eq!(recording.requests().len(), 2);
+}
+
+#[test]
+fn each_request_of_a_call_has_its_own_price() {
+    // Requests with more than 272 000 tokens cost twice as much. Neither of these has.
+    let large = || cut_off_after("", 200_000);
+    let recording = Recording::new([large(), large()]);
+    let node = model("openai-model", json!({"model": "gpt-6-luna", "api": "chat"}), &recording);
+    let usage = call(&*node, ToolChoice::None).unwrap().usage.unwrap();
+    assert_eq!(usage.input_tokens, 400_000);
+    let expected = (400_000.0 * 0.10 + 2.0 * 4_096.0 * 0.50) / 1e6;
+    assert!((usage.cost.unwrap() - expected).abs() < 1e-9, "{usage:?}");
+}
+
 fn cut_off(text: &str) -> Reply {
+    cut_off_after(text, 10)
+}
+
+fn cut_off_after(text: &str, prompt_tokens: u32) -> Reply {
     let body = json!({"choices": [{"message": {"content": text}, "finish_reason": "length"}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 4_096}});
+        "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": 4_096}});
     Reply::new(200, &[("content-type", "application/json")], &body.to_string())
 }
 

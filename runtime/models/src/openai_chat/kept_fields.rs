@@ -74,7 +74,8 @@ impl KeptFields {
         if !NOT_SENT_BACK.contains(&name)
             && let Some(value) = self.read(raw)
         {
-            add_value(&mut self.message, name, value);
+            let added = add_value(&mut self.message, name, value);
+            self.count(added);
         }
     }
 
@@ -90,7 +91,8 @@ impl KeptFields {
             let Value::Object(function) = function else { return };
             fields = function;
         }
-        add_value(fields, name, value);
+        let added = add_value(fields, name, value);
+        self.count(added);
     }
 
     /// Adds content that is a list. A text before it becomes its first chunk.
@@ -99,20 +101,29 @@ impl KeptFields {
         if self.content.is_empty() {
             self.add_text(before);
         }
-        add_items(&mut self.content, chunks);
+        let added = add_items(&mut self.content, chunks);
+        self.count(added);
     }
 
     /// Adds a plain text after content that is a list.
     pub(super) fn add_text_after(&mut self, text: &str) {
         if !self.content.is_empty() {
-            self.bytes += text.len();
             self.add_text(text);
         }
     }
 
     fn add_text(&mut self, text: &str) {
         if !text.is_empty() {
-            add_items(&mut self.content, vec![json!({"type": "text", "text": text})]);
+            let added = add_items(&mut self.content, vec![json!({"type": "text", "text": text})]);
+            self.count(added);
+        }
+    }
+
+    /// Counts what is held, not what came: a stream repeats the fields around each piece of a text. Too much is not kept.
+    fn count(&mut self, added: usize) {
+        self.bytes = self.bytes.saturating_add(added);
+        if self.bytes > MAX_KEPT_BYTES {
+            *self = Self { bytes: self.bytes, ..Self::default() };
         }
     }
 
@@ -121,8 +132,7 @@ impl KeptFields {
     }
 
     /// The value of a field, unless it is null, or the answer has too many.
-    fn read(&mut self, raw: &RawValue) -> Option<Value> {
-        self.bytes = self.bytes.saturating_add(raw.get().len());
+    fn read(&self, raw: &RawValue) -> Option<Value> {
         if self.bytes > MAX_KEPT_BYTES {
             return None;
         }
@@ -155,23 +165,48 @@ impl KeptFields {
     }
 }
 
-/// Adds a part of a field. Reasoning arrives in pieces; any other text and any object are whole.
-fn add_value(fields: &mut Map<String, Value>, name: &str, value: Value) {
+/// Adds a part of a field, and says how many bytes that adds. Reasoning arrives in pieces; any other text and any object
+/// are whole.
+fn add_value(fields: &mut Map<String, Value>, name: &str, value: Value) -> usize {
     let is_reasoning = ["reason", "think", "thought"].iter().any(|word| name.contains(word));
     match (fields.get_mut(name), value) {
-        (Some(Value::String(text)), Value::String(more)) if is_reasoning => text.push_str(&more),
+        (Some(Value::String(text)), Value::String(more)) if is_reasoning => {
+            text.push_str(&more);
+            more.len()
+        }
         (Some(Value::Array(items)), Value::Array(more)) => add_items(items, more),
         (None, Value::Array(items)) => {
             let mut whole = Vec::new();
-            add_items(&mut whole, items);
+            let added = add_items(&mut whole, items);
             fields.insert(name.to_owned(), whole.into());
+            added
         }
-        (_, value) => drop(fields.insert(name.to_owned(), value)),
+        (_, value) => insert(fields, name.to_owned(), value),
     }
 }
 
-/// Adds items of a list. The pieces of one item have its index, or follow each other.
-fn add_items(list: &mut Vec<Value>, items: Vec<Value>) {
+/// Sets a field, and says how many bytes that adds.
+fn insert(fields: &mut Map<String, Value>, name: String, value: Value) -> usize {
+    let added = written_bytes(&value);
+    let earlier = fields.insert(name, value);
+    added.saturating_sub(earlier.as_ref().map_or(0, written_bytes))
+}
+
+/// About the bytes of a value in JSON.
+fn written_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| written_bytes(item) + 1).sum::<usize>(),
+        Value::Object(map) => {
+            2 + map.iter().map(|(name, value)| name.len() + 4 + written_bytes(value)).sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+    }
+}
+
+/// Adds items of a list, and says how many bytes that adds. The pieces of one item have its index, or follow each other.
+fn add_items(list: &mut Vec<Value>, items: Vec<Value>) -> usize {
+    let mut added = 0;
     for item in items {
         let found = match item.get("index") {
             Some(index) => list.iter().rposition(|other| other.get("index") == Some(index)),
@@ -180,11 +215,15 @@ fn add_items(list: &mut Vec<Value>, items: Vec<Value>) {
         match found.and_then(|found| list.get_mut(found)).filter(|other| are_pieces(other, &item)) {
             Some(Value::Object(whole)) => {
                 let Value::Object(item) = item else { continue };
-                item.into_iter().for_each(|(key, value)| join(whole, key, value));
+                added += item.into_iter().map(|(key, value)| join(whole, key, value)).sum::<usize>();
             }
-            _ => list.push(item),
+            _ => {
+                added += written_bytes(&item);
+                list.push(item);
+            }
         }
     }
+    added
 }
 
 /// Whether two items are pieces of one: both say so by their index, or both are texts without one.
@@ -201,13 +240,14 @@ fn are_pieces(one: &Value, next: &Value) -> bool {
         && (ids.contains(&None) || ids[0] == ids[1])
 }
 
-fn join(whole: &mut Map<String, Value>, key: String, value: Value) {
+fn join(whole: &mut Map<String, Value>, key: String, value: Value) -> usize {
     match (whole.get_mut(&key), value) {
         (Some(Value::String(text)), Value::String(more)) if TEXTS.contains(&key.as_str()) => {
-            text.push_str(&more)
+            text.push_str(&more);
+            more.len()
         }
         (Some(Value::Array(items)), Value::Array(more)) => add_items(items, more),
-        (Some(_), Value::Null) => {}
-        (_, value) => drop(whole.insert(key, value)),
+        (Some(_), Value::Null) => 0,
+        (_, value) => insert(whole, key, value),
     }
 }

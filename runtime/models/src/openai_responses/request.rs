@@ -9,7 +9,7 @@ use crate::openai::{
     tool_choice_name,
 };
 use crate::own_parts::{MessageRest, WithField, parts_of, text_at};
-use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
+use crate::wire::{AnswerFormat, ChatRequest, Reasoning, Wire as _};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use serde::ser::{SerializeMap, Serializer};
@@ -38,7 +38,7 @@ impl Serialize for Request<'_> {
             first.role == ChatRole::System && !matches!(chat.format, AnswerFormat::JsonObject)
         });
         let input = chat.messages.iter().skip(usize::from(system.is_some()));
-        let input = input.flat_map(|message| input_items(message, chat.reasoning));
+        let input = input.flat_map(|message| input_items(message, wire.name(), chat.reasoning));
         let has_tools = !chat.tools.is_empty();
 
         let tools = chat.tools.iter().map(|tool| ToolParam { tool, takes_any_root: wire.takes_any_root });
@@ -127,10 +127,12 @@ enum InputItem<'a> {
 }
 
 /// The items of a message: as the provider sent them, or its text and its calls.
-fn input_items(message: &ChatMessage, reasoning: Reasoning) -> Vec<InputItem<'_>> {
+fn input_items<'a>(message: &'a ChatMessage, mark: &str, reasoning: Reasoning) -> Vec<InputItem<'a>> {
     let ChatMessage { role, content, tool_calls, tool_call_id, images, .. } = message;
     let mut items = Vec::new();
-    if let Some(parts) = parts_of(message, NAME, reasoning) {
+    // A journal or a memory of an earlier version does not name the server.
+    let parts = parts_of(message, mark, reasoning).or_else(|| parts_of(message, NAME, reasoning));
+    if let Some(parts) = parts {
         // A journal of an earlier version has only the reasoning, which came first.
         if parts.iter().all(is_thought) {
             items.extend(parts.iter().map(InputItem::Opaque));

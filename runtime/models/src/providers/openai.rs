@@ -171,6 +171,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
         top_p,
         reasoning_effort: effort_name,
         omits_include: !capabilities.asks_encrypted,
+        mark: OpenaiResponses::mark(&base),
         extra_body,
         ..OpenaiResponses::default()
     };
@@ -293,6 +294,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, context: &ModelContext) -> BuildResu
         top_p,
         reasoning_effort: effort_name,
         omits_include: !capabilities.asks_encrypted,
+        mark: OpenaiResponses::mark(&base),
         ..OpenaiResponses::default()
     };
     let (first, other) = wires(choice, chat, responses, &endpoint)?;

@@ -66,6 +66,9 @@ pub(super) const EFFORTS: [&[&str]; 4] = [
     &["generationConfig", "thinkingConfig", "thinkingLevel"],
 ];
 
+/// The groups of fields that servers refuse as a whole.
+pub(super) const WHOLE_GROUPS: [&str; 2] = ["output_config", "reasoning"];
+
 /// The first of these paths at which something stands.
 pub(super) fn present<'a>(json: &str, paths: &[&'a [&'a str]]) -> Option<&'a [&'a str]> {
     paths.iter().find(|path| find(json, path).is_some()).copied()
@@ -110,7 +113,13 @@ impl Change {
             | Self::NoThoughts => None,
             Self::Omit(path) => {
                 let path: Vec<&str> = path.iter().map(|part| &**part).collect();
-                edit(body, &path, &Edit::Remove)
+                let edited = edit(body, &path, &Edit::Remove)?;
+                // Who refuses the only field of a group may not know the group.
+                let (_, group) = path.split_last()?;
+                let is_group = matches!(group, [name] if WHOLE_GROUPS.contains(name));
+                let is_empty = is_group && find(&edited, group) == Some("{}");
+                let without = if is_empty { edit(&edited, group, &Edit::Remove) } else { None };
+                Some(without.unwrap_or(edited))
             }
             Self::LimitName(new) => edit(body, present(body, &LIMITS[..2])?, &Edit::Rename(new)),
             Self::Limit(tokens) => edit(body, present(body, &LIMITS)?, &Edit::Replace(&tokens.to_string())),

@@ -10,6 +10,19 @@ fn each_change_edits_its_field() {
             Some(r#"{"generationConfig":{}}"#),
             "generationConfig.topK",
         ),
+        // An empty group says nothing, and a server may not know it.
+        (
+            Change::Omit(["output_config".into(), "effort".into()].into()),
+            r#"{"a":1,"output_config":{"effort":"low"}}"#,
+            Some(r#"{"a":1}"#),
+            "output_config.effort",
+        ),
+        (
+            Change::Omit(["output_config".into(), "effort".into()].into()),
+            r#"{"output_config":{"effort":"low","format":{}}}"#,
+            Some(r#"{"output_config":{"format":{}}}"#),
+            "output_config.effort",
+        ),
         (Change::Omit(["seed".into()].into()), "{}", None, "seed"),
         (
             Change::LimitName("max_completion_tokens"),

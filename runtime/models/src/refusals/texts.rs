@@ -3,7 +3,7 @@
 //! Providers refuse a request with one status and a sentence. One table has the sentences that mean something
 //! special. Any other sentence that names a field of the request means that field.
 
-use super::change::{Change, EFFORTS, Interface, LIMITS, present};
+use super::change::{Change, EFFORTS, Interface, LIMITS, WHOLE_GROUPS, present};
 use super::edit::{field_names, find};
 use crate::wire::{AnswerFormat, ChatRequest, ProviderError};
 use redflow_ports::ToolChoice;
@@ -75,49 +75,71 @@ const REFUSING: &[&str] = &[
     "incompatible",
 ];
 
+/// What OpenAI writes about a model that only has the Responses interface.
+const NO_CHAT: &str = "not supported in the v1/chat/completions";
+/// The same of Chat Completions.
+const NO_RESPONSES: &str = "not supported with the responses api";
+
+/// What OpenAI writes about an item that it has not kept.
+const NOT_KEPT: &str = "items are not persisted";
+
+/// What providers write about a conversation that is longer than the window.
+const WINDOW: &str = "maximum context length";
+/// The same of Claude.
+const WINDOW_OF_CLAUDE: &str = "exceed context limit";
+/// What providers write about a request that is larger than a rate.
+const RATE: &str = "tokens per minute";
+
 /// The sentences with a meaning of their own. The first one that fits, and that the request can follow, counts.
 const SENTENCES: &[Sentence] = &[
     // OpenAI and Azure: tools and reasoning on Chat Completions.
-    sentence(&["/v1/responses"], &[], Meaning::UseResponses),
+    sentence(&["v1/responses"], &[], Meaning::UseResponses),
+    sentence(&[NO_CHAT], &[], Meaning::UseResponses),
+    sentence(&["chatcompletion operation does not work"], &[], Meaning::UseResponses),
+    sentence(&[NO_RESPONSES], &[], Meaning::UseChat),
     sentence(&["responses api"], &["only", "use the", "instead"], Meaning::UseResponses),
-    sentence(&["/v1/chat/completions"], &["use", "only", "instead"], Meaning::UseChat),
+    sentence(&["v1/chat/completions"], &["use", "only", "instead"], Meaning::UseChat),
     // OpenAI and Azure: reasoning models.
     sentence(
         &["max_tokens", "max_completion_tokens"],
         &["use 'max_completion_tokens'", "instead"],
         Meaning::LimitName("max_completion_tokens"),
     ),
-    // vLLM: the conversation and the limit are longer than the window.
+    // vLLM, OpenRouter, Claude: the conversation and the limit are longer than the window.
     sentence(
-        &["maximum context length"],
-        &["max_tokens", "max_completion_tokens", "in the completion"],
+        &[WINDOW],
+        &["max_tokens", "max_completion_tokens", "in the completion", "in the output"],
         Meaning::Limit,
     ),
+    sentence(&[WINDOW_OF_CLAUDE, "max_tokens"], &[], Meaning::Limit),
     sentence(
         &["max_"],
         &["too large", "maximum allowed", "must be less", "at most", "maximum value"],
         Meaning::Limit,
     ),
-    sentence(&["tokens per minute", "limit", "requested"], &[], Meaning::Limit),
+    sentence(&[RATE, "limit", "requested"], &[], Meaning::Limit),
     sentence(&["max_completion_tokens"], REFUSING, Meaning::LimitName("max_tokens")),
     sentence(&["max_tokens"], REFUSING, Meaning::LimitName("max_completion_tokens")),
     // Claude, DeepSeek, Kimi, LM Studio.
     sentence(&["tool_choice"], &[], Meaning::FreeChoice),
     sentence(&["toolchoice"], &[], Meaning::FreeChoice),
     sentence(&["function calling config"], REFUSING, Meaning::FreeChoice),
+    // Responses: reasoning that another account or another model made.
+    sentence(
+        &["encrypted"],
+        &["could not be", "verified", "decrypted", "invalid_encrypted_content"],
+        Meaning::Thoughts,
+    ),
     // OpenAI and Azure: models without reasoning.
-    sentence(&["encrypted content"], REFUSING, Meaning::Omit(&["include"])),
+    sentence(&["encrypted content"], &["support", "permitted", "not allowed"], Meaning::Omit(&["include"])),
     // Claude. What another model made, or an earlier conversation, cannot be read again.
     sentence(&["signature"], &["thought", "thinking"], Meaning::Thoughts),
     sentence(&["thinking", "cannot be modified"], &[], Meaning::Thoughts),
     sentence(&["bound to a different conversation"], &[], Meaning::Thoughts),
     // Responses: an item whose reasoning is missing.
     sentence(&["without its required"], &[], Meaning::Thoughts),
-    sentence(
-        &["encrypted_content"],
-        &["could not be", "verified", "decrypted", "invalid"],
-        Meaning::Thoughts,
-    ),
+    // Responses: an item whose reasoning is not encrypted, so that only its id goes back.
+    sentence(&[NOT_KEPT], &[], Meaning::Thoughts),
     sentence(&["thinking.type.enabled", "adaptive"], &[], Meaning::AdaptiveThinking),
     sentence(
         &["thinking"],
@@ -173,9 +195,15 @@ const NEEDED: [&str; 21] = [
 /// Objects whose fields are settings of their own.
 const GROUPS: [&str; 4] = ["generationConfig", "options", "output_config", "reasoning"];
 
-/// Fields whose names are also ordinary words. They count only where the text says that it refuses something.
-const ORDINARY_WORDS: [&str; 10] =
-    ["stop", "seed", "include", "reasoning", "thinking", "think", "store", "user", "metadata", "strict"];
+/// A field whose name is a plain word, but a word that errors do not have for anything else.
+const TEMPERATURE: &str = "temperature";
+
+/// What stands before the name of a refused field.
+const FIELD_WORDS: [&str; 7] =
+    ["parameter", "parameters", "argument", "arguments", "field", "property", "name"];
+
+/// The plain words among the fields that this program sends by itself. A person can add any other one.
+const OWN_WORDS: [&str; 7] = ["seed", "stop", "include", "reasoning", "thinking", "think", "store"];
 
 /// The efforts, from the least to the most.
 const EFFORT_NAMES: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -185,9 +213,10 @@ pub(crate) fn find_change(error: &ProviderError, request: &RefusedRequest<'_>) -
     let text = format!("{} {} {}", error.message, error.param, error.code).to_ascii_lowercase();
     match error.status {
         // An address that the server does not have.
+        404 if text.contains(NOT_KEPT) => return follow(Meaning::Thoughts, &text, request),
         404 | 405 => return other_interface_of_unknown_address(&text, request),
         400 | 422 => {}
-        413 if text.contains("tokens per minute") => {}
+        413 if text.contains(RATE) => {}
         500 | 501 => return weaker_format(&text, request),
         403 => return no_stream(&text, request),
         _ => return None,
@@ -196,13 +225,49 @@ pub(crate) fn find_change(error: &ProviderError, request: &RefusedRequest<'_>) -
     let fits = |sentence: &&Sentence| {
         sentence.all.iter().all(has) && (sentence.any.is_empty() || sentence.any.iter().any(has))
     };
-    SENTENCES
-        .iter()
-        .filter(fits)
-        .find_map(|sentence| follow(sentence.meaning, &text, request))
-        .or_else(|| weaker_format(&text, request))
-        .or_else(|| named_field(&text, request))
+    for sentence in SENTENCES.iter().filter(fits) {
+        let change = follow(sentence.meaning, &text, request);
+        if change.is_some() {
+            return change;
+        }
+        // The error is about the limit of the node. No other change of the request helps.
+        let is_own_limit = matches!(sentence.meaning, Meaning::Limit) && request.has_own_limit;
+        if is_own_limit && present(request.body, &LIMITS).is_some() {
+            return None;
+        }
+    }
+    weaker_format(&text, request)
+        .or_else(|| named_field(error, &text, request))
         .or_else(|| no_stream(&text, request))
+}
+
+/// Whether a change helps with later conversations too. A limit that is too high for a long conversation is not too
+/// high for a short one.
+pub(crate) fn is_lasting(change: &Change, error: &ProviderError, body: &str) -> bool {
+    let is_limit = match change {
+        Change::Limit(_) => true,
+        Change::Omit(path) => {
+            LIMITS.iter().any(|limit| path.iter().map(|part| &**part).eq(limit.iter().copied()))
+        }
+        _ => false,
+    };
+    let text = error.message.to_ascii_lowercase();
+    if !is_limit || !(text.contains(RATE) || text.contains(WINDOW) || text.contains(WINDOW_OF_CLAUDE)) {
+        return true;
+    }
+    let sent = present(body, &LIMITS).and_then(|path| find(body, path)?.parse::<u64>().ok());
+    // A limit that is not smaller than the window fits no conversation.
+    sent.zip(number_after(&text, WINDOW)).is_some_and(|(sent, window)| window <= sent)
+}
+
+/// The first number after a part of a text.
+fn number_after(text: &str, part: &str) -> Option<u64> {
+    numbers_after(text, part)?.next()
+}
+
+fn numbers_after<'a>(text: &'a str, part: &str) -> Option<impl Iterator<Item = u64> + 'a> {
+    let (_, rest) = text.split_once(part)?;
+    Some(rest.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()))
 }
 
 /// The change of a sentence; none if the request has nothing that it refuses.
@@ -224,10 +289,12 @@ fn follow(meaning: Meaning, text: &str, request: &RefusedRequest<'_>) -> Option<
                 !request.chat.tools.is_empty() && request.chat.tool_choice == ToolChoice::Required;
             is_forced.then_some(Change::FreeChoice)
         }
-        (Meaning::LimitName(new), _) => {
+        (Meaning::LimitName(new), Some((Interface::Chat, _))) => {
             let sent = present(body, &LIMITS[..2])?;
             (sent != [new]).then_some(Change::LimitName(new))
         }
+        // The other interfaces have one name for it.
+        (Meaning::LimitName(_), _) => None,
         (Meaning::Limit, _) if request.has_own_limit => None,
         (Meaning::Limit, interface) => lower_limit(text, body, interface.is_some()),
         (Meaning::Effort, _) => {
@@ -251,15 +318,20 @@ fn lower_limit(text: &str, body: &str, may_omit: bool) -> Option<Change> {
     let path = present(body, &LIMITS)?;
     let sent: u32 = find(body, path)?.parse().ok()?;
     let numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse::<u32>().ok());
-    if text.contains("tokens per minute") {
-        let after = |word: &str| {
-            let rest = text.split_once(word)?.1;
-            rest.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?.parse::<u32>().ok()
-        };
-        let over = after("requested")?.checked_sub(after("limit")?)?;
-        return sent.checked_sub(over).filter(|limit| *limit >= MIN_LIMIT).map(Change::Limit);
+    let if_smaller = |limit: u64| {
+        let limit = u32::try_from(limit).ok().filter(|limit| (MIN_LIMIT..sent).contains(limit));
+        limit.map(Change::Limit)
+    };
+    if text.contains(RATE) {
+        let over = number_after(text, "requested")?.checked_sub(number_after(text, "limit")?)?;
+        return if_smaller(u64::from(sent).checked_sub(over)?);
     }
-    if text.contains("context length") {
+    // Claude: the conversation + the limit > the window.
+    if let Some(mut numbers) = numbers_after(text, WINDOW_OF_CLAUDE) {
+        let (used, _, window) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        return if_smaller(window.checked_sub(used)?);
+    }
+    if text.contains(WINDOW) {
         return may_omit.then(|| omit(path));
     }
     let highest = numbers.filter(|number| *number < sent && *number >= MIN_LIMIT).max();
@@ -273,7 +345,7 @@ const MIN_LIMIT: u32 = 256;
 fn nearest_effort(text: &str, sent: &str) -> Option<&'static str> {
     let position = |name: &str| EFFORT_NAMES.iter().position(|known| *known == name);
     let own = position(sent)?;
-    let list = ["supported values", "must be one of", "supported:", "one of"];
+    let list = ["supported values", "must be one of", "supported:", "one of", "input should be"];
     let named = list.iter().find_map(|mark| text.split_once(mark)).map(|(_, rest)| rest);
     let distance = |other: usize| (other.abs_diff(own), usize::MAX - other);
     if let Some(named) = named {
@@ -293,7 +365,10 @@ fn other_interface_of_unknown_address(text: &str, request: &RefusedRequest<'_>) 
         (Interface::Responses, true) if !text.contains("model") && !text.contains("deployment") => {
             Some(Change::Interface(Interface::Chat))
         }
-        (Interface::Chat, true) if text.contains("/v1/responses") => {
+        (Interface::Responses, true) if text.contains(NO_RESPONSES) => {
+            Some(Change::Interface(Interface::Chat))
+        }
+        (Interface::Chat, true) if text.contains("v1/responses") || text.contains(NO_CHAT) => {
             Some(Change::Interface(Interface::Responses))
         }
         _ => None,
@@ -313,17 +388,17 @@ fn no_stream(text: &str, request: &RefusedRequest<'_>) -> Option<Change> {
 }
 
 /// A setting of the request that the text names.
-fn named_field(text: &str, request: &RefusedRequest<'_>) -> Option<Change> {
+fn named_field(error: &ProviderError, text: &str, request: &RefusedRequest<'_>) -> Option<Change> {
+    let message = error.message.to_ascii_lowercase();
     let says_refusal = REFUSING.iter().any(|word| text.contains(word));
     let words: Vec<String> = text
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .map(plain_name)
         .filter(|word| !word.is_empty())
         .collect();
-    let is_named = |name: &str| {
-        let plain = plain_name(name);
-        (says_refusal || !ORDINARY_WORDS.contains(&name)) && words.contains(&plain)
-    };
+    let is_marked = |name: &str| says_refusal && (is_param(&error.param, name) || is_marked(&message, name));
+    let is_named =
+        |name: &str| words.contains(&plain_name(name)) && (!is_plain_word(name) || is_marked(name));
     let names = field_names(request.body);
     let outer =
         names.iter().filter(|name| !NEEDED.contains(&name.as_str()) && !GROUPS.contains(&name.as_str()));
@@ -333,13 +408,49 @@ fn named_field(text: &str, request: &RefusedRequest<'_>) -> Option<Change> {
     for group in GROUPS {
         let Some(inner) = find(request.body, &[group]) else { continue };
         let inner = field_names(inner);
-        let field = inner.iter().find(|name| !NEEDED.contains(&name.as_str()) && is_named(name));
+        // A server may know the whole group no more than its field.
+        let is_whole = WHOLE_GROUPS.contains(&group) && is_marked(group);
+        let field =
+            inner.iter().find(|name| !NEEDED.contains(&name.as_str()) && (is_whole || is_named(name)));
         if let Some(name) = field {
             return Some(omit(&[group, name]));
         }
     }
     let strict: [&[&str]; 2] = [&["tools", "*", "function", "strict"], &["tools", "*", "strict"]];
-    present(request.body, &strict).filter(|_| is_named("strict")).map(omit)
+    let is_strict = says_refusal && words.iter().any(|word| word == "strict");
+    present(request.body, &strict).filter(|_| is_strict).map(omit)
+}
+
+/// Whether the name of a field is also a word that errors have for other things, such as `provider` or `user`. Only an
+/// error that has it as a name is about the field.
+fn is_plain_word(name: &str) -> bool {
+    name != TEMPERATURE && name.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// Whether the provider says in a field of its own that its error is about this one.
+fn is_param(param: &str, name: &str) -> bool {
+    param.split(['.', '[', ']']).any(|part| part == name)
+}
+
+/// Whether a text has a word as the name of a field: in quotes, after `parameter` and the like, before what is
+/// said of it, or alone after a colon.
+fn is_marked(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        if before.ends_with(is_part) || after.starts_with(is_part) {
+            return false;
+        }
+        let is_quoted = before.ends_with(['\'', '"', '`']) && after.starts_with(['\'', '"', '`']);
+        let introduced = before.trim_end();
+        let is_place =
+            after.starts_with(':') && (introduced.is_empty() || introduced.ends_with(['.', ';', ':']));
+        let is_introduced = FIELD_WORDS.iter().any(|word| introduced.ends_with(word));
+        let is_subject = OWN_WORDS.contains(&name)
+            && [" is not supported", " is unsupported"].iter().any(|rest| after.starts_with(rest));
+        let is_last = introduced.ends_with(':') && after.trim_end().trim_end_matches('.').is_empty();
+        is_quoted || is_place || is_introduced || is_subject || is_last
+    })
 }
 
 /// A name in small letters without underlines, because some servers write `reasoningEffort`.

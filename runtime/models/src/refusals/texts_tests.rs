@@ -1,6 +1,6 @@
 //! The sentences are those that users of the providers have recorded.
 
-use super::{RefusedRequest, find_change};
+use super::{RefusedRequest, find_change, is_lasting};
 use crate::refusals::{Change, Interface};
 use crate::samples::tool;
 use crate::wire::{AnswerFormat, ChatRequest, ProviderError, Reasoning};
@@ -89,6 +89,46 @@ fn recorded_refusals_lead_to_a_change() {
             Some(Change::Interface(Interface::Responses)),
         ),
         (
+            404,
+            "This model is only supported in v1/responses and not in v1/chat/completions.",
+            "model",
+            "{}",
+            CHAT,
+            Some(Change::Interface(Interface::Responses)),
+        ),
+        (
+            404,
+            "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?",
+            "model",
+            "{}",
+            CHAT,
+            Some(Change::Interface(Interface::Responses)),
+        ),
+        (
+            400,
+            "The chatCompletion operation does not work with the specified model, gpt-5-codex. Please choose different model and try again.",
+            "",
+            "{}",
+            CHAT,
+            Some(Change::Interface(Interface::Responses)),
+        ),
+        (
+            400,
+            "The requested model 'gpt-4o-search-preview' is not supported with the Responses API.",
+            "model",
+            "{}",
+            RESPONSES,
+            Some(Change::Interface(Interface::Chat)),
+        ),
+        (
+            400,
+            "This model is only supported in v1/responses and not in v1/chat/completions.",
+            "model",
+            "{}",
+            CHAT,
+            Some(Change::Interface(Interface::Responses)),
+        ),
+        (
             400,
             "This model is not available here. Use /v1/chat/completions instead.",
             "",
@@ -129,6 +169,22 @@ fn recorded_refusals_lead_to_a_change() {
             r#"{"max_tokens":4096}"#,
             CHAT,
             omit(&["max_tokens"]),
+        ),
+        (
+            400,
+            "This endpoint's maximum context length is 32768 tokens. However, you requested about 40000 tokens (23616 of text input, 16384 in the output). Please reduce the length of either one.",
+            "",
+            r#"{"max_tokens":16384}"#,
+            CHAT,
+            omit(&["max_tokens"]),
+        ),
+        (
+            400,
+            "input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000, decrease input length or `max_tokens` and try again",
+            "",
+            r#"{"max_tokens":16384}"#,
+            None,
+            Some(Change::Limit(10_000)),
         ),
         (
             413,
@@ -208,6 +264,22 @@ fn recorded_refusals_lead_to_a_change() {
             None,
             Some(Change::Effort("low")),
         ),
+        (
+            400,
+            "output_config.effort: Input should be 'low', 'medium' or 'high'",
+            "",
+            r#"{"output_config":{"effort":"xhigh"}}"#,
+            None,
+            Some(Change::Effort("high")),
+        ),
+        (
+            400,
+            "Unknown parameter: 'reasoning'.",
+            "reasoning",
+            r#"{"reasoning":{"effort":"low"}}"#,
+            RESPONSES,
+            omit(&["reasoning", "effort"]),
+        ),
         // Forced tools.
         (
             400,
@@ -264,6 +336,14 @@ fn recorded_refusals_lead_to_a_change() {
             "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
             "input",
             "{}",
+            RESPONSES,
+            Some(Change::NoThoughts),
+        ),
+        (
+            404,
+            "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.",
+            "input",
+            r#"{"store":false}"#,
             RESPONSES,
             Some(Change::NoThoughts),
         ),
@@ -341,6 +421,18 @@ fn recorded_refusals_lead_to_a_change() {
         ),
         (
             400,
+            "provider: Extra inputs are not permitted",
+            "",
+            r#"{"provider":{}}"#,
+            CHAT,
+            omit(&["provider"]),
+        ),
+        (400, "Unknown parameter: 'metadata'.", "", r#"{"metadata":{}}"#, CHAT, omit(&["metadata"])),
+        (400, "Not supported.", "metadata", r#"{"metadata":{}}"#, CHAT, omit(&["metadata"])),
+        (400, "seed is not supported", "", r#"{"seed":1}"#, CHAT, omit(&["seed"])),
+        (400, "Model X does not support parameter seed.", "", r#"{"seed":1}"#, CHAT, omit(&["seed"])),
+        (
+            400,
             "Unrecognized request argument supplied: min_p",
             "",
             r#"{"min_p":0.1}"#,
@@ -372,6 +464,19 @@ fn other_errors_lead_to_none() {
         // The field is not there, or the value is the one that is refused.
         (400, "Unsupported parameter: 'temperature'", "{}", CHAT),
         (400, "Please stop it.", r#"{"stop":["x"]}"#, CHAT),
+        // The words are there, but not as names of fields.
+        (400, "Provider returned error: invalid image", r#"{"provider":{"zdr":true}}"#, CHAT),
+        (400, "Invalid provider: acme", r#"{"provider":{"only":["acme"]}}"#, CHAT),
+        (400, "This provider is not supported for pictures", r#"{"provider":{"zdr":true}}"#, CHAT),
+        (400, "The last message must be of the user; this role is not supported", r#"{"user":"a"}"#, CHAT),
+        // Only Chat Completions has two names for the limit.
+        (400, "max_tokens: Extra inputs are not permitted", r#"{"max_tokens":9}"#, None),
+        (
+            400,
+            "input length and `max_tokens` exceed context limit: 199900 + 16384 > 200000, decrease input length",
+            r#"{"max_tokens":16384}"#,
+            None,
+        ),
         (400, "", "{}", CHAT),
         (400, "The signature of the request is invalid.", "{}", None),
         (500, "Corrupted thought signature.", "{}", None),
@@ -409,4 +514,72 @@ fn a_request_has_what_it_can_do_without() {
     let too_large = error("max_tokens is too large: 4096. It must be at most 2048.");
     assert_eq!(find_change(&too_large, &request(false)), Some(Change::Limit(2_048)));
     assert_eq!(find_change(&too_large, &request(true)), None);
+    let too_large =
+        error("max_tokens: 4096 > 2048, which is the maximum allowed number of output tokens for m");
+    assert_eq!(find_change(&too_large, &request(false)), Some(Change::Limit(2_048)));
+    assert_eq!(find_change(&too_large, &request(true)), None);
+}
+
+#[test]
+fn a_group_that_is_refused_loses_its_fields() {
+    let chat = ChatRequest { format: AnswerFormat::Text, ..chat() };
+    let change = |body| {
+        let request = RefusedRequest {
+            body,
+            chat: &chat,
+            interface: None,
+            has_own_limit: false,
+            requires_stream: true,
+            has_weaker_format: false,
+            has_thoughts: false,
+        };
+        let message = "output_config: Extra inputs are not permitted".to_owned();
+        find_change(&ProviderError { status: 400, message, ..ProviderError::default() }, &request)
+    };
+    assert_eq!(change(r#"{"output_config":{"effort":"low"}}"#), omit(&["output_config", "effort"]));
+    assert_eq!(change(r#"{"output_config":{"format":{}}}"#), None);
+}
+
+#[test]
+fn reasoning_that_cannot_be_read_is_not_a_refusal_to_send_it() {
+    let chat = chat();
+    let request = |has_thoughts| RefusedRequest {
+        body: r#"{"include":["reasoning.encrypted_content"]}"#,
+        chat: &chat,
+        interface: RESPONSES,
+        has_own_limit: false,
+        requires_stream: true,
+        has_weaker_format: false,
+        has_thoughts,
+    };
+    let error = ProviderError {
+        status: 400,
+        code: "invalid_encrypted_content".to_owned(),
+        message: "The encrypted content gAAA could not be verified. Reason: Encrypted content could not be decrypted or parsed.".to_owned(),
+        ..ProviderError::default()
+    };
+    assert_eq!(find_change(&error, &request(true)), Some(Change::NoThoughts));
+    assert_eq!(find_change(&error, &request(false)), None);
+}
+
+#[test]
+fn a_limit_that_was_too_high_for_one_conversation_is_no_lasting_one() {
+    const WINDOW: &str = "'max_tokens' is too large: 4096. This model's maximum context length is 8192 tokens and your request has 5000 input tokens";
+    let limit = || omit(&["max_tokens"]).unwrap();
+    for (change, message, sent, expected) in [
+        (Change::Limit(8_192), "max_tokens: 65536 > 8192, which is the maximum allowed number", 65_536, true),
+        (Change::Limit(300), "on tokens per minute (TPM): Limit 8000, Requested 11796", 4_096, false),
+        (Change::Limit(900), "`max_tokens` exceed context limit: 199100 + 4096 > 200000", 4_096, false),
+        (limit(), WINDOW, 4_096, false),
+        // It fits no conversation.
+        (limit(), WINDOW, 8_192, true),
+        (limit(), WINDOW, 16_384, true),
+        (limit(), "max_tokens is too large", 4_096, true),
+        (omit(&["temperature"]).unwrap(), WINDOW, 4_096, true),
+        (Change::FreeChoice, "tokens per minute", 4_096, true),
+    ] {
+        let error = ProviderError { status: 400, message: message.to_owned(), ..ProviderError::default() };
+        let body = format!(r#"{{"max_tokens":{sent}}}"#);
+        assert_eq!(is_lasting(&change, &error, &body), expected, "{message} {sent}");
+    }
 }

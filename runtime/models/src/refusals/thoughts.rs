@@ -14,9 +14,9 @@ pub struct RefusedThoughts(RecentDigests<MAX_REFUSED_THOUGHTS>);
 
 impl RefusedThoughts {
     /// Remembers all thoughts of a conversation that a wire would send.
-    pub(crate) fn add_all(&self, messages: &[Arc<ChatMessage>], wire: &str) {
+    pub(crate) fn add_all(&self, messages: &[Arc<ChatMessage>], is_sent: impl Fn(&str) -> bool) {
         let thoughts = messages.iter().filter_map(|message| message.reasoning.as_ref());
-        thoughts.filter(|thought| thought.wire == wire).for_each(|thought| self.0.add(digest(thought)));
+        thoughts.filter(|thought| is_sent(&thought.wire)).for_each(|thought| self.0.add(digest(thought)));
     }
 
     /// The conversation without refused thoughts; none if it has none.
@@ -70,7 +70,7 @@ mod tests {
         let refused = RefusedThoughts::default();
         let conversation = [Arc::new(user("Hi")), thought("a", 1), thought("b", 2)];
         assert_eq!(refused.remove_from(&conversation), None);
-        refused.add_all(&conversation, "a");
+        refused.add_all(&conversation, |wire| wire == "a");
         let mut later = conversation.to_vec();
         later.push(thought("a", 3));
         let expected =
@@ -83,7 +83,7 @@ mod tests {
     fn the_oldest_of_many_refused_thoughts_is_forgotten() {
         let refused = RefusedThoughts::default();
         let thoughts: Vec<_> = (0..=MAX_REFUSED_THOUGHTS).map(|number| thought("a", number)).collect();
-        refused.add_all(&thoughts, "a");
+        refused.add_all(&thoughts, |wire| wire == "a");
         let kept = thoughts.iter().filter(|one| refused.remove_from(std::slice::from_ref(one)).is_some());
         assert_eq!(kept.count(), MAX_REFUSED_THOUGHTS);
         assert_eq!(refused.remove_from(&thoughts[..1]), None);
