@@ -1,7 +1,6 @@
 //! Why a document has no text.
 
-use crate::jobs::MAX_PAGES;
-use crate::limits::{MAX_JOB_BYTES, MAX_RESULT_BYTES};
+use crate::limits::{MAX_JOB_BYTES, MAX_PAGES, MAX_RESULT_BYTES};
 use serde::{Deserialize, Serialize};
 
 /// What a worker found out about a document that it cannot read. The worker sends the name, never a sentence, because

@@ -6,6 +6,9 @@ pub const MAX_JOB_BYTES: usize = 32 * 1024 * 1024;
 /// The largest result, as JSON.
 pub const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
 
+/// The most pages of a document.
+pub const MAX_PAGES: usize = 20_000;
+
 /// The memory of a worker. A document of [`MAX_JOB_BYTES`] as a tree needs several times its size.
 pub const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 

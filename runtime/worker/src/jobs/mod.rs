@@ -5,8 +5,8 @@ mod pdf;
 
 pub use html::HtmlText;
 pub(crate) use html::read_html;
+pub use pdf::PdfText;
 pub(crate) use pdf::read_pdf;
-pub use pdf::{MAX_PAGES, PdfText};
 
 /// The longest title, in characters.
 const MAX_TITLE_CHARACTERS: usize = 500;

@@ -2,7 +2,7 @@
 
 use super::clean_title;
 use crate::error::DocumentProblem;
-use crate::limits::MAX_RESULT_BYTES;
+use crate::limits::{MAX_PAGES, MAX_RESULT_BYTES};
 use pdf_extract::{
     ConvertToFmt, Document, MediaBox, OutputDev, OutputError, PlainTextOutput, Transform, output_doc,
 };
@@ -11,9 +11,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-
-/// The most pages of a document.
-pub const MAX_PAGES: usize = 20_000;
 
 /// The text of a PDF document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
