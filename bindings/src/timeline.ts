@@ -35,6 +35,8 @@ export interface ModelStep {
   confidence?: number;
   durationMs?: number;
   usage?: Usage;
+  /** The fields of the request that the provider refused, so that the call was made once more without them. */
+  refused?: string[];
   /** Called and not answered yet. */
   open: boolean;
 }
@@ -395,6 +397,7 @@ function applyAnswer(model: ModelStep, at: number, event: Extract<StepEvent, { t
   setIfDefined(model, "tools", event.tools?.slice(0, MAX_CALLS).map((tool) => cutText(tool, MAX_ROW_CHARS)));
   setIfDefined(model, "confidence", typeof event.confidence === "number" ? event.confidence : undefined);
   setIfDefined(model, "usage", event.usage);
+  setIfDefined(model, "refused", event.refused?.slice(0, MAX_CALLS).map((field) => cutText(field, MAX_ROW_CHARS)));
 }
 
 /** The first sources, with the beginnings of their names. */

@@ -3722,7 +3722,7 @@ interface?: string,
  */
 interfaceForTools?: string, 
 /**
- * The fields that the provider has refused, so that requests leave them out until the next deploy.
+ * The fields that the provider has refused, so that the node leaves them out, or asks for less, until the next deploy.
  */
 refused?: Array<string>, 
 /**
@@ -4245,6 +4245,10 @@ durationMs: number,
  * The tokens used; absent if unknown.
  */
 usage?: Usage, 
+/**
+ * The fields of the request that the provider refused, so that the call was made once more without them.
+ */
+refused?: Array<string>, 
 /**
  * The start of the answer; only with `debug: true`.
  */

@@ -59,6 +59,13 @@ test("a result and a memory keep their first sources, with the beginnings of the
   assert.ok(!("sources" in without));
 });
 
+test("an answer has the fields that the provider refused", () => {
+  const answered = (iteration, more) => ({ type: "model_answered", iteration, action: "final", durationMs: 7, ...more });
+  const [first, second] = build(numbered([answered(1, { refused: ["temperature", "x".repeat(300)] }), answered(2)])).steps;
+  assert.deepEqual(first.model.refused, ["temperature", `${"x".repeat(MAX_ROW_CHARS)}…`]);
+  assert.ok(!("refused" in second.model));
+});
+
 test("images, summaries and a conclusion are remarks, and a summary counts for what is used", () => {
   const usage = { inputTokens: 10, outputTokens: 2, cachedTokens: 6 };
   const timeline = build(numbered([

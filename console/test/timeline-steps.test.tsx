@@ -28,6 +28,7 @@ test("each step is a sentence", (t) => {
     ["a failure", [[1, called("c")], [2, returned("c", { success: false, error: "no line" })]], "Tool look failed: no line 3 ms"],
     ["an unknown outcome", [[1, called("c")], [2, { type: "waiting_for_outcome", iteration: 1, tool: "look", callId: "c", reason: "a crash" }]], "The outcome of look is unknown: a crash"],
     ["a failed model", [[1, asked(1)], [2, { type: "model_fell_over", iteration: 1, model: "big", code: "RATE_LIMIT" }]], "Model big failed (RATE_LIMIT): the next model was called"],
+    ["refused fields", [[1, asked(1)], [2, answered(1, { refused: ["temperature", "tool_choice"] })]], "so the model was called without them: temperature, tool_choice"],
     ["recalled messages", [[1, { type: "memory_recalled", messages: 2 }]], "Memory: messages recalled: 2"],
     ["recalled entries", [[1, { type: "memory_recalled", messages: 2, sources: [source("ltm/a#1"), source("ltm/b#2")] }]], "Memory: messages recalled: 2 From: ltm/a#1, ltm/b#2"],
     ["a budget", [[1, { type: "budget_low", budget: "tokens", limit: 100, spent: 81 }]], "Budget: 80 % used: tokens 81 of 100"],

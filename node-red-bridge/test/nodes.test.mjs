@@ -477,6 +477,7 @@ test("the rules return a sentence for an invalid value", () => {
     [shared.object(shared.jsonOf('"x"'), { name }), "It must be a JSON object: {…}."],
     [shared.capabilities({ tools: true, maxOutput: 5, mine: "x" }, { name }), true],
     [shared.capabilities({ tools: "yes" }, { name }), "It: tools must be true or false."],
+    [shared.capabilities({ forcedTools: "no" }, { name }), "It: forcedTools must be true or false."],
     [shared.capabilities({ maxOutput: -1 }, { name }), "It: maxOutput must be a whole number from 0 to 4294967295."],
   ];
   for (const [index, [found, expected]] of rows.entries()) {
@@ -671,6 +672,8 @@ test("the examples use every node with its properties and no secret", () => {
       assert.deepEqual(Object.keys(own).sort(), newProperties(definition).sort(), `${file}: ${node.id}`);
       assert.equal((wires ?? []).length, definition.outputs ?? 0, `${file}: ${node.id}`);
       assert.ok(!("runtime" in own) || ids.has(own.runtime), `${file}: ${node.id}`);
+      // A copied node must not keep an older default: a model that thinks needs the time.
+      assert.equal(own.timeoutMs, definition.defaults.timeoutMs?.value, `${file}: ${node.id}`);
       for (const [name, { validate }] of Object.entries(definition.defaults)) {
         assert.equal(validate ? validate.call(own, own[name], {}) : true, true, `${file}: ${node.id}.${name}`);
       }

@@ -99,6 +99,11 @@ export function FailedModelSentence({ failed }: { failed: FailedModelStep }): VN
   return <Sentence of="timeline.model.fellOver" values={{ model, code: <Code code={failed.code} /> }} />;
 }
 
+/** What the provider refused of a call. */
+export function RefusedFields({ fields }: { fields: string[] | undefined }): VNode | null {
+  return fields ? <Sentence of="timeline.model.refused" values={{ fields: <ContentText as="span" text={fields.join(", ")} /> }} /> : null;
+}
+
 /** What a result or a memory comes from. */
 export function Sources({ sources }: { sources: Source[] | undefined }): VNode | null {
   return sources ? <Sentence of="timeline.tool.sources" values={{ sources: <ContentText as="span" text={sources.map(({ ref }) => ref).join(", ")} /> }} /> : null;

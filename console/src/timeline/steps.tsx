@@ -7,7 +7,7 @@ import { useRef } from "preact/hooks";
 import { Clock } from "./clock.js";
 import { useEnvironment } from "./environment.js";
 import { ContentText } from "./foreign.js";
-import { FailedModelSentence, ModelNumbers, type ModelProps, ModelSentence, RemarkSentence, Sources, ToolNumbers, type ToolProps, ToolSentence } from "./sentences.js";
+import { FailedModelSentence, ModelNumbers, type ModelProps, ModelSentence, RefusedFields, RemarkSentence, Sources, ToolNumbers, type ToolProps, ToolSentence } from "./sentences.js";
 import { type IterationTexts, type ReadTexts, TextDetails } from "./texts.js";
 
 /** The most characters of a text that a model writes now. */
@@ -109,6 +109,11 @@ function Step({ step, unanswered, active, live, clock, readTexts }: StepProps): 
           </div>
         )}
         {model && <ModelRow {...{ model, unanswered, clock, read }} since={sinceOf(undefined)} />}
+        {model?.refused && (
+          <div class="redflow-hint">
+            <RefusedFields fields={model.refused} />
+          </div>
+        )}
         {live && isWriting && <LivePreview live={live} />}
         {tools.length + toolsLeftOut > 1 && (
           <div class="redflow-hint">

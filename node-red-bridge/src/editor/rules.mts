@@ -309,7 +309,7 @@ function categoryName(category: unknown): string | undefined {
   return isDescription && typeof name === "string" && name.trim() !== "" ? name.trim() : undefined;
 }
 
-const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning"];
+const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning", "forcedTools"];
 const SIZES = ["contextWindow", "maxOutput"];
 
 /** The largest 32-bit number: the sidecar counts tokens and messages with 32 bits. */

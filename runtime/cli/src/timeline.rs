@@ -351,6 +351,11 @@ pub(crate) fn format_tally(tally: &RunTally) -> String {
     format!("{about}{} tokens read{cached}, {} written{cost}", tally.input_tokens, tally.output_tokens)
 }
 
+/// The fields that the provider refused; none if it refused none.
+fn format_refused(fields: &[String]) -> Option<String> {
+    (!fields.is_empty()).then(|| format!("refused by the provider: {}", fields.join(", ")))
+}
+
 /// One event as one line. Some events have none.
 fn format_event(event: &RunEvent) -> Option<String> {
     let preview = |text: &Option<String>| match text {
@@ -404,6 +409,7 @@ fn format_event(event: &RunEvent) -> Option<String> {
             confidence,
             duration_ms,
             usage,
+            refused,
             preview: text,
         } => {
             let action = match action {
@@ -416,7 +422,8 @@ fn format_event(event: &RunEvent) -> Option<String> {
             };
             let confidence = confidence.map_or(String::new(), |value| format!("confidence {value:.2}"));
             let line = format!("{iteration:>4} {action:<6} {tool:<24} {confidence:<16} {duration_ms:>6} ms");
-            format!("{}{}{}", line.trim_end(), format_usage(usage.as_ref()), preview(text))
+            let usage = format_usage(usage.as_ref());
+            format!("{}{usage}{}{}", line.trim_end(), preview(&format_refused(refused)), preview(text))
         }
         RunEventKind::ModelFellOver { iteration, model, code } => {
             format!("{iteration:>4} {} {} failed: {code}", "model".yellow(), printable_line(model, 60))

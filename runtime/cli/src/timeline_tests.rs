@@ -1,4 +1,5 @@
 use super::{EventFormatter, format_event};
+use redflow_contract::action::ActionKind;
 use redflow_contract::archive::{SourceKind, Trust};
 use redflow_contract::code::ToolCode;
 use redflow_contract::event::RunEvent;
@@ -37,6 +38,29 @@ fn line(error: Option<&str>, code: Option<ToolCode>, tries: Option<u32>, sources
     let agent = NodeRef { instance: "local".into(), node_id: "a".into() };
     let text = format_event(&RunEvent { run_id: "r".into(), seq: 1, at: 0, agent, event }).unwrap();
     anstream::adapter::strip_str(&text).to_string()
+}
+
+#[test]
+fn an_answer_names_the_fields_that_the_provider_refused() {
+    let line = |refused: &[&str]| {
+        let event = RunEventKind::ModelAnswered {
+            iteration: 1,
+            action: ActionKind::Final,
+            tool: None,
+            tools: Vec::new(),
+            confidence: None,
+            duration_ms: 5,
+            usage: None,
+            refused: refused.iter().map(|field| (*field).to_owned()).collect(),
+            preview: None,
+        };
+        let agent = NodeRef { instance: "local".into(), node_id: "a".into() };
+        let text = format_event(&RunEvent { run_id: "r".into(), seq: 1, at: 0, agent, event }).unwrap();
+        anstream::adapter::strip_str(&text).to_string()
+    };
+    assert!(!line(&[]).contains('\n'));
+    let shown = line(&["temperature", "tool_choice\u{1b}"]);
+    assert!(shown.ends_with("\n       refused by the provider: temperature, tool_choice\\u{1b}"), "{shown}");
 }
 
 #[test]

@@ -166,6 +166,10 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         usage: Option<Usage>,
+        /// The fields of the request that the provider refused, so that the call was made once more without them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>", optional))]
+        refused: Vec<String>,
         /// The start of the answer; only with `debug: true`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]

@@ -104,7 +104,7 @@ pub struct SentRequest {
     /// The interface that requests with tools go to; absent if it is the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_for_tools: Option<String>,
-    /// The fields that the provider has refused, so that requests leave them out until the next deploy.
+    /// The fields that the provider has refused, so that the node leaves them out, or asks for less, until the next deploy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>", optional))]
     pub refused: Vec<String>,

@@ -109,6 +109,9 @@ pub enum ImageType {
 }
 
 impl ImageType {
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp];
+
     /// The media type.
     #[must_use]
     pub fn as_str(self) -> &'static str {

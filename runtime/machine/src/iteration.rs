@@ -152,10 +152,16 @@ fn newest_part(segments: &[Arc<ChatMessage>]) -> String {
     }
 }
 
+/// The error or the output, and what the runtime tells the model about it.
 fn result_text(result: ToolResult) -> String {
-    match result.error {
+    let text = match result.error {
         Some(error) => error,
         None => result.output.as_ref().map(value_text).unwrap_or_default(),
+    };
+    match result.note {
+        Some(note) if text.is_empty() => note,
+        Some(note) => format!("{text}\n\n{note}"),
+        None => text,
     }
 }
 

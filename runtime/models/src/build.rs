@@ -21,6 +21,7 @@ use redflow_contract::node::{
 };
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_parameter;
+use redflow_contract::transcript::ImageType;
 use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NoMeter, NodeConfig};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
@@ -170,6 +171,7 @@ impl ModelBuilder {
             model: self.model.clone(),
             tools: capabilities.tools,
             vision: capabilities.vision,
+            refused_images: refused_images(wire.image_types()),
             streaming: capabilities.streaming,
             context_window: capabilities.context_window,
             max_output: capabilities.max_output,
@@ -271,6 +273,11 @@ impl ModelBuilder {
             }
         }
     }
+}
+
+/// The formats of pictures that a provider with these ones does not take.
+fn refused_images(taken: &[ImageType]) -> Vec<ImageType> {
+    ImageType::ALL.into_iter().filter(|format| !taken.contains(format)).collect()
 }
 
 /// The price that a node has. The prices of input and of output come together.

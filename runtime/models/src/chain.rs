@@ -5,6 +5,7 @@
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{FailedModel, ModelAnswer};
 use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::ImageType;
 use redflow_ports::{BoxFuture, ChatModel, DeltaObserver, ModelInfo, ModelRequest};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,6 +31,7 @@ impl ModelChain {
         let info = ModelInfo {
             tools: models.iter().all(|model| model.info().tools),
             vision: models.iter().all(|model| model.info().vision),
+            refused_images: refused_images(&models),
             priced: models.iter().all(|model| model.info().priced),
             ..first
         };
@@ -88,6 +90,13 @@ impl ModelChain {
         }
         Err(failure)
     }
+}
+
+/// The formats of pictures that one of these models does not take.
+fn refused_images(models: &[Arc<dyn ChatModel>]) -> Vec<ImageType> {
+    let is_refused =
+        |format: &ImageType| models.iter().any(|model| model.info().refused_images.contains(format));
+    ImageType::ALL.into_iter().filter(is_refused).collect()
 }
 
 async fn call_within(

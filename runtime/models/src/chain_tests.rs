@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::{ChatMessage, Transcript};
+use redflow_contract::transcript::{ChatMessage, ImageType, Transcript};
 use redflow_ports::{Adapters, AnswerKind, ChatModel, ModelRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -281,6 +281,10 @@ fn the_info_is_of_the_first_model_and_of_what_all_can_do() {
     let info = build(&nodes, &recording).info().clone();
     assert_eq!((info.provider, info.model.as_str(), info.tools), ("anthropic", "claude-sonnet-4-5", true));
     assert_eq!((info.context_window, info.priced), (Some(200_000), false));
+    assert_eq!(info.refused_images, []);
+    nodes.push(Node::new("google-model", json!({})));
+    assert_eq!(build(&nodes, &recording).info().refused_images, [ImageType::Gif]);
+    nodes.pop();
     nodes.push(Node::new("openai-model", json!({"model": "o1-mini"})));
     assert!(!build(&nodes, &recording).info().tools);
     // A fallback model without tools says so.

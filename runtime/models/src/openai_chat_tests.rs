@@ -104,6 +104,29 @@ fn content_is_null_only_with_tool_calls() {
     assert_eq!(contents, [&json!(""), &json!(""), &Value::Null, &json!("So:"), &json!("")]);
 }
 
+/// `Unexpected role 'user' after role 'tool'`
+#[test]
+fn a_model_of_mistral_answers_the_results_before_the_user_goes_on() {
+    let calls = [call("a", "t", "{}")];
+    let sample =
+        conversation([user("Hi"), assistant_calls("", &calls), tool_result("a", "1"), user("Finish now.")]);
+    let roles = |mark: &str, model: &str| {
+        let wire =
+            OpenaiChat { mark: mark.to_owned(), model: Some(model.to_owned()), ..OpenaiChat::default() };
+        let body = sample.body(&wire);
+        let messages = body["messages"].as_array().unwrap().iter();
+        messages.map(|message| message["role"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    for (mark, model) in [
+        ("openai-chat@api.mistral.ai", "ft:abc"),
+        ("openai-chat@openrouter.ai", "mistralai/mistral-large-4"),
+        ("openai-chat@127.0.0.1:8000", "mistralai/Devstral-Small-2-24B"),
+    ] {
+        assert_eq!(roles(mark, model), "user assistant tool assistant user", "{mark} {model}");
+    }
+    assert_eq!(roles("openai-chat@api.openai.com", "gpt-6-luna"), "user assistant tool user");
+}
+
 #[test]
 fn sends_reasoning_back_only_to_its_own_wire_and_only_if_kept() {
     let ours = [json!({"reasoning_content": "Hm."})];

@@ -118,7 +118,7 @@ pub trait Wire: Send + Sync {
 
     /// The formats of images that the API takes.
     fn image_types(&self) -> &'static [ImageType] {
-        &[ImageType::Png, ImageType::Jpeg, ImageType::Gif, ImageType::Webp]
+        &ImageType::ALL
     }
 
     /// Writes the body of a request.

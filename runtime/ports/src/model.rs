@@ -8,7 +8,7 @@ use redflow_contract::deployed_model::ModelPrice;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::model_test::{ModelList, SentRequest};
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::Transcript;
+use redflow_contract::transcript::{ImageType, Transcript};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -172,6 +172,8 @@ pub struct ModelInfo {
     pub tools: bool,
     /// Whether it takes images.
     pub vision: bool,
+    /// The formats of images that it does not take, although others do.
+    pub refused_images: Vec<ImageType>,
     /// Whether it can stream its answer.
     pub streaming: bool,
     /// The most tokens it reads; none if unknown.

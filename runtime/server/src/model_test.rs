@@ -146,6 +146,7 @@ impl ModelTester {
                 report.error = Some(name_models(self.scrubbed(failure), &list));
             }
             Ok(answer) => {
+                add_refused(&mut report.sent, &answer);
                 report.usage = answer.usage;
                 report.tokens_per_second = tokens_per_second(&answer, duration);
                 report.answered_by.clone_from(&answer.model);
@@ -157,7 +158,7 @@ impl ModelTester {
                     }
                 }
                 report.answer = self.shown_answer(answer.text);
-                report.schema = self.test_schema(report.sent.as_ref(), time_left()).await;
+                report.schema = self.test_schema(&mut report.sent, time_left()).await;
             }
         }
         report
@@ -177,8 +178,8 @@ impl ModelTester {
     }
 
     /// Whether the server follows a schema that the question does not mention. None if there is no whole answer.
-    async fn test_schema(&self, sent: Option<&SentRequest>, time: Duration) -> Option<SchemaUse> {
-        if sent?.response_format != SentFormat::JsonSchema {
+    async fn test_schema(&self, sent: &mut Option<SentRequest>, time: Duration) -> Option<SchemaUse> {
+        if sent.as_ref()?.response_format != SentFormat::JsonSchema {
             return Some(SchemaUse::NotSent);
         }
         let code = json!({"type": "string", "enum": [SCHEMA_WORD]});
@@ -191,6 +192,7 @@ impl ModelTester {
         let mut transcript = Transcript::default();
         transcript.push(Arc::new(ChatMessage::new(ChatRole::User, SCHEMA_QUESTION)));
         let answer = self.call(&transcript, &answer_kind, time).await.ok()?;
+        add_refused(sent, &answer);
         let value: Value = serde_json::from_str(&answer.text).unwrap_or_default();
         if value == json!({"code": SCHEMA_WORD}) {
             return Some(SchemaUse::Honoured);
@@ -209,6 +211,16 @@ impl ModelTester {
             text.truncate(end);
         }
         Some(text).filter(|text| !text.is_empty())
+    }
+}
+
+/// Adds the fields that the provider refused during a call. Not all of them change later requests of another kind.
+fn add_refused(sent: &mut Option<SentRequest>, answer: &ModelAnswer) {
+    let Some(sent) = sent else { return };
+    for field in &answer.refused {
+        if !sent.refused.contains(field) {
+            sent.refused.push(field.clone());
+        }
     }
 }
 

@@ -142,7 +142,7 @@ const MIGRATIONS: &[&str] = &[
      ALTER TABLE meta ADD COLUMN unclean INTEGER NOT NULL DEFAULT 0;",
     // The calls whose price is not known, so that a sum says what it lacks.
     "ALTER TABLE usage ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0;
-     UPDATE usage SET unpriced = calls WHERE cost IS NULL;",
+     UPDATE usage SET unpriced = calls WHERE cost IS NULL AND input + output > 0;",
 ];
 
 /// The first version whose events have a tool.

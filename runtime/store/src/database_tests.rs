@@ -191,6 +191,28 @@ fn version_6_migrates_to_the_newest() {
     assert_eq!(text(&migrated, "SELECT count(*) FROM usage"), "Integer(0)");
 }
 
+/// Version 8 did not count the calls without a known price. Calls without an answer had no tokens and no cost.
+#[test]
+fn version_8_migrates_to_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    let mut old = Connection::open(directory.database()).unwrap();
+    migrate(&mut old, 0, &MIGRATIONS[..8]).unwrap();
+    let row = |model: &str, tokens: u32, cost: &str| {
+        format!(
+            "INSERT INTO usage VALUES (1, 'local', 'agent', '{model}', 1, 0, 5, {tokens}, {tokens}, 0, {cost}, 9);"
+        )
+    };
+    old.execute_batch(&[row("priced", 7, "3"), row("unpriced", 7, "NULL"), row("", 0, "NULL")].concat())
+        .unwrap();
+    drop(old);
+    let migrated = open_driver(&directory).unwrap();
+    assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
+    let counts =
+        "SELECT group_concat(model || ' ' || unpriced, ', ') FROM (SELECT * FROM usage ORDER BY model)";
+    assert_eq!(text(&migrated, counts), "Text(\" 0, priced 0, unpriced 5\")");
+}
+
 #[test]
 fn a_migration_step_is_applied_completely_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();

@@ -35,6 +35,11 @@ pub(super) fn check(
         if role != "tool" && !open.is_empty() {
             return Err(unanswered(row, index, &open));
         }
+        let before = index.checked_sub(1).map(|before| text(&messages[before]["role"]));
+        if row.site == Site::Mistral && role == "user" && before == Some("tool") {
+            let message = "Unexpected role 'user' after role 'tool'";
+            return Err(refuse(row, &format!("messages.[{index}].role"), None, message));
+        }
         match role {
             "system" | "developer" | "user" => check_content(row, index, message)?,
             "assistant" => {

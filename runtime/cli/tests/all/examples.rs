@@ -35,6 +35,32 @@ fn more(file: &str) -> &'static [&'static str] {
     }
 }
 
+/// A model that thinks needs more time than models of earlier years.
+#[test]
+fn the_nodes_of_azure_in_examples_have_the_default_time() {
+    let mut found = 0;
+    for folder in ["examples", "node-red-bridge/examples"] {
+        for entry in std::fs::read_dir(repository().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "json") {
+                continue;
+            }
+            let flow: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            for node in
+                flow.as_array().into_iter().flatten().filter(|node| node["type"] == "model.azure.openai")
+            {
+                found += 1;
+                assert!(
+                    node["timeoutMs"].as_u64().is_none_or(|time| time == 600_000),
+                    "{}: {node}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(found >= 2, "{found}");
+}
+
 #[test]
 fn every_example_is_in_the_table() {
     let entries = std::fs::read_dir(repository().join("examples")).unwrap();

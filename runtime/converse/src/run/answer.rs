@@ -53,6 +53,7 @@ impl Run {
             confidence: None,
             duration_ms: event.duration_ms.unwrap_or_default(),
             usage: answer.usage,
+            refused: answer.refused.clone(),
             preview: event.preview.clone(),
         });
         self.record.add_event(EnvelopeEvent { tool, ..event });

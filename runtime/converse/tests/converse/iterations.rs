@@ -4,6 +4,7 @@ use crate::kit::{START, TestRun, calls, strategies, text, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::console::{CallDetail, CutText, ITERATION_BYTES, IterationDetail, TEXT_BYTES};
+use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, FailedModel, ModelAnswer, ToolResult};
 use redflow_contract::node::{BudgetKind, EffectClass};
 use redflow_contract::run_error::Failure;
@@ -56,6 +57,8 @@ fn each_iteration_has_its_question_its_answer_and_its_calls() {
         ..calls(&[("weather", r#"{"place": "Oslo"}"#), ("light", "{}")])
     };
     run.answer(answer.clone());
+    let refused = |event: &RunEventKind| matches!(event, RunEventKind::ModelAnswered { refused, .. } if *refused == ["temperature"]);
+    assert_eq!(run.find_events(refused), 1);
     run.ok("weather", json!({"degrees": 4}));
     let weather = CallDetail {
         call_id: "0197-run:1:1".into(),

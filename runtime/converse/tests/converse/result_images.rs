@@ -1,11 +1,13 @@
 //! Images of tool results: the model gets them after the results, the memory and the events do not.
 
-use crate::kit::{TestRun, calls, spec, text, with};
+use crate::kit::{TestRun, calls, spec, strategies, text, with};
 use pretty_assertions::assert_eq;
+use redflow_contract::console::TEXT_BYTES;
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::transcript::{ChatRole, Image, ImageType};
+use redflow_machine::iteration_detail;
 use serde_json::json;
 
 const GIF: &str = "R0lGODlhAQABAIAAAA==";
@@ -48,6 +50,9 @@ fn the_model_gets_the_images_of_a_group_after_its_results() {
     let sizes = |event: &RunEventKind| matches!(event, RunEventKind::ToolReturned { image_bytes, .. } if *image_bytes == [13, 13]);
     assert_eq!(run.find_events(sizes), 1);
     assert!(!format!("{:?}", run.events).contains(GIF));
+    // People see what the model is told.
+    let detail = iteration_detail(&run.journal(), 1, TEXT_BYTES, &strategies()).unwrap();
+    assert_eq!(detail.calls[2].result.as_ref().unwrap().text, "seen\n\nPictures left out: 1.");
     // The memory keeps the texts of the results only.
     run.answer(text("A pixel."));
     let Some(Effect::AppendMemory { id, turn, .. }) = run.open.first().cloned() else {

@@ -252,18 +252,13 @@ pub(crate) fn flow_tool(
 
 /// Checks that every model takes tools, if the agent gives it some. Agent Core describes its tools in the prompt.
 fn check_takes_tools(models: &[Arc<dyn ChatModel>], ready: &ReadyAgent) -> Result<(), String> {
-    let Some(converse) = &ready.spec.converse else { return Ok(()) };
-    let need = if converse.task.is_some() {
-        "the agent gives its result with a tool"
-    } else if !ready.tools.is_empty() || !ready.providers.is_empty() {
-        "the agent has tools"
-    } else {
+    if ready.spec.converse.is_none() || (ready.tools.is_empty() && ready.providers.is_empty()) {
         return Ok(());
-    };
+    }
     match models.iter().find(|model| !model.info().tools) {
         None => Ok(()),
         Some(model) => Err(format!(
-            "{need}, but the model `{}` takes none; choose another model, or set `capabilities` of its node to \
+            "the agent has tools, but the model `{}` takes none; choose another model, or set `capabilities` of its node to \
              {{\"tools\": true}} if it does",
             model.info().model
         )),

@@ -58,7 +58,20 @@ fn keep_visible_images(result: &mut ToolResult, agent: &BuiltAgent) {
     if !result.success {
         return result.images.clear();
     }
-    let takes_images = agent.compiled.spec().converse.is_some() && agent.model.info().vision;
+    let info = agent.model.info();
+    let takes_images = agent.compiled.spec().converse.is_some() && info.vision;
+    if takes_images {
+        let count = result.images.len();
+        result.images.retain(|image| !info.refused_images.contains(&image.mime));
+        let refused = count - result.images.len();
+        if refused > 0 {
+            let formats: Vec<&str> = info.refused_images.iter().map(|format| format.as_str()).collect();
+            let formats = formats.join(", ");
+            result.add_note(&format!(
+                "Images left out: {refused}, because the model or a fallback model takes no {formats}."
+            ));
+        }
+    }
     let (most, reason) = if takes_images {
         (MAX_IMAGES, "the images of one result are too many or too large")
     } else {

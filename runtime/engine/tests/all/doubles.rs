@@ -297,6 +297,11 @@ impl ModelDouble {
             context_window: window.map(|window| u32::try_from(window).unwrap()),
             tools: config.props.get("takesTools") != Some(&json!(false)),
             vision: config.props.get("vision") == Some(&json!(true)),
+            refused_images: config
+                .props
+                .get("refusedImages")
+                .map(|formats| serde_json::from_value(formats.clone()).unwrap())
+                .unwrap_or_default(),
             ..scripted.info().clone()
         };
         Ok(Self { double: Double::build(config), scripted, info, usage })

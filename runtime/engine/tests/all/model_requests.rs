@@ -37,6 +37,10 @@ async fn an_agent_with_tools_needs_models_that_take_them() {
         let agent = with(node("a", "ai-agent", json!([[], []])), json!({"model": "m"}));
         with(agent, extra)
     };
+    let simple_agent = |extra: Value| {
+        let agent = with(node("a", "ai-simple-agent", json!([[], []])), json!({"model": "m"}));
+        with(agent, extra)
+    };
     let with_tools = || ai_agent(json!({"tools": ["t"]}));
     let with_fallback = ai_agent(json!({"tools": ["t"], "fallbackModels": ["n"]}));
     for (agent, main, fallback, refused) in [
@@ -44,6 +48,9 @@ async fn an_agent_with_tools_needs_models_that_take_them() {
         (with_fallback, json!({}), takes_none(), Some("n")),
         (with_tools(), json!({}), takes_none(), None),
         (ai_agent(json!({})), takes_none(), json!({}), None),
+        // An agent for one thing needs no tools for its result.
+        (simple_agent(json!({})), takes_none(), json!({}), None),
+        (simple_agent(json!({"tools": ["t"]})), takes_none(), json!({}), Some("m")),
         // Agent Core describes its tools in the prompt.
         (agent_with_tool("a", "m", &[]), takes_none(), json!({}), None),
     ] {

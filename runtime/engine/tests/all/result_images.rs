@@ -53,6 +53,26 @@ async fn a_result_keeps_the_images_only_if_every_model_takes_them() {
     }
 }
 
+/// A provider refuses a request with a picture of another format, and so every later step of the run.
+#[tokio::test(start_paused = true)]
+async fn a_result_keeps_no_pictures_of_formats_that_the_model_does_not_take() {
+    let image = |mime: &str| json!({"mime": mime, "data": GIF});
+    let tool = tool_double(json!({"result": 1, "images": [image("image/gif"), image("image/png")]}));
+    let model = json!({"vision": true, "refusedImages": ["image/gif"]});
+    let result = result(json!([
+        inject(&["a"]),
+        with(node("a", "ai-agent", json!([[], []])), json!({"model": "m", "tools": ["t"]})),
+        model_double("m", json!([{"toolCalls": [{"name": "t"}]}, "done"]), model),
+        tool,
+    ]))
+    .await;
+    assert_eq!(result["images"], json!([image("image/png")]));
+    assert_eq!(
+        result["note"],
+        "Pictures left out: 1, because the model or a fallback model takes no image/gif."
+    );
+}
+
 /// Its model reads texts only.
 #[tokio::test(start_paused = true)]
 async fn an_agent_core_gets_no_images() {

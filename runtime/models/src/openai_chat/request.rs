@@ -2,6 +2,7 @@
 
 use super::{MAX_ID, NAME, OpenaiChat};
 use crate::answer_text::without_thoughts;
+use crate::capability::{Family, ModelName};
 use crate::data_url::DataUrl;
 use crate::fold_root::{strictness, tool_schema};
 use crate::lenient::tool_name;
@@ -17,9 +18,14 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 /// The reasoning field that most servers of this wire expect back.
 const REASONING_FIELD: &str = "reasoning_content";
+
+/// What the model seems to have said to the results of its calls, for servers that want an answer to them.
+static RESULT_ANSWER: LazyLock<ChatMessage> =
+    LazyLock::new(|| ChatMessage::new(ChatRole::Assistant, "I have the results."));
 
 pub(super) struct Request<'a> {
     pub(super) wire: &'a OpenaiChat,
@@ -41,10 +47,17 @@ impl Serialize for Request<'_> {
         let reasoning = if wire.refuses_reasoning { Reasoning::Discard } else { chat.reasoning };
         let has_tools = !chat.tools.is_empty();
         let fills_reasoning = wire.fills_reasoning && has_tools;
-        let messages = chat.messages.iter().map(|message| MessageParam {
-            message,
-            kept: kept_fields(message, wire.name(), reasoning),
-            fills_reasoning: fills_reasoning && message.role == ChatRole::Assistant,
+        let messages = chat.messages.iter().enumerate().flat_map(|(index, message)| {
+            let follows_result = || {
+                let before = index.checked_sub(1).and_then(|before| chat.messages.get(before));
+                message.role == ChatRole::User && before.is_some_and(|before| before.role == ChatRole::Tool)
+            };
+            let answer = (follows_result() && must_answer_results(wire)).then_some(&*RESULT_ANSWER);
+            answer.into_iter().chain([&**message]).map(|message| MessageParam {
+                message,
+                kept: kept_fields(message, wire.name(), reasoning),
+                fills_reasoning: fills_reasoning && message.role == ChatRole::Assistant,
+            })
         });
         let usage = (chat.stream && wire.stream_usage).then_some(StreamOptions { include_usage: true });
 
@@ -115,6 +128,13 @@ impl Serialize for ToolParam<'_> {
         map.serialize_entry("function", &FunctionParam(self))?;
         map.end()
     }
+}
+
+/// Whether the model takes no message of the user directly after the result of a call. Mistral's models do not, wherever
+/// they run.
+fn must_answer_results(wire: &OpenaiChat) -> bool {
+    let is_mistral = |model: &str| ModelName::parse(model).is_some_and(|name| name.family == Family::Mistral);
+    wire.mark.ends_with("mistral.ai") || wire.model.as_deref().is_some_and(is_mistral)
 }
 
 /// The fields that the server wants back with a message.

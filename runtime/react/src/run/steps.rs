@@ -64,6 +64,7 @@ impl Run {
             confidence: action.confidence(),
             duration_ms: event.duration_ms.unwrap_or_default(),
             usage: answer.usage,
+            refused: answer.refused.clone(),
             preview: event.preview.clone(),
         });
         self.record.add_event(EnvelopeEvent {

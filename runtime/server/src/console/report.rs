@@ -184,11 +184,14 @@ impl Report<'_> {
             }
             Kind::Concluding { iteration, reason } => (Some(*iteration), vec![name_of(reason)]),
             Kind::ModelCalled { iteration, .. } => (Some(*iteration), Vec::new()),
-            Kind::ModelAnswered { iteration, tool, tools, confidence, duration_ms, usage, .. } => {
+            Kind::ModelAnswered {
+                iteration, tool, tools, confidence, duration_ms, usage, refused, ..
+            } => {
                 let mut about = vec![format!("{duration_ms} ms")];
                 about.extend(tool.iter().chain(tools).map(|tool| self.tool(tool)));
                 about.extend(confidence.map(|confidence| format!("confidence: {confidence}")));
                 about.extend(usage.as_ref().map(tokens));
+                about.extend((!refused.is_empty()).then(|| format!("refused fields: {}", refused.len())));
                 (Some(*iteration), about)
             }
             Kind::ModelFellOver { iteration, model, code } => {

@@ -4,6 +4,7 @@ use axum::body::{Body, BodyDataStream, Bytes, to_bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures::{StreamExt as _, stream};
+use redflow_contract::code::RunErrorCode;
 use serde_json::{Value, json};
 use std::pin::Pin;
 use std::time::Duration;
@@ -88,7 +89,9 @@ async fn event_of(response: Response, id: Option<&str>) -> Bytes {
     if message.get("jsonrpc").is_none() {
         let text = message["message"].as_str().unwrap_or("The sidecar could not answer.");
         let id: Value = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
-        message = json!({"jsonrpc": "2.0", "id": id, "error": {"code": INTERNAL_ERROR, "message": text}});
+        let code = message["code"].as_str().unwrap_or(RunErrorCode::Internal.as_str());
+        let error = json!({"code": INTERNAL_ERROR, "message": text, "data": {"code": code}});
+        message = json!({"jsonrpc": "2.0", "id": id, "error": error});
     }
     format!("data: {message}\n\n").into()
 }

@@ -73,4 +73,5 @@ async fn a_slow_refusal_is_an_error_of_the_protocol() {
     let message: serde_json::Value = serde_json::from_str(&event).unwrap();
     assert_eq!((&message["id"], &message["error"]["code"]), (&json!("a"), &json!(-32603)));
     assert_eq!(message["error"]["message"], Problem::internal().0.message);
+    assert_eq!(message["error"]["data"], json!({"code": "INTERNAL"}));
 }

@@ -141,6 +141,27 @@ async fn reports_what_was_sent_what_came_back_and_which_server_it_is() {
     assert!(bodies.into_iter().all(|body| body["model"] == "/models/tiny.gguf"));
 }
 
+/// A refused format is named too, although the request then has another one.
+#[tokio::test]
+async fn names_what_the_provider_refused() {
+    let server = HttpServer::start(|request: HttpRequest| {
+        let body = request.json().unwrap_or_default();
+        let answer = if body["response_format"]["type"] == "json_schema" {
+            let error = json!({"error": {"message": "This response_format type is unavailable now"}});
+            json_response(400, &[], &error)
+        } else {
+            json_response(200, &[], &respond(&request, Schemas::Followed))
+        };
+        async move { answer }
+    });
+    let server = server.await.unwrap();
+    let sidecar = Setup::default().start(None).await;
+    let report = test(&sidecar, openai(&server.url("/v1"), json!({}))).await;
+    assert_eq!(report["ok"], true, "{report}");
+    assert_eq!(report["sent"]["refused"], json!(["response_format"]), "{report}");
+    assert_ne!(report["sent"]["responseFormat"], "json_schema");
+}
+
 #[tokio::test]
 async fn says_that_a_server_ignores_the_schema_or_got_none() {
     let llama = LlamaCpp::start(Schemas::Ignored).await;

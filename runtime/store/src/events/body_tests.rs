@@ -122,6 +122,7 @@ fn a_large_run_event_loses_its_preview_first_and_then_the_ends_of_its_texts() {
             confidence: Some(0.5),
             duration_ms: 5,
             usage: None,
+            refused: Vec::new(),
             preview,
         })
     };

@@ -6,6 +6,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use redflow_contract::tool::provider_name;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -114,7 +115,9 @@ impl ParamHeaders {
     }
 
     fn insert(&self, tool: &str, arguments: &Value, headers: &mut HeaderMap) {
-        for ParamHeader { path, header } in self.0.get(tool).into_iter().flatten() {
+        // A call may use the id with dots, of which the listed name is made.
+        let params = self.0.get(tool).or_else(|| self.0.get(&provider_name(tool)));
+        for ParamHeader { path, header } in params.into_iter().flatten() {
             let value = path.iter().try_fold(arguments, |value, name| value.get(name));
             let text = match value {
                 Some(Value::String(text)) => text.clone(),
@@ -196,6 +199,19 @@ mod tests {
         // The next list counts.
         params.add(&[json!({"name": "t", "inputSchema": {"type": "object"}})]);
         assert_eq!(header(&call("t", &json!({"region": "x"}), &params), "mcp-param-region"), None);
+    }
+
+    #[test]
+    fn a_call_by_the_id_with_dots_has_the_headers_of_the_listed_name() {
+        let mut params = ParamHeaders::default();
+        let properties = json!({"region": {"type": "string", "x-mcp-header": "Region"}});
+        let schema = json!({"type": "object", "properties": properties});
+        params.add(&[json!({"name": "test__shop", "inputSchema": schema})]);
+        for name in ["test__shop", "test.shop"] {
+            let sent = call(name, &json!({"region": "x"}), &params);
+            assert_eq!(header(&sent, "mcp-param-region"), Some("x"), "{name}");
+        }
+        assert_eq!(header(&call("shop", &json!({"region": "x"}), &params), "mcp-param-region"), None);
     }
 
     #[test]
