@@ -1,7 +1,7 @@
 //! Counts instructions with valgrind. The counts are the same on a busy and on an idle machine.
 //!
 //! The benchmark starts itself under callgrind, which counts only inside functions whose names begin with `counted_` and
-//! writes the count at each call of [`mark`]. Parent and child use the same list of [`Part`]s, so the n-th count belongs
+//! writes the count at each call of [`mark`]. Parent and child use the same list of [`CountedPart`]s, so the n-th count belongs
 //! to the n-th part.
 
 use crate::agents::{WORKS, Work};
@@ -40,17 +40,17 @@ enum Input {
 
 /// A part with its own count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum CountedPart {
     Raw(Input),
     Steps(Kind, Input, RangeInclusive<u32>),
 }
 
 /// All parts, in the order of their counts.
-fn parts() -> Vec<Part> {
-    let mut parts: Vec<Part> = INPUTS.map(Part::Raw).into();
+fn parts() -> Vec<CountedPart> {
+    let mut parts: Vec<CountedPart> = INPUTS.map(CountedPart::Raw).into();
     for kind in Kind::ALL {
         for input in INPUTS {
-            parts.extend([FIRST, LAST].map(|range| Part::Steps(kind, input, range)));
+            parts.extend([FIRST, LAST].map(|range| CountedPart::Steps(kind, input, range)));
         }
     }
     parts
@@ -87,17 +87,17 @@ fn steps(folder: &Path, runs: u32) -> Result<Table, Failure> {
     let counts = read_counts(folder, &["steps".to_owned(), runs.to_string()])?;
     let parts = parts();
     // Each part is counted over some runs and over twice as many. The difference excludes what happens only once.
-    let per_call = |wanted: &Part| -> Result<f64, Failure> {
+    let per_call = |wanted: &CountedPart| -> Result<f64, Failure> {
         let place = parts.iter().position(|part| part == wanted).ok_or("no such part")?;
         let (few, many) = counts.get(2 * place).zip(counts.get(2 * place + 1)).ok_or("a count is missing")?;
-        let calls = if matches!(wanted, Part::Raw(_)) { 1.0 } else { 5.0 };
+        let calls = if matches!(wanted, CountedPart::Raw(_)) { 1.0 } else { 5.0 };
         Ok((many - few) / (f64::from(runs) * calls))
     };
     for kind in Kind::ALL {
         for input in INPUTS {
-            let first = per_call(&Part::Steps(kind, input, FIRST))?;
-            let last = per_call(&Part::Steps(kind, input, LAST))?;
-            let raw = per_call(&Part::Raw(input))?;
+            let first = per_call(&CountedPart::Steps(kind, input, FIRST))?;
+            let last = per_call(&CountedPart::Steps(kind, input, LAST))?;
+            let raw = per_call(&CountedPart::Raw(input))?;
             let what = format!("{}, {}", kind.name(), input.name());
             let growth = last / first;
             table.row(vec![
@@ -109,8 +109,18 @@ fn steps(folder: &Path, runs: u32) -> Result<Table, Failure> {
             ]);
         }
     }
-    table.figure("rawAnswer", "raw answer, as in the section step", per_call(&Part::Raw(Input::Answer))?, "");
-    table.figure("rawResult", "raw result, as in the section step", per_call(&Part::Raw(Input::Result))?, "");
+    table.figure(
+        "rawAnswer",
+        "raw answer, as in the section step",
+        per_call(&CountedPart::Raw(Input::Answer))?,
+        "",
+    );
+    table.figure(
+        "rawResult",
+        "raw result, as in the section step",
+        per_call(&CountedPart::Raw(Input::Result))?,
+        "",
+    );
     table.note("valgrind knows no SHA instructions: hashing is counted as software does it");
     Ok(table)
 }
@@ -240,8 +250,8 @@ fn probe_steps(runs: u32) -> Result<(), Failure> {
         for count in [runs, 2 * runs] {
             for _ in 0..count {
                 match &part {
-                    Part::Raw(input) => counted_raw(*input, &result),
-                    Part::Steps(kind, input, range) => probe_run(&script, *kind, *input, range)?,
+                    CountedPart::Raw(input) => counted_raw(*input, &result),
+                    CountedPart::Steps(kind, input, range) => probe_run(&script, *kind, *input, range)?,
                 }
             }
             mark();

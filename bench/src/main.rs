@@ -78,7 +78,7 @@ const NODE_RED: &str = "node-red";
 
 /// The command line.
 #[derive(Debug, PartialEq, Eq)]
-struct Options {
+struct BenchOptions {
     sections: Vec<String>,
     extent: Extent,
     json: bool,
@@ -86,13 +86,13 @@ struct Options {
     line: &'static str,
 }
 
-impl Default for Options {
+impl Default for BenchOptions {
     fn default() -> Self {
         Self { sections: Vec::new(), extent: Extent::default(), json: false, line: node_red::LINES[0] }
     }
 }
 
-impl Options {
+impl BenchOptions {
     fn includes(&self, name: &str) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|section| section == name)
     }
@@ -127,8 +127,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(args: &[String]) -> Option<Options> {
-    let mut options = Options::default();
+fn parse(args: &[String]) -> Option<BenchOptions> {
+    let mut options = BenchOptions::default();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -148,7 +148,7 @@ fn parse(args: &[String]) -> Option<Options> {
     Some(options)
 }
 
-fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
+fn measure(options: &BenchOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let mut tables = Vec::new();
     let mut show = |table: Table| {
         if options.json {
@@ -172,21 +172,24 @@ fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Extent, Options, parse};
+    use super::{BenchOptions, Extent, parse};
 
     #[test]
     fn parses_sections_and_switches() {
         let parse_words =
             |words: &[&str]| parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(parse_words(&[]), Some(Options::default()));
+        assert_eq!(parse_words(&[]), Some(BenchOptions::default()));
         let sections = vec!["step".to_owned(), "run".to_owned()];
         assert_eq!(
             parse_words(&["step", "--json", "run", "--quick"]),
-            Some(Options { sections, extent: Extent::Quick, json: true, ..Options::default() })
+            Some(BenchOptions { sections, extent: Extent::Quick, json: true, ..BenchOptions::default() })
         );
-        assert_eq!(parse_words(&["--long"]), Some(Options { extent: Extent::Long, ..Options::default() }));
+        assert_eq!(
+            parse_words(&["--long"]),
+            Some(BenchOptions { extent: Extent::Long, ..BenchOptions::default() })
+        );
         let sections = vec!["node-red".to_owned()];
-        let older = Options { sections, line: "4.1", ..Options::default() };
+        let older = BenchOptions { sections, line: "4.1", ..BenchOptions::default() };
         assert_eq!(parse_words(&["node-red", "--line", "4.1"]), Some(older));
         assert_eq!(parse_words(&["node-red", "--line", "3"]), None);
         assert_eq!(parse_words(&["node-red", "--line"]), None);

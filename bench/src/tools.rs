@@ -30,16 +30,17 @@ const TARGET_RESOLVE: f64 = 200.0;
 
 /// Where an agent has its calculator from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum CalculatorSource {
     Wire,
     Registry,
     /// The registry, which changes before each run.
     Changed,
 }
 
-const SOURCES: [Source; 3] = [Source::Wire, Source::Registry, Source::Changed];
+const SOURCES: [CalculatorSource; 3] =
+    [CalculatorSource::Wire, CalculatorSource::Registry, CalculatorSource::Changed];
 
-impl Source {
+impl CalculatorSource {
     fn name(self) -> &'static str {
         match self {
             Self::Wire => "the calculator on a wire",

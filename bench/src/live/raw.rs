@@ -91,22 +91,22 @@ enum Role {
 
 #[derive(Deserialize)]
 #[allow(dead_code, reason = "every client parses it")]
-struct Answer {
+struct ChatCompletion {
     id: String,
     model: String,
-    choices: Vec<Choice>,
+    choices: Vec<CompletionChoice>,
     usage: Usage,
 }
 
 #[derive(Deserialize)]
 #[allow(dead_code, reason = "every client parses it")]
-struct Choice {
-    message: Content,
+struct CompletionChoice {
+    message: CompletionMessage,
     finish_reason: String,
 }
 
 #[derive(Deserialize)]
-struct Content {
+struct CompletionMessage {
     content: Option<String>,
     #[serde(default)]
     tool_calls: Option<Arc<[NativeCall]>>,
@@ -135,11 +135,11 @@ struct Input {
 #[derive(Serialize)]
 struct ToolResult<'a> {
     success: bool,
-    output: Output<'a>,
+    output: CalculatorOutput<'a>,
 }
 
 #[derive(Serialize)]
-struct Output<'a> {
+struct CalculatorOutput<'a> {
     result: f64,
     expression: &'a str,
 }
@@ -166,8 +166,8 @@ impl RawAgent {
             }
             let bytes = read_all(&mut *body).await?;
             drop(body);
-            let answer: Answer = serde_json::from_slice(&bytes)?;
-            let Content { content, tool_calls } =
+            let answer: ChatCompletion = serde_json::from_slice(&bytes)?;
+            let CompletionMessage { content, tool_calls } =
                 answer.choices.into_iter().next().ok_or("no choice")?.message;
             if let Some(calls) = tool_calls {
                 let tool_calls = Some(Arc::clone(&calls));
@@ -224,7 +224,7 @@ fn tool_result(tool: &str, Input { expression }: &Input) -> Result<String, Failu
     if tool != "calculator" {
         return Err(format!("there is no tool {tool}").into());
     }
-    let output = Output { result: calculate(expression), expression };
+    let output = CalculatorOutput { result: calculate(expression), expression };
     Ok(serde_json::to_string(&ToolResult { success: true, output })?)
 }
 

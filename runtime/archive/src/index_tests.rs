@@ -1,4 +1,4 @@
-use super::{Code, CollectionIndex, Query, Row, codes, combine, cosine, normalise};
+use super::{Code, CollectionIndex, IndexRow, Query, codes, combine, cosine, normalise};
 use crate::index::Candidate;
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
@@ -7,8 +7,8 @@ use redflow_ports::SearchFilter;
 const DAY: i64 = 24 * 3_600_000;
 const NOW: i64 = 1_000 * DAY;
 
-fn row() -> Row<'static> {
-    Row {
+fn row() -> IndexRow<'static> {
+    IndexRow {
         kind: EntryKind::Fact,
         state: EntryState::Live,
         trust: Trust::User,
@@ -129,15 +129,15 @@ fn filters_hold() {
     let (red, blue) = (["red".to_owned()], ["blue".to_owned(), "red".to_owned()]);
     let mut index = CollectionIndex::new(1, 0);
     let rows = [
-        Row { user: Some("ada"), tags: &red, ..row() },
-        Row { user: Some("bob"), session: Some("s"), tags: &blue, ..row() },
-        Row { kind: EntryKind::Chunk, trust: Trust::External, ..row() },
-        Row { state: EntryState::Archived, ..row() },
-        Row { state: EntryState::Quarantined, ..row() },
-        Row { state: EntryState::Superseded, valid_to: Some(NOW - DAY / 2), ..row() },
-        Row { expires_at: Some(NOW), ..row() },
-        Row { state: EntryState::Pinned, expires_at: Some(NOW), ..row() },
-        Row { valid_from: NOW + DAY, created_at: NOW + DAY, ..row() },
+        IndexRow { user: Some("ada"), tags: &red, ..row() },
+        IndexRow { user: Some("bob"), session: Some("s"), tags: &blue, ..row() },
+        IndexRow { kind: EntryKind::Chunk, trust: Trust::External, ..row() },
+        IndexRow { state: EntryState::Archived, ..row() },
+        IndexRow { state: EntryState::Quarantined, ..row() },
+        IndexRow { state: EntryState::Superseded, valid_to: Some(NOW - DAY / 2), ..row() },
+        IndexRow { expires_at: Some(NOW), ..row() },
+        IndexRow { state: EntryState::Pinned, expires_at: Some(NOW), ..row() },
+        IndexRow { valid_from: NOW + DAY, created_at: NOW + DAY, ..row() },
     ];
     for (id, row) in (1..).zip(&rows) {
         assert!(index.set(id, row, None));

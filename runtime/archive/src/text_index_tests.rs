@@ -2,14 +2,14 @@ use super::super::query_words::QueryWords;
 use super::{
     AllowedEntries, MAX_COUNTED_ONCE, MAX_OCCURRENCES, TextHit, WordCounts, add, create, entries_with, search,
 };
-use crate::index::{CollectionIndex, Row};
+use crate::index::{CollectionIndex, IndexRow};
 use pretty_assertions::assert_eq;
 use redflow_contract::archive::{EntryKind, EntryState, Trust};
 use redflow_ports::SearchFilter;
 use rusqlite::Connection;
 
-fn row(text: &str, is_of_ada: bool) -> Row<'static> {
-    Row {
+fn row(text: &str, is_of_ada: bool) -> IndexRow<'static> {
+    IndexRow {
         kind: EntryKind::Chunk,
         state: EntryState::Live,
         trust: Trust::User,

@@ -94,7 +94,7 @@ fn missing_action(code: Option<RunErrorCode>) -> &'static str {
 /// Prints events live.
 pub(crate) struct Timeline {
     verbosity: Verbosity,
-    printed_failures: Mutex<HashSet<Failure>>,
+    printed_failures: Mutex<HashSet<NodeFailure>>,
     formatter: Mutex<EventFormatter>,
     tags: Mutex<RunTags>,
     memory_cleared: AtomicBool,
@@ -125,7 +125,7 @@ pub(crate) enum ClearOutcome {
 }
 
 /// A failure of a node: the node, the code and the message.
-type Failure = (NodeId, RunErrorCode, String);
+type NodeFailure = (NodeId, RunErrorCode, String);
 
 /// Tags the lines of several runs, so that a reader can tell the runs apart.
 #[derive(Default)]
@@ -197,7 +197,7 @@ impl Timeline {
 
     /// The outcome if a message only cleared the memory of an agent.
     pub(crate) fn clear_outcome(&self) -> Option<ClearOutcome> {
-        let has_failed = |failures: &HashSet<Failure>| {
+        let has_failed = |failures: &HashSet<NodeFailure>| {
             failures
                 .iter()
                 .any(|(_, code, _)| matches!(code, RunErrorCode::MemoryError | RunErrorCode::Cancelled))

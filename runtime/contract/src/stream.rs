@@ -56,10 +56,10 @@ impl StreamEvent {
             #[serde(borrow, rename = "type")]
             type_name: Option<Cow<'a, str>>,
             #[serde(borrow)]
-            event: Option<Kind<'a>>,
+            event: Option<NestedEvent<'a>>,
         }
         #[derive(Deserialize)]
-        struct Kind<'a> {
+        struct NestedEvent<'a> {
             #[serde(borrow, rename = "type")]
             type_name: Cow<'a, str>,
         }

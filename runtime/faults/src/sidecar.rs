@@ -62,7 +62,7 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
     std::fs::write(&config, CONFIG).map_err(|error| error.to_string())?;
     rig.witness.reset(Behaviour::Mixed);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-    let sidecar = Sidecar { rig, folder: &folder, flow, config: config.display().to_string(), address };
+    let sidecar = SidecarSetup { rig, folder: &folder, flow, config: config.display().to_string(), address };
     let client = Client::new(address);
     let signals = Signals::new();
     let (logs, state) = std::thread::scope(|scope| {
@@ -83,7 +83,7 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
 }
 
 /// How the sidecar is started, always at the same address.
-struct Sidecar<'a> {
+struct SidecarSetup<'a> {
     rig: &'a Rig,
     folder: &'a Path,
     flow: String,
@@ -91,7 +91,7 @@ struct Sidecar<'a> {
     address: SocketAddr,
 }
 
-impl Sidecar<'_> {
+impl SidecarSetup<'_> {
     fn start(&self, failpoint: Option<String>) -> Result<LoggedProcess, String> {
         let listen = self.address.to_string();
         let args = ["serve", "--flows", &self.flow, "--listen", &listen, "--config", &self.config];
@@ -148,7 +148,7 @@ impl<'scope> Clients<'scope> {
 
 /// Starts and kills sidecars. Gives a last one that runs, and how many stopped at a failpoint before the kill.
 fn kill_repeatedly(
-    sidecar: &Sidecar<'_>,
+    sidecar: &SidecarSetup<'_>,
     kills: usize,
     row: &mut Row,
 ) -> Result<(LoggedProcess, usize), String> {

@@ -36,14 +36,14 @@ struct Record {
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedRecord {
     record: Mutex<Record>,
     changed: Condvar,
 }
 
 pub(super) struct Witness {
     pub(super) address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedRecord>,
 }
 
 impl Witness {
@@ -51,7 +51,7 @@ impl Witness {
         let wrong = |error: std::io::Error| format!("the witness cannot listen: {error}");
         let listener = TcpListener::bind("127.0.0.1:0").map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SharedRecord>::default();
         let server = Arc::clone(&shared);
         std::thread::spawn(move || {
             for caller in listener.incoming().flatten() {
@@ -99,11 +99,11 @@ impl Witness {
     }
 }
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Record> {
+fn lock(shared: &SharedRecord) -> MutexGuard<'_, Record> {
     shared.record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(caller: TcpStream, shared: &Shared) {
+fn serve(caller: TcpStream, shared: &SharedRecord) {
     let mut reader = BufReader::new(caller);
     let mut line = String::new();
     if reader.read_line(&mut line).is_err() {

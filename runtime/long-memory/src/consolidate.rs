@@ -52,16 +52,16 @@ struct PlacedCandidate {
     candidate: Candidate,
     vector: Option<Vec<f32>>,
     neighbours: Vec<Neighbour>,
-    outcome: Outcome,
+    outcome: CandidateOutcome,
 }
 
 impl PlacedCandidate {
     fn is_new(&self) -> bool {
-        matches!(self.outcome, Outcome::Add | Outcome::Supersede(_))
+        matches!(self.outcome, CandidateOutcome::Add | CandidateOutcome::Supersede(_))
     }
 }
 
-enum Outcome {
+enum CandidateOutcome {
     Add,
     Supersede(String),
     Confirmed,
@@ -96,13 +96,13 @@ pub(crate) fn ends_by_itself(entry: &Entry) -> bool {
 }
 
 /// Why some turns were not consolidated.
-struct Problem {
+struct ConsolidationProblem {
     failure: Failure,
     /// Whether the same question would fail again.
     is_final: bool,
 }
 
-impl From<Failure> for Problem {
+impl From<Failure> for ConsolidationProblem {
     fn from(failure: Failure) -> Self {
         // Those are about the turns. All others can be about the model, its settings or its key, which a person fixes.
         let is_final = matches!(
@@ -133,7 +133,7 @@ impl Consolidation<'_> {
         let mut batch = Consolidated::default();
         let (entries, waiting) = match self.read(&turns, &mut batch, done).await {
             Ok(read) => read,
-            Err(Problem { failure, is_final }) => {
+            Err(ConsolidationProblem { failure, is_final }) => {
                 if is_final {
                     self.count_attempt(turns).await?;
                 }
@@ -160,14 +160,14 @@ impl Consolidation<'_> {
         turns: &[Entry],
         batch: &mut Consolidated,
         done: &mut Consolidated,
-    ) -> Result<(Vec<NewEntry>, Vec<bool>), Problem> {
+    ) -> Result<(Vec<NewEntry>, Vec<bool>), ConsolidationProblem> {
         let (transcript, kind) = extraction(turns);
         let answer = self.ask(&transcript, &kind, done).await?;
         let Some(mut proposals) = read_proposals(&answer) else {
             let message = "The model's answer cannot be used, so nothing was stored: the turns stay as they are. Use a \
                            model that follows a JSON schema."
                 .to_owned();
-            return Err(Problem {
+            return Err(ConsolidationProblem {
                 failure: Failure { code: RunErrorCode::MemoryError, message },
                 is_final: true,
             });
@@ -256,9 +256,9 @@ impl Consolidation<'_> {
             }
             let outcome =
                 match (is_known, neighbours.iter().any(|known| known.is_same), neighbours.is_empty()) {
-                    (true, ..) | (_, true, _) => Outcome::Confirmed,
-                    (false, false, true) => Outcome::Add,
-                    (false, false, false) => Outcome::Open,
+                    (true, ..) | (_, true, _) => CandidateOutcome::Confirmed,
+                    (false, false, true) => CandidateOutcome::Add,
+                    (false, false, false) => CandidateOutcome::Open,
                 };
             placed.push(PlacedCandidate { candidate, vector, neighbours, outcome });
         }
@@ -270,7 +270,7 @@ impl Consolidation<'_> {
     async fn decide(&self, placed: &mut [PlacedCandidate], done: &mut Consolidated) -> Result<(), Failure> {
         let pairs: Vec<ClosePair<'_>> = (1..)
             .zip(placed.iter())
-            .filter(|(_, placed)| matches!(placed.outcome, Outcome::Open))
+            .filter(|(_, placed)| matches!(placed.outcome, CandidateOutcome::Open))
             .map(|(number, placed)| ClosePair {
                 number,
                 text: &placed.candidate.text,
@@ -288,7 +288,7 @@ impl Consolidation<'_> {
         let answer = self.ask(&transcript, &kind, done).await?;
         let choices: HashMap<usize, Choice> = read_choices(&answer).into_iter().collect();
         for (number, placed) in (1..).zip(placed.iter_mut()) {
-            if matches!(placed.outcome, Outcome::Open) {
+            if matches!(placed.outcome, CandidateOutcome::Open) {
                 let choice = choices.get(&number).unwrap_or(&Choice::None);
                 placed.outcome = outcome(placed, choice, self.clock.now());
             }
@@ -312,13 +312,13 @@ impl Consolidation<'_> {
             }
             let turn = &turns[candidate.turn];
             let supersedes = match outcome {
-                Outcome::Add => None,
-                Outcome::Supersede(key) => Some(key),
-                Outcome::Confirmed => {
+                CandidateOutcome::Add => None,
+                CandidateOutcome::Supersede(key) => Some(key),
+                CandidateOutcome::Confirmed => {
                     batch.confirmed += 1;
                     continue;
                 }
-                Outcome::Drop | Outcome::Open => {
+                CandidateOutcome::Drop | CandidateOutcome::Open => {
                     batch.dropped += 1;
                     continue;
                 }
@@ -359,17 +359,19 @@ impl Consolidation<'_> {
 
 /// What a choice of the model means. It cannot end an entry that it was not shown, that is pinned, or that has more
 /// trust; and it does not end one that was said later. A time after now does not count: the clock was set back.
-fn outcome(placed: &PlacedCandidate, choice: &Choice, now: Millis) -> Outcome {
+fn outcome(placed: &PlacedCandidate, choice: &Choice, now: Millis) -> CandidateOutcome {
     match choice {
-        Choice::None => Outcome::Drop,
-        Choice::Add => Outcome::Add,
+        Choice::None => CandidateOutcome::Drop,
+        Choice::Add => CandidateOutcome::Add,
         Choice::Supersede(key) => {
             let candidate = &placed.candidate;
             match placed.neighbours.iter().find(|known| known.key == *key) {
-                Some(known) if known.is_pinned || known.trust > candidate.trust => Outcome::Drop,
-                Some(known) if known.said_at > candidate.said_at && known.said_at <= now => Outcome::Add,
-                Some(_) => Outcome::Supersede(key.clone()),
-                None => Outcome::Drop,
+                Some(known) if known.is_pinned || known.trust > candidate.trust => CandidateOutcome::Drop,
+                Some(known) if known.said_at > candidate.said_at && known.said_at <= now => {
+                    CandidateOutcome::Add
+                }
+                Some(_) => CandidateOutcome::Supersede(key.clone()),
+                None => CandidateOutcome::Drop,
             }
         }
     }

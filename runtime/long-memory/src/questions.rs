@@ -139,13 +139,13 @@ pub(crate) fn comparison(pairs: &[ClosePair<'_>]) -> (Transcript, AnswerKind) {
 pub(crate) fn read_proposals(text: &str) -> Option<Vec<Proposal>> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Answer {
+    struct ExtractionAnswer {
         entries: Vec<Proposal>,
     }
     if text.len() > MAX_ANSWER {
         return None;
     }
-    serde_json::from_str::<Answer>(text.trim()).ok().map(|answer| answer.entries)
+    serde_json::from_str::<ExtractionAnswer>(text.trim()).ok().map(|answer| answer.entries)
 }
 
 /// Reads the answer to [`comparison`]: the choice for each new entry by its number. What is not understood is no
@@ -153,7 +153,7 @@ pub(crate) fn read_proposals(text: &str) -> Option<Vec<Proposal>> {
 pub(crate) fn read_choices(text: &str) -> Vec<(usize, Choice)> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Answer {
+    struct ComparisonAnswer {
         decisions: Vec<Decision>,
     }
     #[derive(Deserialize)]
@@ -167,7 +167,7 @@ pub(crate) fn read_choices(text: &str) -> Vec<(usize, Choice)> {
     if text.len() > MAX_ANSWER {
         return Vec::new();
     }
-    let Ok(answer) = serde_json::from_str::<Answer>(text.trim()) else { return Vec::new() };
+    let Ok(answer) = serde_json::from_str::<ComparisonAnswer>(text.trim()) else { return Vec::new() };
     let choice = |decision: Decision| {
         let choice = match (decision.action.as_str(), decision.id) {
             ("add", _) => Choice::Add,

@@ -39,11 +39,11 @@ enum EffectKind {
 pub struct FactOutline {
     at: Millis,
     effect: Option<EffectId>,
-    answer: Answer,
+    answer: EffectAnswer,
 }
 
 #[derive(Debug)]
-enum Answer {
+enum EffectAnswer {
     Recalled { messages: u32, sources: Vec<Source> },
     Failed(redflow_contract::code::RunErrorCode),
     Answered(Box<AnswerOutline>),
@@ -70,12 +70,14 @@ impl FactOutline {
         let answer = match fact {
             Fact::MemoryRecalled { turns, sources, .. } => {
                 let messages = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-                Answer::Recalled { messages, sources: sources.clone() }
+                EffectAnswer::Recalled { messages, sources: sources.clone() }
             }
-            Fact::MemoryFailed { error, .. } | Fact::ModelFailed { error, .. } => Answer::Failed(error.code),
-            Fact::ModelAnswered { answer, .. } => Answer::Answered(Box::new(answer.into())),
-            Fact::MemoryAppended { .. } => Answer::Appended,
-            _ => Answer::Other,
+            Fact::MemoryFailed { error, .. } | Fact::ModelFailed { error, .. } => {
+                EffectAnswer::Failed(error.code)
+            }
+            Fact::ModelAnswered { answer, .. } => EffectAnswer::Answered(Box::new(answer.into())),
+            Fact::MemoryAppended { .. } => EffectAnswer::Appended,
+            _ => EffectAnswer::Other,
         };
         Self { at: fact.at(), effect: fact.effect(), answer }
     }
@@ -176,21 +178,23 @@ impl Tracer {
 /// The step that a fact ends; none for a call that was not made.
 fn answer_step(
     kind: EffectKind,
-    answer: Answer,
+    answer: EffectAnswer,
     events: &[RunEvent],
     duration_ms: u64,
 ) -> Option<TraceStepKind> {
     Some(match (kind, answer) {
-        (EffectKind::Recall, Answer::Recalled { messages, sources }) => {
+        (EffectKind::Recall, EffectAnswer::Recalled { messages, sources }) => {
             TraceStepKind::Recall { messages, sources, code: None, duration_ms }
         }
-        (EffectKind::Recall, Answer::Failed(code)) => {
+        (EffectKind::Recall, EffectAnswer::Failed(code)) => {
             TraceStepKind::Recall { messages: 0, sources: Vec::new(), code: Some(code), duration_ms }
         }
-        (EffectKind::Append, Answer::Appended) => TraceStepKind::Append { code: None, duration_ms },
-        (EffectKind::Append, Answer::Failed(code)) => TraceStepKind::Append { code: Some(code), duration_ms },
-        (EffectKind::CallModel, Answer::Answered(answer)) => decision(*answer, events, duration_ms),
-        (EffectKind::CallModel, Answer::Failed(code)) => TraceStepKind::Decide {
+        (EffectKind::Append, EffectAnswer::Appended) => TraceStepKind::Append { code: None, duration_ms },
+        (EffectKind::Append, EffectAnswer::Failed(code)) => {
+            TraceStepKind::Append { code: Some(code), duration_ms }
+        }
+        (EffectKind::CallModel, EffectAnswer::Answered(answer)) => decision(*answer, events, duration_ms),
+        (EffectKind::CallModel, EffectAnswer::Failed(code)) => TraceStepKind::Decide {
             action: None,
             tools: Vec::new(),
             confidence: None,

@@ -29,7 +29,7 @@ pub(crate) struct Owner {
     pub(crate) idle: Option<Duration>,
 }
 
-type Key = Arc<(NodeId, String)>;
+type ConversationKey = Arc<(NodeId, String)>;
 
 pub(crate) struct Sessions {
     settings: MemorySettings,
@@ -38,9 +38,9 @@ pub(crate) struct Sessions {
 
 #[derive(Default)]
 struct Conversations {
-    by_key: HashMap<Key, Conversation>,
+    by_key: HashMap<ConversationKey, Conversation>,
     /// Least recently used first, by the number of the last use.
-    by_last_use: BTreeMap<u64, Key>,
+    by_last_use: BTreeMap<u64, ConversationKey>,
     /// The number of the last use of any conversation.
     uses: u64,
     /// Bytes of all conversations.
@@ -121,7 +121,7 @@ impl Sessions {
     /// something.
     pub(crate) fn forget(&self, owner: &DataOwner) -> u64 {
         let mut conversations = self.lock();
-        let keys: Vec<Key> = conversations.by_key.keys().map(Arc::clone).collect();
+        let keys: Vec<ConversationKey> = conversations.by_key.keys().map(Arc::clone).collect();
         // The name as it is stored.
         let user = match owner {
             DataOwner::User(user) => user_name(user),
@@ -163,7 +163,7 @@ impl Sessions {
 }
 
 impl Owner {
-    fn key(&self, session: &str) -> Key {
+    fn key(&self, session: &str) -> ConversationKey {
         Arc::new((self.node.clone(), session.to_owned()))
     }
 
@@ -174,7 +174,7 @@ impl Owner {
 
 impl Conversations {
     /// Marks a conversation as used; none if it does not exist or was idle too long.
-    fn touch(&mut self, key: &Key, idle: Option<Duration>) -> Option<&mut Conversation> {
+    fn touch(&mut self, key: &ConversationKey, idle: Option<Duration>) -> Option<&mut Conversation> {
         let now = Instant::now();
         if self.by_key.get(key)?.is_idle(now) {
             self.remove(key);
@@ -190,7 +190,7 @@ impl Conversations {
         Some(conversation)
     }
 
-    fn touch_or_create(&mut self, key: &Key, idle: Option<Duration>) {
+    fn touch_or_create(&mut self, key: &ConversationKey, idle: Option<Duration>) {
         if self.touch(key, idle).is_some() {
             return;
         }
@@ -202,7 +202,7 @@ impl Conversations {
     }
 
     /// Changes a conversation, and counts its bytes again.
-    fn change<T>(&mut self, key: &Key, change: impl FnOnce(&mut Conversation) -> T) -> Option<T> {
+    fn change<T>(&mut self, key: &ConversationKey, change: impl FnOnce(&mut Conversation) -> T) -> Option<T> {
         let conversation = self.by_key.get_mut(key)?;
         let before = conversation.bytes();
         let result = change(conversation);
@@ -224,7 +224,7 @@ impl Conversations {
     /// Checks the next few conversations, and removes those that were idle too long.
     fn remove_some_idle(&mut self, limit: usize) {
         let now = Instant::now();
-        let checked: Vec<(u64, Key)> = self
+        let checked: Vec<(u64, ConversationKey)> = self
             .by_last_use
             .range(self.sweep_from..)
             .take(limit)
@@ -241,7 +241,7 @@ impl Conversations {
         }
     }
 
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &ConversationKey) {
         if let Some(conversation) = self.by_key.remove(key) {
             self.by_last_use.remove(&conversation.last_use);
             self.bytes -= conversation.bytes();

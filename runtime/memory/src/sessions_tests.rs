@@ -49,8 +49,9 @@ fn assert_consistent(sessions: &Sessions) {
     for (number, key) in &all.by_last_use {
         assert_eq!(all.by_key[key].last_use, *number);
     }
-    let count =
-        |(key, one): (&super::Key, &super::Conversation)| one.count_bytes(key.0.as_str().len() + key.1.len());
+    let count = |(key, one): (&super::ConversationKey, &super::Conversation)| {
+        one.count_bytes(key.0.as_str().len() + key.1.len())
+    };
     assert_eq!(all.bytes, all.by_key.iter().map(count).sum::<usize>());
     for conversation in all.by_key.values() {
         let total = conversation.turns().fold(Size::default(), |total, turn| total + turn.size);

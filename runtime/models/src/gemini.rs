@@ -141,7 +141,7 @@ struct Response<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct ResponseCandidate<'a> {
     #[serde(borrow)]
     content: Option<Content<'a>>,
     finish_reason: Option<String>,
@@ -222,7 +222,7 @@ impl Assembler {
         // Requests ask for one candidate.
         let Some(candidate) = candidate else { return Ok(()) };
         self.has_candidate = true;
-        let Candidate { content, finish_reason } = parse_part(candidate.get())?;
+        let ResponseCandidate { content, finish_reason } = parse_part(candidate.get())?;
         self.finish_reason = finish_reason.or(self.finish_reason.take());
         for part in content.and_then(|content| content.parts).unwrap_or_default() {
             self.add_part(part.get())?;

@@ -153,7 +153,7 @@ impl Response<'_> {
             let is_kept = needs_parts && (has_all || matches!(item.kind, ItemKind::Reasoning));
             parts.extend(item.part.filter(|_| is_kept));
             match item.kind {
-                ItemKind::Text { phase: Some(Phase::Commentary) } => commentary.push_str(&item.text),
+                ItemKind::Text { phase: Some(MessagePhase::Commentary) } => commentary.push_str(&item.text),
                 ItemKind::Text { .. } => text.push_str(&item.text),
                 ItemKind::Call => {
                     calls.push(RequestedCall { id: item.call_id, name: item.name, arguments: item.text });
@@ -228,14 +228,14 @@ enum ItemKind {
     #[default]
     Other,
     Text {
-        phase: Option<Phase>,
+        phase: Option<MessagePhase>,
     },
     Call,
     Reasoning,
 }
 
 #[derive(Clone, Copy)]
-enum Phase {
+enum MessagePhase {
     Commentary,
     Other,
 }
@@ -274,8 +274,9 @@ impl OutputItem {
         let mut item = Self { id, part, part_bytes, is_done: true, ..Self::default() };
         match fields.kind {
             Some("message") => {
-                let phase_of =
-                    |phase| if is_commentary(Some(phase)) { Phase::Commentary } else { Phase::Other };
+                let phase_of = |phase| {
+                    if is_commentary(Some(phase)) { MessagePhase::Commentary } else { MessagePhase::Other }
+                };
                 item.kind = ItemKind::Text { phase: fields.phase.map(phase_of) };
                 let content = fields.content.map_or("null", RawValue::get);
                 item.text = serde_json::from_str::<Text>(content).unwrap_or_default().0;
@@ -430,7 +431,7 @@ impl AnswerAssembler for Assembler {
             return visit(&answer.text);
         }
         for item in &self.items {
-            if let ItemKind::Text { phase: None | Some(Phase::Other) } = item.kind {
+            if let ItemKind::Text { phase: None | Some(MessagePhase::Other) } = item.kind {
                 visit(&item.text);
             }
         }

@@ -4,7 +4,7 @@
 //! another kind answers every message with `NEEDS_NODE_RED`.
 
 use crate::inject::evaluate;
-use crate::property::Path;
+use crate::property::PropertyPath;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::flow_message::FlowMessage;
@@ -31,20 +31,20 @@ struct Change(Vec<Rule>);
 
 enum Rule {
     Set {
-        path: Path,
+        path: PropertyPath,
         to: Operand,
     },
     Replace {
-        path: Path,
+        path: PropertyPath,
         from: Operand,
         to: Operand,
     },
     Delete {
-        path: Path,
+        path: PropertyPath,
     },
     Move {
-        path: Path,
-        to: Path,
+        path: PropertyPath,
+        to: PropertyPath,
     },
     /// Only Node-RED can apply the rule, for this reason.
     NeedsNodeRed(String),
@@ -52,7 +52,7 @@ enum Rule {
 
 enum Operand {
     /// Another property of the message.
-    Property(Path),
+    Property(PropertyPath),
     /// A value and its kind.
     Value(Value, String),
 }
@@ -96,7 +96,7 @@ impl Budget {
     }
 
     /// Puts a value into a message, if the budget allows it.
-    fn set(&mut self, path: &Path, message: &mut Message, value: Value) -> Result<(), RuleError> {
+    fn set(&mut self, path: &PropertyPath, message: &mut Message, value: Value) -> Result<(), RuleError> {
         if !nests_within(&value, MAX_LEVELS.saturating_sub(path.steps())) {
             return Err(RuleError::TooLarge);
         }
@@ -216,7 +216,8 @@ fn parse_rule(config: &NodeConfig<'_>, rule: ChangeRule) -> Result<Rule, BuildEr
     }
     let path = |text: &str| {
         let quoted: String = text.chars().take(80).collect();
-        Path::parse(text).ok_or_else(|| config.error(format!("`{quoted}` is not a property of a message")))
+        PropertyPath::parse(text)
+            .ok_or_else(|| config.error(format!("`{quoted}` is not a property of a message")))
     };
     let operand =
         |value: Option<Value>, kind: Option<String>| -> Result<Result<Operand, String>, BuildError> {

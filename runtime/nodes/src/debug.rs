@@ -1,6 +1,6 @@
 //! `debug`: shows a property of a message, or all of it.
 
-use crate::property::Path;
+use crate::property::PropertyPath;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::node::DebugConfig;
@@ -40,7 +40,7 @@ fn property(message: &FlowMessage, path: &str) -> Value {
     if path == "payload" {
         return message.get("payload").cloned().unwrap_or_default();
     }
-    Path::parse(path).and_then(|path| path.get(message).cloned()).unwrap_or_default()
+    PropertyPath::parse(path).and_then(|path| path.get(message).cloned()).unwrap_or_default()
 }
 
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {

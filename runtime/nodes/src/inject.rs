@@ -1,6 +1,6 @@
 //! `inject`: makes a message from its properties.
 
-use crate::property::Path;
+use crate::property::PropertyPath;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::flow_message::FlowMessage;
@@ -17,7 +17,7 @@ struct Inject {
 }
 
 struct Property {
-    path: Path,
+    path: PropertyPath,
     is_payload: bool,
     value: Value,
     kind: String,
@@ -97,7 +97,7 @@ pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildEr
     let mut seen = HashSet::new();
     // From the end, because only the last value of a property counts.
     for InjectProperty { p, v, vt } in props.into_iter().rev() {
-        let Some(path) = Path::parse(&p) else {
+        let Some(path) = PropertyPath::parse(&p) else {
             return Err(config.error(format!(
                 "`{}` is not a property of a message",
                 p.chars().take(80).collect::<String>()

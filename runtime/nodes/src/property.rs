@@ -11,15 +11,15 @@ const MAX_INDEX: usize = 999;
 
 /// The path to a property; it has at least one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Path(Vec<Step>);
+pub(crate) struct PropertyPath(Vec<PathStep>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
-impl Path {
+impl PropertyPath {
     /// Parses a path; none if it is malformed or too long.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (first, mut rest) = text.split_at(text.find(['.', '[']).unwrap_or(text.len()));
@@ -30,14 +30,14 @@ impl Path {
                 rest = after;
                 // `list.0` is the same as `list[0]`.
                 match name.parse::<usize>() {
-                    Ok(index) => Step::Index(index),
+                    Ok(index) => PathStep::Index(index),
                     Err(_) => key(name)?,
                 }
             } else {
                 let (inside, after) = rest.strip_prefix('[')?.split_once(']')?;
                 rest = after;
                 match inside.parse::<usize>() {
-                    Ok(index) => Step::Index(index),
+                    Ok(index) => PathStep::Index(index),
                     Err(_) => {
                         let quote = inside.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
                         key(inside.strip_prefix(quote)?.strip_suffix(quote)?)?
@@ -46,17 +46,17 @@ impl Path {
             };
             steps.push(step);
         }
-        let bounded = steps.iter().all(|step| !matches!(step, Step::Index(index) if *index > MAX_INDEX));
+        let bounded = steps.iter().all(|step| !matches!(step, PathStep::Index(index) if *index > MAX_INDEX));
         (steps.len() <= MAX_STEPS && bounded).then_some(Self(steps))
     }
 
     /// The value at the path.
     pub(crate) fn get<'a>(&self, message: &'a Message) -> Option<&'a Value> {
         let (first, rest) = self.0.split_first()?;
-        let Step::Key(first) = first else { return None };
+        let PathStep::Key(first) = first else { return None };
         rest.iter().try_fold(message.get(first)?, |value, step| match step {
-            Step::Key(key) => value.get(key),
-            Step::Index(index) => value.get(index).or_else(|| value.get(index.to_string())),
+            PathStep::Key(key) => value.get(key),
+            PathStep::Index(index) => value.get(index).or_else(|| value.get(index.to_string())),
         })
     }
 
@@ -67,19 +67,19 @@ impl Path {
     /// Sets the value at the path. Creates missing parents and replaces parents of another kind. Returns how
     /// many values it created.
     pub(crate) fn set(&self, message: &mut Message, value: Value) -> usize {
-        let Some((Step::Key(first), rest)) = self.0.split_first() else { return 0 };
+        let Some((PathStep::Key(first), rest)) = self.0.split_first() else { return 0 };
         let mut made = self.0.len();
         let mut slot = message.entry(first.clone()).or_insert(Value::Null);
         for step in rest {
             slot = match step {
-                Step::Key(key) => {
+                PathStep::Key(key) => {
                     if !slot.is_object() {
                         *slot = Value::Object(Map::new());
                     }
                     let Value::Object(map) = slot else { return made };
                     map.entry(key.clone()).or_insert(Value::Null)
                 }
-                Step::Index(index) => {
+                PathStep::Index(index) => {
                     if let Value::Object(map) = slot {
                         map.entry(index.to_string()).or_insert(Value::Null)
                     } else {
@@ -104,8 +104,8 @@ impl Path {
     /// Deletes the value at the path, if it exists.
     pub(crate) fn delete(&self, message: &mut Message) {
         let Some((last, parents)) = self.0.split_last() else { return };
-        let (Some((Step::Key(first), between)), last) = (parents.split_first(), last) else {
-            if let Step::Key(key) = last {
+        let (Some((PathStep::Key(first), between)), last) = (parents.split_first(), last) else {
+            if let PathStep::Key(key) = last {
                 message.shift_remove(key);
             }
             return;
@@ -113,14 +113,14 @@ impl Path {
         let found = between.iter().try_fold(message.get_mut(first), |value, step| {
             let value = value?;
             Some(match step {
-                Step::Key(key) => value.get_mut(key),
-                Step::Index(index) => value.get_mut(index),
+                PathStep::Key(key) => value.get_mut(key),
+                PathStep::Index(index) => value.get_mut(index),
             })
         });
         match (found.flatten(), last) {
-            (Some(Value::Object(map)), Step::Key(key)) => drop(map.shift_remove(key)),
-            (Some(Value::Object(map)), Step::Index(index)) => drop(map.shift_remove(&index.to_string())),
-            (Some(Value::Array(list)), Step::Index(index)) if *index < list.len() => {
+            (Some(Value::Object(map)), PathStep::Key(key)) => drop(map.shift_remove(key)),
+            (Some(Value::Object(map)), PathStep::Index(index)) => drop(map.shift_remove(&index.to_string())),
+            (Some(Value::Array(list)), PathStep::Index(index)) if *index < list.len() => {
                 drop(list.remove(*index))
             }
             _ => {}
@@ -128,14 +128,14 @@ impl Path {
     }
 }
 
-fn key(text: &str) -> Option<Step> {
+fn key(text: &str) -> Option<PathStep> {
     let plain = !text.is_empty() && !text.contains(['"', '\'', ']']);
-    plain.then(|| Step::Key(text.to_owned()))
+    plain.then(|| PathStep::Key(text.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Path;
+    use super::PropertyPath;
     use serde_json::{Value, json};
 
     fn message() -> Value {
@@ -155,7 +155,7 @@ mod tests {
             ("topic.x", None),
             ("list[0]", None),
         ] {
-            let found = Path::parse(path).unwrap();
+            let found = PropertyPath::parse(path).unwrap();
             assert_eq!(found.get(message().as_object().unwrap()).cloned(), expected, "{path}");
         }
     }
@@ -166,7 +166,7 @@ mod tests {
         for path in
             ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[b]", "a[\"b]", "a]b", "[0]", "a[1000]", &long]
         {
-            assert_eq!(Path::parse(path), None, "{path}");
+            assert_eq!(PropertyPath::parse(path), None, "{path}");
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
             ("a['b c'].d", json!({"a": {"b c": {"d": 7}}})),
         ] {
             let mut made = serde_json::Map::new();
-            let path = Path::parse(path).unwrap();
+            let path = PropertyPath::parse(path).unwrap();
             path.set(&mut made, json!(7));
             assert_eq!(Value::Object(made.clone()), expected, "{path:?}");
             path.delete(&mut made);
@@ -187,10 +187,10 @@ mod tests {
         }
         // A value that is neither an object nor a list is replaced.
         let mut message = message().as_object().unwrap().clone();
-        Path::parse("topic.x").unwrap().set(&mut message, json!(7));
+        PropertyPath::parse("topic.x").unwrap().set(&mut message, json!(7));
         assert_eq!(message["topic"], json!({"x": 7}));
-        Path::parse("payload.list[0]").unwrap().delete(&mut message);
+        PropertyPath::parse("payload.list[0]").unwrap().delete(&mut message);
         assert_eq!(message["payload"]["list"], json!([{"deep": true}]));
-        Path::parse("gone.far").unwrap().delete(&mut message);
+        PropertyPath::parse("gone.far").unwrap().delete(&mut message);
     }
 }

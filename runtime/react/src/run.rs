@@ -44,15 +44,15 @@ enum Phase {
     Processing,
     Recalling,
     CallingModel,
-    CallingTool(OpenCall),
-    Parked(OpenCall),
+    CallingTool(PendingToolCall),
+    Parked(PendingToolCall),
     Appending,
     Finished(Ending),
 }
 
 /// A tool call that has no result yet.
 #[derive(Debug)]
-struct OpenCall {
+struct PendingToolCall {
     id: CallId,
     tool: String,
     input: Message,

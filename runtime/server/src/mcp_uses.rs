@@ -14,7 +14,7 @@ use url::Url;
 pub(crate) struct McpUses(HashMap<NodeId, Vec<McpUse>>);
 
 /// The process environment, as far as flows may see it.
-type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A server that a node names.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum McpUse {
 }
 
 impl McpUses {
-    pub(crate) fn new(checked: &CheckedFlow, env: Env<'_>) -> Self {
+    pub(crate) fn new(checked: &CheckedFlow, env: EnvLookup<'_>) -> Self {
         let uses = |agent: &CheckedAgent| {
             let Verdict::Ready(ready) = &agent.verdict else { return None };
             let of_provider = |provider: &ReadyProvider| uses_of_provider(checked, provider, env);
@@ -66,7 +66,7 @@ impl McpUse {
     }
 }
 
-fn uses_of_provider(checked: &CheckedFlow, provider: &ReadyProvider, env: Env<'_>) -> Vec<McpUse> {
+fn uses_of_provider(checked: &CheckedFlow, provider: &ReadyProvider, env: EnvLookup<'_>) -> Vec<McpUse> {
     if checked.flow.raw(provider.ix).type_name == MCP_CLIENT {
         // As the node itself is built. Only the address without its secrets is kept.
         let props = checked.flow.resolved_props(provider.ix, env, ProcessSecrets::InSecretProperties);

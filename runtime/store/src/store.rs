@@ -16,7 +16,7 @@ use crate::runs::batch::JournalHandle;
 use crate::runs::journal::StoreJournal;
 use crate::runs::queries::RunQueries;
 use crate::runs::run_tables::RunTables;
-use crate::write_queue::{BackgroundWrite, Command};
+use crate::write_queue::{BackgroundWrite, WriteCommand};
 use crate::writer::{StoreStats, Writer};
 use redflow_contract::Millis;
 use redflow_contract::api::RunList;
@@ -154,12 +154,12 @@ impl Store {
     }
 
     /// Queues a command without an answer. After the writer has ended, every journal reports that by itself.
-    fn send(&self, command: Command) {
+    fn send(&self, command: WriteCommand) {
         let _ = self.writer.queue.send(command);
     }
 
     fn send_background(&self, write: BackgroundWrite) {
-        self.send(Command::Background(Some(write)));
+        self.send(WriteCommand::Background(Some(write)));
     }
 
     /// Selects the requests that were not returned before. Refuses those that this version cannot read.
@@ -180,13 +180,13 @@ impl Store {
 
     #[cfg(test)]
     pub(crate) fn set_busy_timeout(&self, timeout: Duration) {
-        self.send(Command::BusyTimeout(timeout));
+        self.send(WriteCommand::BusyTimeout(timeout));
     }
 
     #[cfg(test)]
     pub(crate) async fn sql(&self, sql: &str) {
         let (done, written) = tokio::sync::oneshot::channel();
-        self.send(Command::Sql(sql.to_owned(), done));
+        self.send(WriteCommand::Sql(sql.to_owned(), done));
         written.await.unwrap();
     }
 }
@@ -221,7 +221,7 @@ impl RunStore for Store {
 
     fn reopen(&self, run: &StoredRun) -> Box<dyn Journal> {
         let handle = JournalHandle::new(run.summary.run_id.clone());
-        self.send(Command::Reopen { handle: Arc::clone(&handle), mark: run.mark });
+        self.send(WriteCommand::Reopen { handle: Arc::clone(&handle), mark: run.mark });
         Box::new(StoreJournal::reopen(self.writer.queue.clone(), handle, run.mark.batches))
     }
 
@@ -272,7 +272,7 @@ impl RunStore for Store {
     fn forget_runs<'a>(&'a self, owner: &'a DataOwner) -> BoxFuture<'a, Result<ForgottenRuns, StoreError>> {
         Box::pin(async move {
             let (done, removed) = tokio::sync::oneshot::channel();
-            let command = Command::Forget { owner: owner.clone(), forgotten: None, done };
+            let command = WriteCommand::Forget { owner: owner.clone(), forgotten: None, done };
             self.writer.queue.send(command)?;
             removed.await.unwrap_or_else(|_| Err(error::store_closed()))
         })
@@ -393,7 +393,7 @@ impl ChatStore for Store {
         Box::pin(async move {
             let (done, cleared) = tokio::sync::oneshot::channel();
             let (node, until) = (node.clone(), self.chats.last_number());
-            self.writer.queue.send(Command::ClearChat { node, until, done })?;
+            self.writer.queue.send(WriteCommand::ClearChat { node, until, done })?;
             cleared.await.unwrap_or_else(|_| Err(error::store_closed()))
         })
     }

@@ -25,7 +25,7 @@ const UNIT_BYTES: usize = 4096;
 
 #[allow(clippy::large_enum_variant, reason = "nearly all are batches, which a box would only slow down")]
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum WriteCommand {
     Batch(QueuedBatch),
     Reopen {
         handle: Arc<JournalHandle>,
@@ -104,14 +104,14 @@ impl BackgroundWrite {
 /// The sending side.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteQueue {
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<WriteCommand>,
     space: Arc<Semaphore>,
 }
 
 /// The receiving side. Closes the space when it is dropped, so that no caller waits for space in vain.
 #[derive(Debug)]
 pub(crate) struct WriteQueueReceiver {
-    pub(crate) commands: UnboundedReceiver<Command>,
+    pub(crate) commands: UnboundedReceiver<WriteCommand>,
     space: Arc<Semaphore>,
 }
 
@@ -128,17 +128,17 @@ impl WriteQueue {
         let space = self.space.acquire_many(space_units(batch.bytes)).await;
         // The writer releases it after the write.
         space.map_err(|_| error::store_closed())?.forget();
-        self.send(Command::Batch(batch))
+        self.send(WriteCommand::Batch(batch))
     }
 
-    pub(crate) fn send(&self, command: Command) -> Result<(), StoreError> {
+    pub(crate) fn send(&self, command: WriteCommand) -> Result<(), StoreError> {
         self.commands.send(command).map_err(|_| error::store_closed())
     }
 
     /// Waits until everything queued so far is done.
     pub(crate) async fn wait_until_written(&self) -> Result<(), StoreError> {
         let (done, written) = oneshot::channel();
-        self.send(Command::Barrier(done))?;
+        self.send(WriteCommand::Barrier(done))?;
         written.await.map_err(|_| error::store_closed())
     }
 }

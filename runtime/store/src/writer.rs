@@ -8,7 +8,7 @@
 use crate::error;
 use crate::events::queue::{DropReporter, FlowEventQueue, ReportWhen};
 use crate::runs::run_tables::{RunTables, WriteError};
-use crate::write_queue::{BackgroundWrite, Command, WriteQueue, WriteQueueReceiver, space_units};
+use crate::write_queue::{BackgroundWrite, WriteCommand, WriteQueue, WriteQueueReceiver, space_units};
 use redflow_ports::{ForgottenRuns, StoreError, failpoint};
 use rusqlite::ErrorCode;
 use std::collections::VecDeque;
@@ -96,7 +96,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        let _ = self.queue.send(Command::Stop);
+        let _ = self.queue.send(WriteCommand::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -115,7 +115,7 @@ struct WriterLoop {
     tables: RunTables,
     receiver: WriteQueueReceiver,
     counters: Arc<Counters>,
-    group: Vec<Command>,
+    group: Vec<WriteCommand>,
     /// Background writes that failed, and how often each was tried alone. Losing a `Delivered` would send a
     /// result again after a restart.
     retries: VecDeque<(BackgroundWrite, u32)>,
@@ -132,8 +132,8 @@ impl WriterLoop {
         let mut state = QueueState::Open;
         while state == QueueState::Open {
             state = match self.receiver.commands.blocking_recv() {
-                None | Some(Command::Stop) => QueueState::Stopped,
-                Some(Command::Barrier(done)) => {
+                None | Some(WriteCommand::Stop) => QueueState::Stopped,
+                Some(WriteCommand::Barrier(done)) => {
                     let _ = done.send(());
                     QueueState::Open
                 }
@@ -147,7 +147,7 @@ impl WriterLoop {
     }
 
     /// Writes this command and everything queued behind it.
-    fn process_group(&mut self, first: Command) -> QueueState {
+    fn process_group(&mut self, first: WriteCommand) -> QueueState {
         self.group.push(first);
         // The transaction begins before the rest is taken: while another process holds the database, the
         // group grows.
@@ -191,7 +191,7 @@ impl WriterLoop {
     fn collect_queued(&mut self) -> QueueState {
         while let Ok(next) = self.receiver.commands.try_recv() {
             match next {
-                Command::Stop => return QueueState::Stopped,
+                WriteCommand::Stop => return QueueState::Stopped,
                 next => self.group.push(next),
             }
         }
@@ -297,9 +297,9 @@ impl WriterLoop {
 
     /// Writes one command. Returns the bytes of lines if it was a batch. A refusal concerns only its own
     /// journal; an error makes the whole group fail.
-    fn write(&mut self, command: &mut Command) -> rusqlite::Result<Option<usize>> {
+    fn write(&mut self, command: &mut WriteCommand) -> rusqlite::Result<Option<usize>> {
         match command {
-            Command::Batch(batch) => match self.tables.append_batch(batch) {
+            WriteCommand::Batch(batch) => match self.tables.append_batch(batch) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(WriteError::Database(error)) => Err(error),
                 Err(WriteError::Refused(error)) => {
@@ -308,7 +308,7 @@ impl WriterLoop {
                     Ok(None)
                 }
             },
-            Command::Reopen { handle, mark } => match self.tables.reopen(handle, *mark) {
+            WriteCommand::Reopen { handle, mark } => match self.tables.reopen(handle, *mark) {
                 Ok(()) => Ok(None),
                 Err(WriteError::Database(error)) => Err(error),
                 Err(WriteError::Refused(error)) => {
@@ -316,7 +316,7 @@ impl WriterLoop {
                     Ok(None)
                 }
             },
-            Command::Background(write) => {
+            WriteCommand::Background(write) => {
                 match write.as_ref().map_or(Ok(()), |write| self.tables.write_background(write)) {
                     // A failed background write is no reason for the rest of the group to fail.
                     Err(_) if self.tables.is_in_transaction() => {
@@ -326,8 +326,8 @@ impl WriterLoop {
                     written => written.map(|()| None),
                 }
             }
-            Command::ClearChat { node, .. } => self.tables.clear_chat(node).map(|()| None),
-            Command::Forget { owner, forgotten, .. } => {
+            WriteCommand::ClearChat { node, .. } => self.tables.clear_chat(node).map(|()| None),
+            WriteCommand::Forget { owner, forgotten, .. } => {
                 match self.tables.forget(owner) {
                     // A failed removal is no reason for the rest of the group to fail.
                     Err(error) if self.tables.is_in_transaction() => {
@@ -338,20 +338,20 @@ impl WriterLoop {
                 Ok(None)
             }
             #[cfg(test)]
-            Command::Sql(sql, _) => self.tables.sql(sql).map(|()| None),
+            WriteCommand::Sql(sql, _) => self.tables.sql(sql).map(|()| None),
             #[cfg(test)]
-            Command::BusyTimeout(timeout) => {
+            WriteCommand::BusyTimeout(timeout) => {
                 self.busy_timeout = *timeout;
                 Ok(None)
             }
-            Command::Barrier(_) | Command::Stop => Ok(None),
+            WriteCommand::Barrier(_) | WriteCommand::Stop => Ok(None),
         }
     }
 
     /// Answers the caller of a command with the result of its group. Returns the space to release.
-    fn finish(&mut self, command: Command, failure: Option<&StoreError>) -> usize {
+    fn finish(&mut self, command: WriteCommand, failure: Option<&StoreError>) -> usize {
         match command {
-            Command::Batch(mut batch) => {
+            WriteCommand::Batch(mut batch) => {
                 if let Some(error) = failure {
                     batch.handle.fail(error);
                     self.tables.close_journal(&batch.handle);
@@ -359,20 +359,20 @@ impl WriterLoop {
                 batch.answer(failure.cloned().map_or(Ok(()), Err));
                 space_units(batch.bytes) as usize
             }
-            Command::Reopen { handle, .. } => {
+            WriteCommand::Reopen { handle, .. } => {
                 if let Some(error) = failure {
                     handle.fail(error);
                     self.tables.close_journal(&handle);
                 }
                 0
             }
-            Command::Background(write) => {
+            WriteCommand::Background(write) => {
                 if failure.is_some() {
                     self.retry_later(write);
                 }
                 0
             }
-            Command::ClearChat { node, until, done } => {
+            WriteCommand::ClearChat { node, until, done } => {
                 if failure.is_none() {
                     // Items that wait for a retry must not come back after the chat was cleared.
                     self.retries.retain(|(write, _)| match write {
@@ -383,7 +383,7 @@ impl WriterLoop {
                 let _ = done.send(failure.cloned().map_or(Ok(()), Err));
                 0
             }
-            Command::Forget { forgotten, done, .. } => {
+            WriteCommand::Forget { forgotten, done, .. } => {
                 match (failure, forgotten) {
                     (None, Some(Ok((forgotten, removed)))) => {
                         // They must not come back.
@@ -398,18 +398,18 @@ impl WriterLoop {
                 }
                 0
             }
-            Command::Barrier(done) => {
+            WriteCommand::Barrier(done) => {
                 let _ = done.send(());
                 0
             }
             #[cfg(test)]
-            Command::Sql(_, done) => {
+            WriteCommand::Sql(_, done) => {
                 let _ = done.send(());
                 0
             }
             #[cfg(test)]
-            Command::BusyTimeout(_) => 0,
-            Command::Stop => 0,
+            WriteCommand::BusyTimeout(_) => 0,
+            WriteCommand::Stop => 0,
         }
     }
 }

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct TokenServer {
     /// Its host and port.
     pub addr: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TokenServerState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TokenServerState {
     is_over: bool,
     base: String,
     lifetime: u64,
@@ -39,7 +39,8 @@ impl TokenServer {
     pub fn start(lifetime: u64) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let addr = listener.local_addr()?;
-        let state = State { base: format!("http://{addr}"), lifetime, ..State::default() };
+        let state =
+            TokenServerState { base: format!("http://{addr}"), lifetime, ..TokenServerState::default() };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -100,11 +101,11 @@ impl Drop for TokenServer {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<TokenServerState>) -> MutexGuard<'_, TokenServerState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
+fn serve(mut stream: TcpStream, state: &Mutex<TokenServerState>) -> Option<()> {
     let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
     let request = loop {
         let count = stream.read(&mut chunk).ok()?;
@@ -117,7 +118,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
     stream.write_all(&answer).ok()
 }
 
-impl State {
+impl TokenServerState {
     fn answer(&mut self, request: &HttpRequest) -> Vec<u8> {
         self.requests.push(request.clone());
         let base = &self.base;

@@ -40,9 +40,9 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let program = build(root, with_console)?;
     eprintln!("2/3 starting a sidecar with {FLOW}");
     let data = prepare(root)?;
-    let mut sidecar = match Sidecar::start(&program, &data, LISTEN) {
+    let mut sidecar = match DemoSidecar::start(&program, &data, LISTEN) {
         Ok(sidecar) => sidecar,
-        Err(_) => Sidecar::start(&program, &data, ANY_PORT)?,
+        Err(_) => DemoSidecar::start(&program, &data, ANY_PORT)?,
     };
     eprintln!("3/3 running the agent");
     let mut command = redflow(&program, &data, "run");
@@ -116,14 +116,14 @@ fn redflow(program: &Path, data: &Path, command: &str) -> Command {
 
 /// A sidecar process that stops when this is dropped. It also stops when this process ends, whatever ends it, because
 /// that closes its stdin.
-struct Sidecar {
+struct DemoSidecar {
     child: Child,
     /// To wait for the process would close its stdin.
     _stdin: Option<ChildStdin>,
     url: String,
 }
 
-impl Sidecar {
+impl DemoSidecar {
     fn start(program: &Path, data: &Path, listen: &str) -> Result<Self, String> {
         let mut command = redflow(program, data, "serve");
         command.args(["--listen", listen, "--log", "warn", "--stop-with-stdin"]);
@@ -147,7 +147,7 @@ impl Sidecar {
     }
 }
 
-impl Drop for Sidecar {
+impl Drop for DemoSidecar {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -38,75 +38,75 @@ impl From<String> for Failure {
     }
 }
 
-struct Command {
+struct XtaskCommand {
     name: &'static str,
     options: &'static str,
     about: &'static str,
     run: fn(&Path, &[String]) -> Result<ExitCode, Failure>,
 }
 
-const COMMANDS: &[Command] = &[
-    Command {
+const COMMANDS: &[XtaskCommand] = &[
+    XtaskCommand {
         name: "demo",
         options: "[--once] [--json]",
         about: "build redflow and run an agent that uses a calculator; no network, no keys",
         run: demo::run,
     },
-    Command {
+    XtaskCommand {
         name: "test",
         options: "[--fast]",
         about: "run everything that must pass; --fast skips the steps that need npm",
         run: test::run,
     },
-    Command {
+    XtaskCommand {
         name: "console",
         options: "",
         about: "build the console, which the next build of redflow embeds; needs npm",
         run: console::run,
     },
-    Command {
+    XtaskCommand {
         name: "node-red",
         options: "[ARGS…]",
         about: "prepare Node-RED and run the tests with it; nextest gets ARGS, such as the name of a test",
         run: node_red::run,
     },
-    Command {
+    XtaskCommand {
         name: "tidy",
         options: "",
         about: "check the invariants of the tree alone (they are Rust tests too)",
         run: tidy::run,
     },
-    Command {
+    XtaskCommand {
         name: "codegen",
         options: "[--check]",
         about: "write bindings/src/types.ts and schemas/; --check only compares them",
         run: built::codegen,
     },
-    Command {
+    XtaskCommand {
         name: "bench",
         options: "[ARGS…]",
         about: "run the benchmarks, built for release",
         run: bench::run,
     },
-    Command {
+    XtaskCommand {
         name: "faults",
         options: "[--quick|--long] [--release] [SUITE…]",
         about: "provoke crashes, kills, full disks and dead peers, and count the results (RELIABILITY.md)",
         run: built::faults,
     },
-    Command {
+    XtaskCommand {
         name: "fuzz",
         options: "[ARGS…]",
         about: "send random and hostile inputs to every reader for some seconds each; see --help",
         run: fuzz::run,
     },
-    Command {
+    XtaskCommand {
         name: "package",
         options: "[ARGS…]",
         about: "make the tarballs of a release: redflow for each platform, and the palette; see --help",
         run: package::run,
     },
-    Command { name: "help", options: "", about: "print this list", run: help },
+    XtaskCommand { name: "help", options: "", about: "print this list", run: help },
 ];
 
 /// Runs the command that the first argument names.
@@ -130,7 +130,7 @@ pub fn run(args: &[String]) -> Result<ExitCode, Failure> {
 #[must_use]
 pub fn usage() -> String {
     let mut out = String::from("Usage: cargo xtask COMMAND\n\n");
-    for Command { name, options, about, .. } in COMMANDS {
+    for XtaskCommand { name, options, about, .. } in COMMANDS {
         let _ = writeln!(out, "  {:<40}{about}", format!("{name} {options}"));
     }
     out.pop();

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// What the index needs of an entry.
 #[derive(Debug, Clone)]
-pub(crate) struct Row<'a> {
+pub(crate) struct IndexRow<'a> {
     pub(crate) kind: EntryKind,
     pub(crate) state: EntryState,
     pub(crate) trust: Trust,
@@ -113,7 +113,7 @@ impl Columns {
     }
 
     /// Sets a row, and returns its place; none if its id is new and not the largest.
-    pub(crate) fn set(&mut self, id: i64, row: &Row<'_>) -> Option<usize> {
+    pub(crate) fn set(&mut self, id: i64, row: &IndexRow<'_>) -> Option<usize> {
         let marks = Marks {
             kind: row.kind,
             state: row.state,

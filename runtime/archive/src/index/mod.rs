@@ -6,7 +6,7 @@ mod ranks;
 mod word_fit;
 
 pub(crate) use codes::{Code, Query, cosine, normalise};
-pub(crate) use columns::{Columns, Row};
+pub(crate) use columns::{Columns, IndexRow};
 pub(crate) use ranks::{Candidate, Ranked, combine};
 
 use redflow_ports::{EntryFilter, SearchFilter};
@@ -47,7 +47,7 @@ impl CollectionIndex {
 
     /// Adds a row, or replaces the one with the same id. Returns false if a new id is not the largest: the index
     /// must be built again.
-    pub(crate) fn set(&mut self, id: i64, row: &Row<'_>, code: Option<&Code>) -> bool {
+    pub(crate) fn set(&mut self, id: i64, row: &IndexRow<'_>, code: Option<&Code>) -> bool {
         let Some(at) = self.columns.set(id, row) else { return false };
         let (begin, end) = (at * self.dimensions, (at + 1) * self.dimensions);
         if self.scales.len() <= at {

@@ -9,7 +9,7 @@ use super::text_index::{self, AllowedEntries, TextHit};
 use super::word_counts::WordCounts;
 use super::words::Words;
 use super::{lock, sealed_entries};
-use crate::index::{Code, CollectionIndex, Row};
+use crate::index::{Code, CollectionIndex, IndexRow};
 use redflow_contract::archive::{Entry, EntryKind, EntryState, MAX_ENTRIES, Trust};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -163,7 +163,7 @@ fn set_sealed(db: &Db<'_>, index: &mut CollectionIndex, row: &rusqlite::Row<'_>)
         rusqlite::types::ValueRef::Null => None,
         _ => Code::from_bytes_with_scale(&db.open(row, 21, at.place("code"))?),
     };
-    let values = Row {
+    let values = IndexRow {
         kind: entry.kind,
         state: entry.state,
         trust: entry.trust,
@@ -191,7 +191,7 @@ fn set(db: &Db<'_>, index: &mut CollectionIndex, row: &rusqlite::Row<'_>) -> rus
     let (user, session): (Option<String>, Option<String>) = (row.get(4)?, row.get(5)?);
     let (kind, state, trust): (EntryKind, EntryState, Trust) =
         (entries::word(row, 1)?, entries::word(row, 2)?, entries::word(row, 3)?);
-    let values = Row {
+    let values = IndexRow {
         kind,
         state,
         trust,

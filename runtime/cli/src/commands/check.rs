@@ -7,7 +7,7 @@ use crate::errors::print_api_error;
 use crate::exit::{CommandResult, Exit};
 use crate::files::read_flow;
 use crate::session::new_runtime;
-use crate::sidecar::{LocalTarget, Sidecar, select_sidecar};
+use crate::sidecar::{LocalTarget, SidecarClient, select_sidecar};
 use crate::terminal::{print_json, print_text};
 use crate::text::{count, printable_line};
 use owo_colors::OwoColorize;
@@ -54,7 +54,7 @@ pub(crate) fn check(options: &CheckOptions, context: &AppContext) -> CommandResu
 fn check_remotely(
     bytes: &[u8],
     profile: Option<Profile>,
-    sidecar: &Sidecar,
+    sidecar: &SidecarClient,
     context: &AppContext,
 ) -> Result<CheckReport, Exit> {
     let FlowLimits { max_bytes, max_depth, .. } = FlowLimits::default();

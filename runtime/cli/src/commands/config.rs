@@ -1,7 +1,7 @@
 //! `redflow config show`: every key with its value and its origin. Secrets are masked.
 
 use crate::args::ShowConfigOptions;
-use crate::config::{Origin, Row, Settings};
+use crate::config::{SettingOrigin, SettingRow, Settings};
 use crate::exit::Exit;
 use crate::files::display_path;
 use crate::terminal::{print_json, print_note, print_text};
@@ -29,15 +29,15 @@ pub(crate) fn show_config(options: &ShowConfigOptions, settings: &Settings) -> E
 
 /// The settings as the sidecar shows them.
 pub(crate) fn config_entries(settings: &Settings) -> Vec<ConfigEntry> {
-    let entry = |row: &Row| ConfigEntry {
+    let entry = |row: &SettingRow| ConfigEntry {
         key: printable_line(&row.key, MAX_CHARS),
         value: format_value(&row.value),
-        is_set: row.origin != Origin::Default,
+        is_set: row.origin != SettingOrigin::Default,
     };
     settings.rows.iter().map(entry).collect()
 }
 
-fn format_table(rows: &[Row]) -> String {
+fn format_table(rows: &[SettingRow]) -> String {
     let lines: Vec<[String; 3]> = rows
         .iter()
         .map(|row| [printable_line(&row.key, MAX_CHARS), format_value(&row.value), row.origin.to_string()])

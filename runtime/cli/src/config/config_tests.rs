@@ -1,6 +1,6 @@
 //! Tests of the precedence of settings, their origins, and the error messages.
 
-use super::{ConfigErrors, Flags, LogDefault, Origin, Settings};
+use super::{ConfigErrors, Flags, LogDefault, SettingOrigin, Settings};
 use pretty_assertions::assert_eq;
 use redflow_contract::flow::Profile;
 use redflow_contract::node::Budget;
@@ -28,7 +28,7 @@ fn problems(file: &str, env: &[(&str, &str)], flags: Flags) -> Vec<String> {
     load(file, env, flags).err().unwrap_or_default()
 }
 
-fn row(settings: &Settings, key: &str) -> (Value, Origin) {
+fn row(settings: &Settings, key: &str) -> (Value, SettingOrigin) {
     let row = settings.rows.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("no {key}"));
     (row.value.clone(), row.origin.clone())
 }
@@ -189,7 +189,7 @@ fn everything_has_a_default() {
     let set: Vec<&str> = settings
         .rows
         .iter()
-        .filter(|row| row.origin != Origin::Default)
+        .filter(|row| row.origin != SettingOrigin::Default)
         .map(|row| row.key.as_str())
         .collect();
     assert_eq!(set, [] as [&str; 0]);
@@ -381,14 +381,17 @@ fn secrets_are_not_displayed() {
     let hex = "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2";
     let env = [&env[..], &[("REDFLOW_ARCHIVE_KEY", hex), ("REDFLOW_ARCHIVE_ENCRYPT", "true")]].concat();
     let settings = load(file, &env, Flags::default()).ok().unwrap();
-    let from = |name| Origin::Environment { name };
+    let from = |name| SettingOrigin::Environment { name };
     assert_eq!(row(&settings, "archive_key"), ("[set]".into(), from("REDFLOW_ARCHIVE_KEY")));
     assert_eq!(row(&settings, "archive.encrypt"), (true.into(), from("REDFLOW_ARCHIVE_ENCRYPT")));
     assert_eq!(row(&settings, "http.proxy").0, "http://••••@proxy:3128/");
-    assert_eq!(row(&settings, "token"), ("[set]".into(), Origin::Environment { name: "REDFLOW_TOKEN" }));
+    assert_eq!(
+        row(&settings, "token"),
+        ("[set]".into(), SettingOrigin::Environment { name: "REDFLOW_TOKEN" })
+    );
     assert_eq!(
         row(&settings, "memory_key"),
-        ("[set]".into(), Origin::Environment { name: "REDFLOW_MEMORY_KEY" })
+        ("[set]".into(), SettingOrigin::Environment { name: "REDFLOW_MEMORY_KEY" })
     );
     let rows = serde_json::to_string(&settings.rows).unwrap();
     assert!(!rows.contains("s3cret") && !rows.contains("5ec2e7"), "{rows}");

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
-pub(crate) enum Origin {
+pub(crate) enum SettingOrigin {
     Default,
     /// The value of the key `by` sets it.
     Implied {
@@ -41,7 +41,7 @@ fn as_text<S: serde::Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> 
     to.serialize_str(&path.display().to_string())
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -52,7 +52,7 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Origin {
+impl SettingOrigin {
     /// The beginning of an error message about this value.
     fn error_prefix(&self) -> String {
         match self {
@@ -70,19 +70,19 @@ impl Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 /// A setting for `redflow config show`. Secrets are masked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct SettingRow {
     pub(crate) key: String,
     pub(crate) value: Value,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 /// A table whose name the user chooses: its name, its origin, and its values.
-pub(super) type Table = (String, Origin, BTreeMap<&'static str, (RawValue, Origin)>);
+pub(super) type Table = (String, SettingOrigin, BTreeMap<&'static str, (RawValue, SettingOrigin)>);
 
 /// Gives the value of an environment variable.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -95,7 +95,7 @@ pub(super) struct Layers<'a> {
     unread: Keys,
     /// The keys that exist, by section.
     known: BTreeMap<&'static str, Vec<&'static str>>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<SettingRow>,
     pub(super) problems: Vec<String>,
 }
 
@@ -116,20 +116,20 @@ impl<'a> Layers<'a> {
         (self.env)(name).filter(|value| !value.to_string_lossy().trim().is_empty())
     }
 
-    pub(super) fn add_row(&mut self, key: String, value: Value, origin: Origin) {
-        self.rows.push(Row { key, value, origin });
+    pub(super) fn add_row(&mut self, key: String, value: Value, origin: SettingOrigin) {
+        self.rows.push(SettingRow { key, value, origin });
     }
 
-    pub(super) fn add_problem(&mut self, origin: &Origin, why: &str) {
+    pub(super) fn add_problem(&mut self, origin: &SettingOrigin, why: &str) {
         self.problems.push(format!("{}: {why}", origin.error_prefix()));
     }
 
-    fn origin_in_file(&self, line: usize) -> Origin {
-        self.path.clone().map_or(Origin::Default, |file| Origin::File { file, line })
+    fn origin_in_file(&self, line: usize) -> SettingOrigin {
+        self.path.clone().map_or(SettingOrigin::Default, |file| SettingOrigin::File { file, line })
     }
 
     /// Takes the value of a key out of the file.
-    fn take_from_file(&mut self, section: &'static str, name: &'static str) -> Option<(Node, Origin)> {
+    fn take_from_file(&mut self, section: &'static str, name: &'static str) -> Option<(Node, SettingOrigin)> {
         self.known.entry(section).or_default().push(name);
         let Some(Entry { value: Node::Table(keys), .. }) = self.unread.get_mut(section) else { return None };
         let Entry { line, value } = keys.remove(name)?;
@@ -173,7 +173,7 @@ impl<'a> Layers<'a> {
     }
 
     /// Reports the keys that no setting has read, then gives all settings or all problems.
-    pub(super) fn finish(mut self) -> Result<Vec<Row>, Vec<String>> {
+    pub(super) fn finish(mut self) -> Result<Vec<SettingRow>, Vec<String>> {
         let known = std::mem::take(&mut self.known);
         let sections: Vec<&str> = known.keys().copied().filter(|section| !section.is_empty()).collect();
         for (section, Entry { line, value }) in std::mem::take(&mut self.unread) {
@@ -240,7 +240,7 @@ impl Key<'_, '_> {
         let Self { layers, section, name, variable, flag, implied } = self;
         let mut values = Vec::new();
         if let Some((by, value)) = implied {
-            values.push((RawValue::Text(value.to_owned()), Origin::Implied { by }));
+            values.push((RawValue::Text(value.to_owned()), SettingOrigin::Implied { by }));
         }
         if !section.is_empty()
             && let Some((node, origin)) = layers.take_from_file(section, name)
@@ -250,10 +250,10 @@ impl Key<'_, '_> {
         if let Some(name) = variable
             && let Some(value) = layers.variable(name)
         {
-            values.push((from_os(value), Origin::Environment { name }));
+            values.push((from_os(value), SettingOrigin::Environment { name }));
         }
         if let Some((name, value)) = flag {
-            values.push((from_os(value), Origin::Flag { name }));
+            values.push((from_os(value), SettingOrigin::Flag { name }));
         }
         let mut setting = None;
         for (raw, origin) in values {
@@ -262,7 +262,7 @@ impl Key<'_, '_> {
                 Err(why) => layers.add_problem(&origin, &why),
             }
         }
-        let setting = setting.unwrap_or_else(|| Setting { value: default(), origin: Origin::Default });
+        let setting = setting.unwrap_or_else(|| Setting { value: default(), origin: SettingOrigin::Default });
         let key = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
         layers.add_row(key, setting.value.display_value(), setting.origin.clone());
         setting

@@ -8,7 +8,7 @@ mod file;
 mod layers;
 mod values;
 
-pub(crate) use layers::{Origin, Row, Setting};
+pub(crate) use layers::{Setting, SettingOrigin, SettingRow};
 
 use crate::data_dir;
 use crate::files::{display_path, read_bounded};
@@ -112,7 +112,7 @@ pub(crate) struct Settings {
     /// The configuration file.
     pub(crate) file: Option<PathBuf>,
     /// All settings, for `redflow config show`.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<SettingRow>,
 }
 
 /// The settings of the sidecar. Other commands share some of them.
@@ -168,7 +168,7 @@ pub(crate) struct ConfigErrors(Vec<String>);
 
 impl ConfigErrors {
     /// One problem that shows only when the setting is used.
-    pub(crate) fn single(origin: &Origin, why: &str) -> Self {
+    pub(crate) fn single(origin: &SettingOrigin, why: &str) -> Self {
         Self(vec![format!("{origin}: {why}")])
     }
 
@@ -445,10 +445,10 @@ fn secret(
     check: fn(SecretString) -> Result<SecretString, String>,
 ) -> Option<SecretString> {
     let Some(value) = layers.variable(name) else {
-        layers.add_row(key.to_owned(), Value::Null, Origin::Default);
+        layers.add_row(key.to_owned(), Value::Null, SettingOrigin::Default);
         return None;
     };
-    let origin = Origin::Environment { name };
+    let origin = SettingOrigin::Environment { name };
     layers.add_row(key.to_owned(), json!(IS_SET), origin.clone());
     let text = value.into_string().map_err(|_| "it must be UTF-8 text".to_owned());
     match text.map(SecretString::from).and_then(check) {

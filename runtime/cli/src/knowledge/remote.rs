@@ -1,6 +1,6 @@
 //! The knowledge bases of a sidecar.
 
-use crate::sidecar::Sidecar;
+use crate::sidecar::SidecarClient;
 use redflow_contract::api::ApiError;
 use redflow_contract::archive::Collection;
 use redflow_contract::knowledge_api::{
@@ -11,11 +11,11 @@ use redflow_knowledge::check_name;
 use redflow_ports::{KnowledgeAnswer, KnowledgeBases, NewDocument, OnProgress};
 
 pub(crate) struct RemoteKnowledge {
-    sidecar: Sidecar,
+    sidecar: SidecarClient,
 }
 
 impl RemoteKnowledge {
-    pub(crate) fn new(sidecar: Sidecar) -> Self {
+    pub(crate) fn new(sidecar: SidecarClient) -> Self {
         Self { sidecar }
     }
 }

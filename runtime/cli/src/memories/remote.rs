@@ -1,7 +1,7 @@
 //! The long memories of a sidecar.
 
 use super::problems::{unknown, unknown_entry};
-use crate::sidecar::Sidecar;
+use crate::sidecar::SidecarClient;
 use redflow_contract::api::ApiError;
 use redflow_contract::archive::{Entry, SearchHit};
 use redflow_contract::memory_api::{
@@ -13,11 +13,11 @@ use redflow_ports::{Memories, MemoriesAnswer};
 use serde_json::Value;
 
 pub(crate) struct RemoteMemories {
-    sidecar: Sidecar,
+    sidecar: SidecarClient,
 }
 
 impl RemoteMemories {
-    pub(crate) fn new(sidecar: Sidecar) -> Self {
+    pub(crate) fn new(sidecar: SidecarClient) -> Self {
         Self { sidecar }
     }
 }

@@ -4,7 +4,7 @@ use super::source::{Actor, Change, Replayed, RunSource, collect_pages};
 use crate::exit::Exit;
 use crate::hints::Hints;
 use crate::session::new_runtime;
-use crate::sidecar::{Follower, Sidecar, run_path};
+use crate::sidecar::{Follower, SidecarClient, run_path};
 use crate::text::printable_line;
 use redflow_contract::api::{ApiError, CancelRequest, ResolveRequest};
 use redflow_contract::event::RunEvent;
@@ -15,12 +15,12 @@ use redflow_ports::RunFilter;
 use tokio::runtime::Runtime;
 
 pub(crate) struct RemoteRuns {
-    sidecar: Sidecar,
+    sidecar: SidecarClient,
     runtime: Runtime,
 }
 
 impl RemoteRuns {
-    pub(crate) fn new(sidecar: Sidecar) -> Result<Self, Exit> {
+    pub(crate) fn new(sidecar: SidecarClient) -> Result<Self, Exit> {
         Ok(Self { sidecar, runtime: new_runtime()? })
     }
 

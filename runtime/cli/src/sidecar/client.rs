@@ -25,20 +25,20 @@ const MAX_RESPONSE_BYTES: usize = 512 * 1024 * 1024;
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
-pub(crate) struct Sidecar {
+pub(crate) struct SidecarClient {
     url: Url,
     client: Client,
     bearer: HeaderValue,
 }
 
 /// Leaves out the token.
-impl fmt::Debug for Sidecar {
+impl fmt::Debug for SidecarClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sidecar").field("url", &self.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("SidecarClient").field("url", &self.url.as_str()).finish_non_exhaustive()
     }
 }
 
-impl Sidecar {
+impl SidecarClient {
     pub(crate) fn new(url: Url, token: &SecretString, http: &HttpSettings) -> Result<Self, String> {
         let client = ReqwestTransport::new(http)?.client(&url).clone();
         Self::with_client(url, token, client)
@@ -249,7 +249,7 @@ impl Sidecar {
 
 /// A response that is read in pieces.
 pub(super) struct Stream<'a> {
-    sidecar: &'a Sidecar,
+    sidecar: &'a SidecarClient,
     response: Response,
 }
 

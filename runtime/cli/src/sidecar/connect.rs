@@ -4,9 +4,9 @@
 //! token of the data directory goes only to a sidecar on this machine. The token for an address of the environment that
 //! a command does not use goes nowhere.
 
-use super::client::Sidecar;
+use super::client::SidecarClient;
 use crate::args::SidecarOption;
-use crate::config::{Origin, Settings};
+use crate::config::{SettingOrigin, Settings};
 use crate::errors::{print_api_error, print_store_error};
 use crate::exit::Exit;
 use crate::terminal::{fail, print_warning};
@@ -39,9 +39,9 @@ pub(crate) fn select_sidecar(
     options: &SidecarOption,
     settings: &Settings,
     target: LocalTarget,
-) -> Result<Option<Sidecar>, Exit> {
+) -> Result<Option<SidecarClient>, Exit> {
     match (&settings.url.value, &settings.url.origin) {
-        (Some(_), Origin::Environment { .. }) if target == LocalTarget::Named => {}
+        (Some(_), SettingOrigin::Environment { .. }) if target == LocalTarget::Named => {}
         (Some(url), _) => return connect(url, options.token_file.as_ref(), settings).map(Some),
         (None, _) => {}
     }
@@ -52,13 +52,17 @@ pub(crate) fn select_sidecar(
 }
 
 /// The sidecar at an address, with its token.
-pub(crate) fn connect(url: &Url, token_file: Option<&PathBuf>, settings: &Settings) -> Result<Sidecar, Exit> {
+pub(crate) fn connect(
+    url: &Url,
+    token_file: Option<&PathBuf>,
+    settings: &Settings,
+) -> Result<SidecarClient, Exit> {
     let token = find_token(url, token_file, settings).map_err(print_api_error)?;
     if url.scheme() == "http" && !is_local(url) {
         let address = printable_line(url.as_str(), 200);
         print_warning(&format!("the token goes to {address} as plain text; use https://"));
     }
-    Sidecar::new(url.clone(), &token, &settings.http).map_err(|text| fail(&text))
+    SidecarClient::new(url.clone(), &token, &settings.http).map_err(|text| fail(&text))
 }
 
 fn find_token(url: &Url, file: Option<&PathBuf>, settings: &Settings) -> Result<SecretString, ApiError> {
@@ -86,12 +90,12 @@ fn find_token(url: &Url, file: Option<&PathBuf>, settings: &Settings) -> Result<
 
 /// The sidecar that uses the data directory, at its address on this machine: once for each token that it may accept, the
 /// likeliest first. There is at least one.
-pub(crate) fn connect_local(url: &Url, settings: &Settings) -> Result<Vec<Sidecar>, Exit> {
+pub(crate) fn connect_local(url: &Url, settings: &Settings) -> Result<Vec<SidecarClient>, Exit> {
     let data = settings.data_dir().map_err(print_store_error)?;
     // Without an address, the token of the environment is the one that `redflow serve` got.
     let chosen = settings.token.as_ref().filter(|_| settings.url.value.is_none());
     let tokens = local_tokens(url, &data, chosen).map_err(print_api_error)?;
-    let connect = |token| Sidecar::on_this_machine(url.clone(), token, &settings.http);
+    let connect = |token| SidecarClient::on_this_machine(url.clone(), token, &settings.http);
     tokens.iter().map(connect).collect::<Result<_, _>>().map_err(|text| fail(&text))
 }
 

@@ -3,7 +3,7 @@
 //! After a lost connection it continues after the last `seq`. It waits for an unreachable sidecar, but not
 //! forever.
 
-use super::client::{Sidecar, run_path};
+use super::client::{SidecarClient, run_path};
 use super::events::EventReader;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::ApiCode;
@@ -21,7 +21,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Follower<'a> {
-    sidecar: &'a Sidecar,
+    sidecar: &'a SidecarClient,
     run: &'a RunId,
     /// The `seq` of the last event.
     seq: u32,
@@ -40,7 +40,7 @@ enum StreamEnd {
 }
 
 impl<'a> Follower<'a> {
-    pub(crate) fn new(sidecar: &'a Sidecar, run: &'a RunId) -> Self {
+    pub(crate) fn new(sidecar: &'a SidecarClient, run: &'a RunId) -> Self {
         Self { sidecar, run, seq: 0, through_waiting: false, finished: false }
     }
 

@@ -26,7 +26,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 /// A tool that an agent may get.
-struct Candidate<'a> {
+struct ToolCandidate<'a> {
     provider: &'a BoundProvider,
     entry: Arc<ToolEntry>,
     target: ToolTarget,
@@ -131,7 +131,7 @@ impl BuiltAgent {
     fn choose<'a>(
         &self,
         bindings: &ProviderBindings,
-        candidates: Vec<Candidate<'a>>,
+        candidates: Vec<ToolCandidate<'a>>,
     ) -> Result<Vec<ChosenTool<'a>>, RunError> {
         let own = (0..self.compiled.spec().tools.len()).filter_map(|index| {
             let spec = self.compiled.spec().tools.get(index)?;
@@ -164,7 +164,7 @@ impl BuiltAgent {
 enum ChosenTool<'a> {
     /// A node of its own.
     Own(Box<ResolvedTool>),
-    Provided(Candidate<'a>),
+    Provided(ToolCandidate<'a>),
 }
 
 impl ChosenTool<'_> {
@@ -186,9 +186,9 @@ impl ChosenTool<'_> {
     }
 }
 
-impl Candidate<'_> {
+impl ToolCandidate<'_> {
     fn resolve(self) -> Result<ResolvedTool, RunError> {
-        let Candidate { provider, entry, target, operation } = self;
+        let ToolCandidate { provider, entry, target, operation } = self;
         let definition = ToolDefinition::new(&entry, operation.map(|(_, operation)| operation))?;
         let spec = ToolSpec {
             effect: entry.effect,
@@ -236,12 +236,12 @@ fn find_candidates<'a>(
     bindings: &'a ProviderBindings,
     snapshot: &'a RegistrySnapshot,
     spec: &AgentSpec,
-) -> Result<Vec<Candidate<'a>>, RunError> {
+) -> Result<Vec<ToolCandidate<'a>>, RunError> {
     let mut found = Vec::new();
     for provider in &bindings.providers {
         let candidate = |tool: &ProvidedTool| {
             let target = ToolTarget::Service(Arc::clone(&tool.tool));
-            Candidate { provider, entry: Arc::clone(&tool.entry), target, operation: None }
+            ToolCandidate { provider, entry: Arc::clone(&tool.entry), target, operation: None }
         };
         match &provider.source {
             ProviderSource::Registry { ids } => {
@@ -261,7 +261,7 @@ fn find_candidates<'a>(
                 for (name, operation) in operations.into_iter().flatten() {
                     let prefix = tool_name.as_deref().unwrap_or(type_name);
                     let entry = super::entry_of_operation(type_name, name, operation, prefix);
-                    found.push(Candidate {
+                    found.push(ToolCandidate {
                         provider,
                         entry: Arc::new(entry),
                         target: target.clone(),

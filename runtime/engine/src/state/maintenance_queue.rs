@@ -21,19 +21,19 @@ const MAX_WAITING: usize = 1_000;
 const MAX_IDLE: usize = 10_000;
 
 /// The memory and the conversation; none for all conversations of the memory.
-type Key = (NodeId, Option<Arc<str>>);
+type JobKey = (NodeId, Option<Arc<str>>);
 
-fn key(job: &MaintenanceJob) -> Key {
+fn key(job: &MaintenanceJob) -> JobKey {
     (job.node.id.clone(), job.session.clone())
 }
 
 #[derive(Default)]
 pub(crate) struct MaintenanceQueue {
     waiting: VecDeque<MaintenanceJob>,
-    active: HashSet<Key>,
-    idle: HashMap<Key, (Instant, MaintenanceJob)>,
+    active: HashSet<JobKey>,
+    idle: HashMap<JobKey, (Instant, MaintenanceJob)>,
     /// The timers, the next one first.
-    due: BTreeSet<(Instant, Key)>,
+    due: BTreeSet<(Instant, JobKey)>,
     /// Stops the work that goes on.
     pub(crate) stop: CancellationToken,
 }
@@ -63,7 +63,7 @@ impl MaintenanceQueue {
     }
 
     /// Whether a memory works on this conversation, or on all of them.
-    fn is_in_work(&self, (node, session): &Key) -> bool {
+    fn is_in_work(&self, (node, session): &JobKey) -> bool {
         let is_same = |other: &Option<Arc<str>>| other == session || other.is_none() || session.is_none();
         self.active.iter().any(|(active, other)| active == node && is_same(other))
     }

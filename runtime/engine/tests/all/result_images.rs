@@ -69,7 +69,7 @@ async fn a_result_keeps_no_pictures_of_formats_that_the_model_does_not_take() {
     assert_eq!(result["images"], json!([image("image/png")]));
     assert_eq!(
         result["note"],
-        "Pictures left out: 1, because the model or a fallback model takes no image/gif."
+        "Images left out: 1, because the model or a fallback model takes no image/gif."
     );
 }
 

@@ -4,7 +4,7 @@
 use super::client::{Client, Response};
 use super::load::{Starts, start_runs};
 use super::readers::Signals;
-use super::{CONFIG, Sidecar, all_runs, free_port, join, wait_for_all_runs};
+use super::{CONFIG, SidecarSetup, all_runs, free_port, join, wait_for_all_runs};
 use crate::Row;
 use crate::flows::many_agents;
 use crate::rig::{Rig, TIME_LIMIT};
@@ -51,7 +51,7 @@ pub(crate) fn run(rig: &Rig) -> Result<Row, String> {
     std::fs::write(&config, CONFIG).map_err(|error| error.to_string())?;
     rig.witness.reset(Behaviour::Answer);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-    let sidecar = Sidecar { rig, folder: &folder, flow, config: config.display().to_string(), address };
+    let sidecar = SidecarSetup { rig, folder: &folder, flow, config: config.display().to_string(), address };
     let process = sidecar.start_and_wait()?;
     let client = Client::new(address);
     let signals = Signals::new();

@@ -42,7 +42,7 @@ const EVENT_STREAM: &str = "text/event-stream";
 /// The headers that a caller may not set.
 const RESERVED: [HeaderName; 3] = [ACCEPT, SESSION_ID, LAST_EVENT_ID];
 
-type Answer<T> = Result<T, StreamableHttpError<HttpError>>;
+type HttpResult<T> = Result<T, StreamableHttpError<HttpError>>;
 
 /// How requests prove who sends them.
 #[derive(Clone)]
@@ -113,7 +113,7 @@ impl EgressClient {
     }
 
     /// Sends a request. If the server refuses a token, it tries once with another one.
-    async fn send(&self, plan: Plan) -> Answer<EgressResponse> {
+    async fn send(&self, plan: Plan) -> HttpResult<EgressResponse> {
         let Access::OAuth(oauth) = &self.shared.access else {
             return self.check_access(self.send_with(&plan, self.fixed_credential()).await?);
         };
@@ -132,7 +132,7 @@ impl EgressClient {
     }
 
     /// Whether the server accepts who sent the request. The next sign-in asks for the scopes that are missing.
-    fn check_access(&self, answer: EgressResponse) -> Answer<EgressResponse> {
+    fn check_access(&self, answer: EgressResponse) -> HttpResult<EgressResponse> {
         let challenge = challenge(&answer.headers);
         match answer.status {
             StatusCode::UNAUTHORIZED => {
@@ -166,7 +166,7 @@ impl EgressClient {
         url: Arc<str>,
         headers: HeaderMap,
         idle: Duration,
-    ) -> Answer<EgressResponse> {
+    ) -> HttpResult<EgressResponse> {
         let timeout = self.shared.times.plain;
         self.send(Plan { method, url, headers, body: Bytes::new(), timeout, idle }).await
     }
@@ -187,7 +187,11 @@ impl EgressClient {
     }
 
     /// Sends a request, and follows redirects that keep method and body, within the server.
-    async fn send_with(&self, plan: &Plan, credential: Option<EgressCredential>) -> Answer<EgressResponse> {
+    async fn send_with(
+        &self,
+        plan: &Plan,
+        credential: Option<EgressCredential>,
+    ) -> HttpResult<EgressResponse> {
         let mut url = plan.url.to_string();
         for _ in 0..=MAX_REDIRECTS {
             let request = EgressRequest {
@@ -211,7 +215,7 @@ impl EgressClient {
     }
 
     /// The address of a redirect that may be followed.
-    fn next_url(&self, url: &str, answer: &EgressResponse) -> Answer<String> {
+    fn next_url(&self, url: &str, answer: &EgressResponse) -> HttpResult<String> {
         let status = answer.status.as_u16();
         let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
         let next = location.and_then(|location| Url::parse(url).ok()?.join(location).ok());
@@ -249,7 +253,7 @@ fn refused_redirect(text: String) -> StreamableHttpError<HttpError> {
 }
 
 /// The headers of a request.
-fn headers_of(session: Option<&str>, custom: HashMap<HeaderName, HeaderValue>) -> Answer<HeaderMap> {
+fn headers_of(session: Option<&str>, custom: HashMap<HeaderName, HeaderValue>) -> HttpResult<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, value) in custom {
         if RESERVED.contains(&name) {
@@ -290,7 +294,7 @@ fn unexpected_kind(headers: &HeaderMap) -> StreamableHttpError<HttpError> {
     StreamableHttpError::UnexpectedContentType(text)
 }
 
-async fn read(mut body: EgressBody, status: StatusCode) -> Answer<Vec<u8>> {
+async fn read(mut body: EgressBody, status: StatusCode) -> HttpResult<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = body.chunk().await.map_err(|error| failed(error.after_answer(status)))? {
         bytes.extend_from_slice(&chunk);
@@ -347,7 +351,7 @@ impl StreamableHttpClient for EgressClient {
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<StreamableHttpPostResponse> {
+    ) -> HttpResult<StreamableHttpPostResponse> {
         let mut headers = headers_of(session_id.as_deref(), custom_headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         let body = Bytes::from(serde_json::to_vec(&message)?);
@@ -408,7 +412,7 @@ impl StreamableHttpClient for EgressClient {
         session_id: Arc<str>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<()> {
+    ) -> HttpResult<()> {
         let headers = headers_of(Some(&session_id), custom_headers)?;
         let answer = self.send_plain(Method::DELETE, uri, headers, self.shared.times.plain).await?;
         // A server need not let clients end sessions.
@@ -425,7 +429,7 @@ impl StreamableHttpClient for EgressClient {
         last_event_id: Option<String>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<BoxStream<'static, Result<Sse, SseError>>> {
+    ) -> HttpResult<BoxStream<'static, Result<Sse, SseError>>> {
         let mut headers = headers_of(session_id.as_deref(), custom_headers)?;
         if let Some(Ok(id)) = last_event_id.map(|id| HeaderValue::from_str(&id)) {
             headers.insert(LAST_EVENT_ID, id);

@@ -3,7 +3,7 @@
 //! Owns the last event and the message for port 3. After `finish` the run takes no more facts, so that no run
 //! ends twice.
 
-use super::{OpenCall, Phase, Run};
+use super::{PendingToolCall, Phase, Run};
 use redflow_contract::Millis;
 use redflow_contract::effect::Ending;
 use redflow_contract::envelope::{CallOutcome, EnvelopeAction, StopReason, ToolHistoryItem};
@@ -43,14 +43,14 @@ impl Run {
     }
 
     /// Adds a call to the history whose outcome will never be known.
-    pub(super) fn record_unknown_outcome(&mut self, at: Millis, call: OpenCall, reason: String) {
+    pub(super) fn record_unknown_outcome(&mut self, at: Millis, call: PendingToolCall, reason: String) {
         let item = self.history_item(at, call, reason);
         let item = ToolHistoryItem { outcome: Some(CallOutcome::Unknown), ..item };
         self.record.envelope.tools.history.push(item);
     }
 
     /// The history of a call without a result.
-    fn history_item(&self, at: Millis, call: OpenCall, error: String) -> ToolHistoryItem {
+    fn history_item(&self, at: Millis, call: PendingToolCall, error: String) -> ToolHistoryItem {
         ToolHistoryItem {
             iteration: self.record.iteration(),
             tool: call.tool,

@@ -3,7 +3,7 @@
 //! Owns the reaction to each answer and result. A step adds only its own segments and events. Only a message
 //! for port 4 copies earlier ones.
 
-use super::{OpenCall, Phase, Run};
+use super::{PendingToolCall, Phase, Run};
 use crate::validate::{ValidAnswer, validate_answer};
 use redflow_contract::action::{ActionKind, ModelAction};
 use redflow_contract::code::RunErrorCode;
@@ -120,13 +120,13 @@ impl Run {
         let id = CallId::from(format!("{}:{}", self.record.run_id(), self.record.iteration()));
         self.record.call_tool(at, spec, &id, &input);
         let on_unknown = spec.on_unknown;
-        self.phase = Phase::CallingTool(OpenCall { id, tool, input, confidence, on_unknown });
+        self.phase = Phase::CallingTool(PendingToolCall { id, tool, input, confidence, on_unknown });
     }
 
     pub(super) fn on_tool_returned(
         &mut self,
         at: Millis,
-        call: OpenCall,
+        call: PendingToolCall,
         result: ToolResult,
         tries: Option<u32>,
     ) {
@@ -173,7 +173,7 @@ impl Run {
         })
     }
 
-    pub(super) fn on_outcome_unknown(&mut self, at: Millis, call: OpenCall, reason: String) {
+    pub(super) fn on_outcome_unknown(&mut self, at: Millis, call: PendingToolCall, reason: String) {
         match call.on_unknown {
             OnUnknown::Wait => {
                 let iteration = self.record.iteration();

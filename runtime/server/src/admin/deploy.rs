@@ -40,13 +40,13 @@ impl Version {
 /// or those on changed tabs. Here a deploy ends only runs whose agent was removed, and unchanged nodes lose
 /// nothing. So `full`, `nodes` and `flows` are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum DeploySource {
     Body,
     /// The stored flow is loaded again.
     Store,
 }
 
-impl Source {
+impl DeploySource {
     fn from_headers(headers: &HeaderMap) -> Result<Self, AdminError> {
         match single_value(headers, "node-red-deployment-type") {
             Ok(None | Some("full" | "nodes" | "flows")) => Ok(Self::Body),
@@ -92,9 +92,9 @@ pub(crate) async fn deploy(
     body: RequestBody,
 ) -> AdminResult {
     let version = Version::from_headers(&headers)?;
-    let active = match Source::from_headers(&headers)? {
-        Source::Store => reload(app).await?,
-        Source::Body => {
+    let active = match DeploySource::from_headers(&headers)? {
+        DeploySource::Store => reload(app).await?,
+        DeploySource::Body => {
             let (document, slot) = body::read_flow(&headers, body, &app).await?;
             // This copies the flow.
             let parse = move || DeployBody::parse(version, document);

@@ -16,7 +16,7 @@ pub(crate) const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 const MAX_BYTES_WITH_START_REPLIES: usize = 2 * MAX_WAITING_BYTES;
 
 /// What a message is, and who waits for its arrival.
-pub(crate) enum Kind {
+pub(crate) enum OutboxKind {
     /// Nothing waits for it.
     Plain,
     /// The answer of a model. The run waits until it has arrived or Node-RED has disconnected.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Call(CallId),
 }
 
-struct Entry {
+struct OutboxEntry {
     /// Given when the message is first sent, so that a withdrawn message leaves no gap.
     seq: Option<u64>,
     /// The JSON text before and after its number.
@@ -36,10 +36,10 @@ struct Entry {
     after: String,
     /// Whether it was send to any socket. Then Node-RED may have it.
     sent: bool,
-    kind: Kind,
+    kind: OutboxKind,
 }
 
-impl Entry {
+impl OutboxEntry {
     fn bytes(&self) -> usize {
         self.before.len() + self.after.len()
     }
@@ -51,7 +51,7 @@ pub(crate) struct OutboxFull;
 
 #[derive(Default)]
 pub(crate) struct Outbox {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<OutboxEntry>,
     bytes: usize,
     last_seq: u64,
     /// How many of the entries were send to the open socket.
@@ -69,13 +69,13 @@ impl Outbox {
     ///
     /// # Errors
     /// When the outbox is full. The sender in `kind` is dropped.
-    pub(crate) fn push(&mut self, message: &BridgeMessage, kind: Kind) -> Result<(), OutboxFull> {
+    pub(crate) fn push(&mut self, message: &BridgeMessage, kind: OutboxKind) -> Result<(), OutboxFull> {
         let text = serde_json::to_string(message).map_err(|_| OutboxFull)?;
         let (before, after) = text.split_once(UNSET_SEQ).ok_or(OutboxFull)?;
         let bytes = before.len() + after.len();
         let is_full = match kind {
             // There are no more of these than starts under way.
-            Kind::StartReply(_) => {
+            OutboxKind::StartReply(_) => {
                 self.entries.len() >= 2 * MAX_WAITING || self.bytes + bytes > MAX_BYTES_WITH_START_REPLIES
             }
             _ => self.entries.len() >= MAX_WAITING || self.bytes + bytes > MAX_WAITING_BYTES,
@@ -85,7 +85,7 @@ impl Outbox {
         }
         self.bytes += bytes;
         let (before, after) = (before.to_owned(), after.to_owned());
-        self.entries.push_back(Entry { seq: None, before, after, sent: false, kind });
+        self.entries.push_back(OutboxEntry { seq: None, before, after, sent: false, kind });
         Ok(())
     }
 
@@ -118,7 +118,9 @@ impl Outbox {
             let Some(entry) = self.entries.pop_front() else { break };
             self.bytes -= entry.bytes();
             self.cursor = self.cursor.saturating_sub(1);
-            if let Kind::ModelAnswer(arrived) | Kind::Result(arrived) | Kind::StartReply(arrived) = entry.kind
+            if let OutboxKind::ModelAnswer(arrived)
+            | OutboxKind::Result(arrived)
+            | OutboxKind::StartReply(arrived) = entry.kind
             {
                 // Fails if the run was cancelled meanwhile, which is no problem.
                 let _ = arrived.send(true);
@@ -145,8 +147,9 @@ impl Outbox {
     /// answers.
     pub(crate) fn detach(&mut self) {
         for entry in &mut self.entries {
-            if let Kind::ModelAnswer(_) = entry.kind
-                && let Kind::ModelAnswer(arrived) = std::mem::replace(&mut entry.kind, Kind::Plain)
+            if let OutboxKind::ModelAnswer(_) = entry.kind
+                && let OutboxKind::ModelAnswer(arrived) =
+                    std::mem::replace(&mut entry.kind, OutboxKind::Plain)
             {
                 let _ = arrived.send(true);
             }
@@ -156,13 +159,13 @@ impl Outbox {
     /// Removes a call unless it was sent. Gives whether it was removed; then it was never made.
     pub(crate) fn withdraw_call(&mut self, call: &CallId) -> bool {
         let before = self.entries.len();
-        self.retain(|entry| entry.sent || !matches!(&entry.kind, Kind::Call(own) if own == call));
+        self.retain(|entry| entry.sent || !matches!(&entry.kind, OutboxKind::Call(own) if own == call));
         self.entries.len() < before
     }
 
     /// Turns a sent call into a query. If Node-RED has not received it yet, it must not make it any more.
     pub(crate) fn turn_into_query(&mut self, call: &CallId) {
-        let of_call = |entry: &&mut Entry| matches!(&entry.kind, Kind::Call(own) if own == call);
+        let of_call = |entry: &&mut OutboxEntry| matches!(&entry.kind, OutboxKind::Call(own) if own == call);
         if let Some(entry) = self.entries.iter_mut().find(of_call)
             && let Some(rest) = entry.after.strip_suffix('}')
             && !rest.ends_with(QUERY_KEY)
@@ -179,15 +182,15 @@ impl Outbox {
 
     /// Removes all sent calls, because Node-RED has restarted.
     pub(crate) fn remove_sent_calls(&mut self) {
-        self.retain(|entry| !(entry.sent && matches!(entry.kind, Kind::Call(_))));
+        self.retain(|entry| !(entry.sent && matches!(entry.kind, OutboxKind::Call(_))));
     }
 
     /// Whether a call waits here.
     pub(crate) fn has_call(&self, call: &CallId) -> bool {
-        self.entries.iter().any(|entry| matches!(&entry.kind, Kind::Call(own) if own == call))
+        self.entries.iter().any(|entry| matches!(&entry.kind, OutboxKind::Call(own) if own == call))
     }
 
-    fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
+    fn retain(&mut self, keep: impl Fn(&OutboxEntry) -> bool) {
         let bytes = &mut self.bytes;
         self.entries.retain(|entry| {
             let kept = keep(entry);
@@ -205,7 +208,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, MAX_WAITING, MAX_WAITING_BYTES, Outbox};
+    use super::{MAX_WAITING, MAX_WAITING_BYTES, Outbox, OutboxKind};
     use proptest::prelude::*;
     use redflow_contract::bridge::BridgeMessage;
     use redflow_contract::id::CallId;
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn does_not_number_the_content_of_a_message() {
         let mut outbox = Outbox::default();
-        outbox.push(&message("\"seq\":0"), Kind::Plain).unwrap();
+        outbox.push(&message("\"seq\":0"), OutboxKind::Plain).unwrap();
         assert_eq!(send(&mut outbox, 9), [(1, "\"seq\":0".to_owned())]);
     }
 
@@ -237,25 +240,25 @@ mod tests {
     fn limits_the_number_and_the_bytes_of_messages() {
         let mut outbox = Outbox::default();
         for _ in 0..MAX_WAITING {
-            outbox.push(&message("s"), Kind::Plain).unwrap();
+            outbox.push(&message("s"), OutboxKind::Plain).unwrap();
         }
-        assert!(outbox.push(&message("s"), Kind::Plain).is_err() && !outbox.has_room());
+        assert!(outbox.push(&message("s"), OutboxKind::Plain).is_err() && !outbox.has_room());
         // There is still room for the reply to a start.
-        outbox.push(&message("s"), Kind::StartReply(oneshot::channel().0)).unwrap();
+        outbox.push(&message("s"), OutboxKind::StartReply(oneshot::channel().0)).unwrap();
         send(&mut outbox, 2);
         assert!(outbox.acknowledge(2));
-        outbox.push(&message("s"), Kind::Plain).unwrap();
+        outbox.push(&message("s"), OutboxKind::Plain).unwrap();
 
         let mut outbox = Outbox::default();
         let half = "x".repeat(MAX_WAITING_BYTES / 2);
-        outbox.push(&message(&half), Kind::Call(CallId::from("c"))).unwrap();
-        assert!(outbox.push(&message(&half), Kind::Plain).is_err());
+        outbox.push(&message(&half), OutboxKind::Call(CallId::from("c"))).unwrap();
+        assert!(outbox.push(&message(&half), OutboxKind::Plain).is_err());
         // A withdrawn or acknowledged message makes room.
         assert!(outbox.withdraw_call(&CallId::from("c")));
-        outbox.push(&message(&half), Kind::Plain).unwrap();
+        outbox.push(&message(&half), OutboxKind::Plain).unwrap();
         send(&mut outbox, 1);
         assert!(outbox.acknowledge(1));
-        outbox.push(&message(&half), Kind::Plain).unwrap();
+        outbox.push(&message(&half), OutboxKind::Plain).unwrap();
     }
 
     #[tokio::test]
@@ -263,8 +266,8 @@ mod tests {
         let mut outbox = Outbox::default();
         let (result, mut result_arrived) = oneshot::channel();
         let (answer, answer_arrived) = oneshot::channel();
-        outbox.push(&message("answer"), Kind::ModelAnswer(answer)).unwrap();
-        outbox.push(&message("result"), Kind::Result(result)).unwrap();
+        outbox.push(&message("answer"), OutboxKind::ModelAnswer(answer)).unwrap();
+        outbox.push(&message("result"), OutboxKind::Result(result)).unwrap();
         send(&mut outbox, 9);
         // The run goes on without the arrival of an answer, but not of a result.
         outbox.detach();
@@ -279,7 +282,7 @@ mod tests {
     fn does_not_withdraw_a_call_that_was_sent() {
         let call = CallId::from("c");
         let mut outbox = Outbox::default();
-        outbox.push(&message("c"), Kind::Call(call.clone())).unwrap();
+        outbox.push(&message("c"), OutboxKind::Call(call.clone())).unwrap();
         send(&mut outbox, 9);
         assert!(!outbox.withdraw_call(&call));
         outbox.renumber();
@@ -335,7 +338,7 @@ mod tests {
                 match step {
                     Step::Push => {
                         pushed += 1;
-                        outbox.push(&message(&pushed.to_string()), Kind::Plain).unwrap();
+                        outbox.push(&message(&pushed.to_string()), OutboxKind::Plain).unwrap();
                     }
                     Step::Send(max) => on_the_wire.extend(send(&mut outbox, max)),
                     Step::Receive { acknowledges } => {

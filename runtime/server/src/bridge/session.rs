@@ -3,7 +3,7 @@
 //! Owns the messages under way in both directions and the open calls. Decides what happens to both when one
 //! side restarts.
 
-use super::outbox::{Kind, Outbox, OutboxFull};
+use super::outbox::{Outbox, OutboxFull, OutboxKind};
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::api::ApiError;
 use redflow_contract::bridge::{BridgeMessage, ToolReply};
@@ -297,7 +297,7 @@ impl BridgeSession {
     }
 
     /// Sends a message that must arrive.
-    pub(crate) fn send(&self, message: &BridgeMessage, kind: Kind) -> Result<(), OutboxFull> {
+    pub(crate) fn send(&self, message: &BridgeMessage, kind: OutboxKind) -> Result<(), OutboxFull> {
         let mut state = self.lock();
         let pushed = state.outbox.push(message, kind);
         state.dropped_result |= pushed.is_err();
@@ -311,12 +311,12 @@ impl BridgeSession {
         let (arrived, arrival) = oneshot::channel();
         let mut state = self.lock();
         let kind = match delivery {
-            Delivery::Result => Kind::Result(arrived),
-            Delivery::StartReply => Kind::StartReply(arrived),
-            Delivery::ModelAnswer if state.socket.is_some() => Kind::ModelAnswer(arrived),
+            Delivery::Result => OutboxKind::Result(arrived),
+            Delivery::StartReply => OutboxKind::StartReply(arrived),
+            Delivery::ModelAnswer if state.socket.is_some() => OutboxKind::ModelAnswer(arrived),
             Delivery::ModelAnswer => {
                 let _ = arrived.send(true);
-                Kind::Plain
+                OutboxKind::Plain
             }
         };
         state.dropped_result |= state.outbox.push(message, kind).is_err();
@@ -350,7 +350,7 @@ impl BridgeSession {
         };
         {
             let mut state = self.lock();
-            if state.outbox.push(&message, Kind::Call(id.clone())).is_err() {
+            if state.outbox.push(&message, OutboxKind::Call(id.clone())).is_err() {
                 return not_sent("the call was not made: too many messages wait for Node-RED");
             }
             state.calls.insert(id.clone(), OpenCall { message, class, reply });
@@ -439,7 +439,7 @@ impl State {
         drop(lost);
         for (id, open) in again {
             let is_waiting = self.outbox.has_call(&id);
-            if is_waiting || self.outbox.push(&open.message, Kind::Call(id.clone())).is_ok() {
+            if is_waiting || self.outbox.push(&open.message, OutboxKind::Call(id.clone())).is_ok() {
                 self.calls.insert(id, open);
             }
         }

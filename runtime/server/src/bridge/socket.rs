@@ -4,7 +4,7 @@
 //! socket.
 
 use super::instance::Instance;
-use super::outbox::Kind;
+use super::outbox::OutboxKind;
 use super::session::{Batch, JoinedSocket, MAX_DELAY};
 use crate::app::App;
 use crate::body::{BYTES_AROUND_MESSAGE, LARGE};
@@ -238,7 +238,7 @@ impl BridgeSocket {
             BridgeRequest::Flows { seq, revision, flows, credentials, node_tools } => {
                 let reply = self.instance.deploy(revision, flows, credentials, node_tools).await;
                 // A full outbox drops the reply. Then nothing else is sent either.
-                let _ = session.send(&reply, Kind::Plain);
+                let _ = session.send(&reply, OutboxKind::Plain);
                 session.mark_processed(self.epoch, seq);
             }
             BridgeRequest::Start { seq, start, node, message } => {

@@ -54,7 +54,7 @@ pub(crate) async fn report(
 }
 
 fn write_report(detail: &RunDetail, redactor: &dyn TextRedactor) -> String {
-    let mut report = Report { text: String::new(), redactor, tools: tools_of(detail) };
+    let mut report = ReportWriter { text: String::new(), redactor, tools: tools_of(detail) };
     report.add_head(detail);
     report.add_error(detail);
     let steps = detail.events.iter().map(|event| report.step(event, detail.summary.started_at));
@@ -67,14 +67,14 @@ fn write_report(detail: &RunDetail, redactor: &dyn TextRedactor) -> String {
     report.text
 }
 
-struct Report<'a> {
+struct ReportWriter<'a> {
     text: String,
     redactor: &'a dyn TextRedactor,
     /// The names of the agent's tools.
     tools: &'a [String],
 }
 
-impl Report<'_> {
+impl ReportWriter<'_> {
     fn add_head(&mut self, detail: &RunDetail) {
         let run = &detail.summary;
         let mut rows = vec![
@@ -319,7 +319,7 @@ fn name_of(value: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{END_BYTES, MAX_BYTES, Report, write_report};
+    use super::{END_BYTES, MAX_BYTES, ReportWriter, write_report};
     use redflow_contract::replay::RunDetail;
     use redflow_ports::TextRedactor;
     use serde_json::{Value, json};
@@ -399,7 +399,7 @@ mod tests {
     // SECURITY: run-report
     #[test]
     fn foreign_text_stays_in_its_cell() {
-        let report = Report { text: String::new(), redactor: &NoAda, tools: &[] };
+        let report = ReportWriter { text: String::new(), redactor: &NoAda, tools: &[] };
         for (text, expected) in [
             ("mail", "`mail`"),
             ("", ""),

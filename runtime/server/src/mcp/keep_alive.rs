@@ -16,7 +16,7 @@ const COMMENT: &str = ": keep-alive\n\n";
 /// The code of JSON-RPC for a failure of the server.
 const INTERNAL_ERROR: i32 = -32603;
 
-type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The answer to a request. If it takes longer than `interval`, it becomes a stream of events with a comment at each
 /// interval. `id` is the id of the request as JSON.
@@ -25,7 +25,7 @@ pub(super) async fn keep_alive(
     interval: Duration,
     id: Option<String>,
 ) -> Response {
-    let mut answer: Answer = Box::pin(answer);
+    let mut answer: ResponseFuture = Box::pin(answer);
     if let Ok(response) = timeout(interval, &mut answer).await {
         return response;
     }
@@ -49,7 +49,7 @@ struct SlowAnswer {
 }
 
 enum AnswerPart {
-    Waiting(Answer),
+    Waiting(ResponseFuture),
     /// The answer is a stream itself, with its own signs of life.
     Streaming(BodyDataStream),
     Complete,

@@ -41,7 +41,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// The request of the UI. It holds a key, so it has no `Debug`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Connection {
+struct AzureConnection {
     #[serde(default)]
     endpoint: Option<String>,
     #[serde(default)]
@@ -56,18 +56,18 @@ struct Connection {
 struct ConnectionTest {
     model: Arc<dyn ChatModel>,
     secrets: Scrubber,
-    server: Server,
+    server: ServerOwner,
 }
 
 /// Who owns the server that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Server {
+enum ServerOwner {
     Azure,
     /// Possibly an internal service. A caller must not read its answers through this sidecar.
     Other,
 }
 
-impl Server {
+impl ServerOwner {
     /// Parses the endpoint as the adapter does.
     fn at(endpoint: &str) -> Self {
         let is_azure = |url: &Url| url.scheme() == "https" && url.host_str().is_some_and(is_azure_host);
@@ -91,7 +91,7 @@ pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: 
     Ok(run_test(&app.flow_builder, connection).await.unwrap_or_else(TestFailure::response))
 }
 
-async fn run_test(flow_builder: &FlowBuilder, connection: Connection) -> Result<Response, TestFailure> {
+async fn run_test(flow_builder: &FlowBuilder, connection: AzureConnection) -> Result<Response, TestFailure> {
     let deployment = connection.deployment.clone();
     let ConnectionTest { model, secrets, server } = ConnectionTest::new(flow_builder, connection)?;
     let since = Instant::now();
@@ -107,7 +107,7 @@ async fn run_test(flow_builder: &FlowBuilder, connection: Connection) -> Result<
         metadata["completionTokens"] = Value::from(usage.output_tokens);
         metadata["totalTokens"] = Value::from(usage.input_tokens.saturating_add(usage.output_tokens));
     }
-    if let Some(mut model) = answer.model.filter(|_| server == Server::Azure) {
+    if let Some(mut model) = answer.model.filter(|_| server == ServerOwner::Azure) {
         secrets.text(&mut model);
         metadata["model"] = Value::from(model);
     }
@@ -115,15 +115,15 @@ async fn run_test(flow_builder: &FlowBuilder, connection: Connection) -> Result<
 }
 
 impl ConnectionTest {
-    fn new(flow_builder: &FlowBuilder, connection: Connection) -> Result<Self, TestFailure> {
-        let Connection { endpoint, deployment, api_version, api_key } = connection;
+    fn new(flow_builder: &FlowBuilder, connection: AzureConnection) -> Result<Self, TestFailure> {
+        let AzureConnection { endpoint, deployment, api_version, api_key } = connection;
         let non_empty = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let (Some(endpoint), Some(deployment), Some(version)) =
             (non_empty(endpoint), non_empty(deployment), non_empty(api_version))
         else {
             return Err(TestFailure::invalid("`endpoint`, `deployment` and `apiVersion` are required."));
         };
-        let server = Server::at(&endpoint);
+        let server = ServerOwner::at(&endpoint);
         let mut props = Message::new();
         for (name, value) in [("endpoint", endpoint), ("deployment", deployment), ("apiVersion", version)] {
             props.insert(name.to_owned(), Value::from(value));
@@ -140,7 +140,7 @@ impl ConnectionTest {
             has_key.set(true);
             secrets.borrow_mut().add(secret);
         };
-        let env = |name: &str| (flow_builder.env)(name).filter(|_| server == Server::Azure);
+        let env = |name: &str| (flow_builder.env)(name).filter(|_| server == ServerOwner::Azure);
         let config = NodeConfig::new(&node, &props, &env, &takes);
         let Some(build) = flow_builder.adapters.models.get(TYPE) else {
             return Err(TestFailure::invalid("This build has no models of Azure."));
@@ -170,7 +170,7 @@ impl TestFailure {
         Self { status: 400, code: ApiCode::BodyInvalid.as_str(), error: error.to_owned() }
     }
 
-    fn from_model(failure: Failure, server: Server) -> Self {
+    fn from_model(failure: Failure, server: ServerOwner) -> Self {
         let (status, summary) = match failure.code {
             RunErrorCode::InvalidCredentials => (401, "The server refused the key"),
             RunErrorCode::ModelNotFound => (404, "The server has no such deployment"),
@@ -184,8 +184,8 @@ impl TestFailure {
             _ => (502, "The server refused the request, or does not answer like Azure"),
         };
         let error = match server {
-            Server::Azure => failure.message,
-            Server::Other => format!("{summary}. Its answer is shown for Azure's own hosts only."),
+            ServerOwner::Azure => failure.message,
+            ServerOwner::Other => format!("{summary}. Its answer is shown for Azure's own hosts only."),
         };
         Self { status, code: failure.code.as_str(), error }
     }

@@ -1,4 +1,4 @@
-use super::{Server, TestFailure};
+use super::{ServerOwner, TestFailure};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::run_error::Failure;
 
@@ -10,7 +10,7 @@ fn only_https_to_azure_hosts_is_azure() {
         " HTTPS://NAME.OpenAI.Azure.com:443/openai?x=1 ",
         "https://name.services.ai.azure.com/",
     ] {
-        assert_eq!(Server::at(endpoint), Server::Azure, "{endpoint}");
+        assert_eq!(ServerOwner::at(endpoint), ServerOwner::Azure, "{endpoint}");
     }
     for endpoint in [
         "http://name.openai.azure.com",
@@ -24,7 +24,7 @@ fn only_https_to_azure_hosts_is_azure() {
         "name.openai.azure.com",
         "",
     ] {
-        assert_eq!(Server::at(endpoint), Server::Other, "{endpoint}");
+        assert_eq!(ServerOwner::at(endpoint), ServerOwner::Other, "{endpoint}");
     }
 }
 
@@ -35,7 +35,7 @@ fn shows_the_answer_of_azure_only() {
     for code in RunErrorCode::ALL {
         let failure =
             |server| TestFailure::from_model(Failure { code: *code, message: ANSWER.to_owned() }, server);
-        let (azure, other) = (failure(Server::Azure), failure(Server::Other));
+        let (azure, other) = (failure(ServerOwner::Azure), failure(ServerOwner::Other));
         assert_eq!(azure.error, ANSWER);
         assert!(!other.error.contains(ANSWER) && other.error.len() > 60, "{}", other.error);
         assert_eq!((azure.status, azure.code), (other.status, other.code));

@@ -151,7 +151,7 @@ pub fn evaluate(expression: &str) -> Result<Number, ExpressionError> {
 }
 
 /// The value of a part. Separate from syntax errors, which are reported first.
-type Outcome = Result<Value, ExpressionError>;
+type Evaluation = Result<Value, ExpressionError>;
 
 /// A number or a single symbol.
 #[derive(Clone, Copy)]
@@ -226,7 +226,7 @@ struct Parser<'a> {
 /// An operation that waits for the innermost operand of a `signed`. The last one is applied first.
 enum Pending {
     Minus,
-    Power { base: Outcome, position: usize },
+    Power { base: Evaluation, position: usize },
 }
 
 impl<'a> Parser<'a> {
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expression(&mut self) -> Result<Outcome, ExpressionError> {
+    fn expression(&mut self) -> Result<Evaluation, ExpressionError> {
         let mut left = self.term()?;
         while let Some((symbol, position)) = self.take("+-") {
             let operation = if symbol == '+' { Value::add } else { Value::subtract };
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    fn term(&mut self) -> Result<Outcome, ExpressionError> {
+    fn term(&mut self) -> Result<Evaluation, ExpressionError> {
         let mut left = self.signed()?;
         while let Some((symbol, position)) = self.take("*/") {
             let operation = if symbol == '*' { Value::multiply } else { Value::divide };
@@ -269,7 +269,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A loop instead of a recursion, so that many signs or powers need no stack.
-    fn signed(&mut self) -> Result<Outcome, ExpressionError> {
+    fn signed(&mut self) -> Result<Evaluation, ExpressionError> {
         let signs_outside = self.signs;
         let mut pending = Vec::new();
         let mut outcome = loop {
@@ -296,7 +296,7 @@ impl<'a> Parser<'a> {
         Ok(outcome)
     }
 
-    fn primary(&mut self) -> Result<Outcome, ExpressionError> {
+    fn primary(&mut self) -> Result<Evaluation, ExpressionError> {
         if let Some((_, opened)) = self.take("(") {
             self.parentheses += 1;
             self.check_depth(opened)?;
@@ -328,10 +328,10 @@ impl<'a> Parser<'a> {
 
 fn apply(
     operation: fn(Value, Value) -> Result<Value, Fault>,
-    left: Outcome,
-    right: Outcome,
+    left: Evaluation,
+    right: Evaluation,
     position: usize,
-) -> Outcome {
+) -> Evaluation {
     operation(left?, right?).map_err(|fault| error_at(fault, position))
 }
 

@@ -103,16 +103,21 @@ impl PagedOutput {
     }
 }
 
-type Outcome = Result<(), OutputError>;
+type OutputResult = Result<(), OutputError>;
 
 impl OutputDev for PagedOutput {
-    fn begin_page(&mut self, number: u32, media: &MediaBox, art: Option<(f64, f64, f64, f64)>) -> Outcome {
+    fn begin_page(
+        &mut self,
+        number: u32,
+        media: &MediaBox,
+        art: Option<(f64, f64, f64, f64)>,
+    ) -> OutputResult {
         self.pages.borrow_mut().texts.push(String::new());
         self.page = PlainTextOutput::new(PageWriter(Rc::clone(&self.pages)));
         self.page.begin_page(number, media, art)
     }
 
-    fn end_page(&mut self) -> Outcome {
+    fn end_page(&mut self) -> OutputResult {
         self.page.end_page()
     }
 
@@ -123,19 +128,19 @@ impl OutputDev for PagedOutput {
         spacing: f64,
         size: f64,
         text: &str,
-    ) -> Outcome {
+    ) -> OutputResult {
         self.page.output_character(at, width, spacing, size, text)
     }
 
-    fn begin_word(&mut self) -> Outcome {
+    fn begin_word(&mut self) -> OutputResult {
         self.page.begin_word()
     }
 
-    fn end_word(&mut self) -> Outcome {
+    fn end_word(&mut self) -> OutputResult {
         self.page.end_word()
     }
 
-    fn end_line(&mut self) -> Outcome {
+    fn end_line(&mut self) -> OutputResult {
         self.page.end_line()
     }
 }

@@ -6,7 +6,7 @@
 
 use super::client_message::{ClientMessage, ParamHeaders, VERSION_HEADER};
 use crate::exit::{CommandResult, Exit};
-use crate::sidecar::{EventReader, Sidecar};
+use crate::sidecar::{EventReader, SidecarClient};
 use crate::terminal::print_error;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
@@ -44,7 +44,7 @@ const UNREACHABLE: &str = "SIDECAR_UNREACHABLE";
 const NO_ANSWER: &str = "the sidecar does not answer; is it still starting, or has it too much to do?";
 
 /// Passes messages on until the client closes its side.
-pub(super) async fn bridge<R, W>(sidecar: Sidecar, reader: R, writer: W) -> CommandResult
+pub(super) async fn bridge<R, W>(sidecar: SidecarClient, reader: R, writer: W) -> CommandResult
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -52,7 +52,12 @@ where
     bridge_within(sidecar, reader, writer, ORDERED_TIME).await
 }
 
-async fn bridge_within<R, W>(sidecar: Sidecar, reader: R, writer: W, ordered_time: Duration) -> CommandResult
+async fn bridge_within<R, W>(
+    sidecar: SidecarClient,
+    reader: R,
+    writer: W,
+    ordered_time: Duration,
+) -> CommandResult
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -136,7 +141,7 @@ struct ProtocolSession {
 }
 
 struct Bridge {
-    sidecar: Sidecar,
+    sidecar: SidecarClient,
     /// The longest time that the next message waits.
     ordered_time: Duration,
     answers: mpsc::Sender<String>,

@@ -1,6 +1,6 @@
 use super::bridge_within;
 use crate::exit::Exit;
-use crate::sidecar::Sidecar;
+use crate::sidecar::SidecarClient;
 use redflow_models::transport::HttpSettings;
 use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 type Respond = fn(&Value) -> Option<String>;
 
 /// A sidecar that answers as it is told, and nothing else.
-async fn start_sidecar(respond: Respond) -> Sidecar {
+async fn start_sidecar(respond: Respond) -> SidecarClient {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     tokio::spawn(async move {
@@ -27,7 +27,7 @@ async fn start_sidecar(respond: Respond) -> Sidecar {
             tokio::spawn(answer(stream, respond));
         }
     });
-    Sidecar::new(url, &"a-token-of-the-test".into(), &HttpSettings::default()).unwrap()
+    SidecarClient::new(url, &"a-token-of-the-test".into(), &HttpSettings::default()).unwrap()
 }
 
 async fn answer(mut stream: TcpStream, respond: Respond) -> Option<()> {

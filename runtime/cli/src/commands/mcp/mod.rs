@@ -20,7 +20,7 @@ use crate::errors::print_api_error;
 use crate::exit::{CommandResult, Exit};
 use crate::input::read_json;
 use crate::session::{BLOCKING_TASKS, new_runtime};
-use crate::sidecar::{LocalTarget, Sidecar, select_sidecar};
+use crate::sidecar::{LocalTarget, SidecarClient, select_sidecar};
 use crate::signals::{RunLifetime, StopSignals, listen};
 use crate::terminal::{fail, print_json, print_note, print_text};
 use crate::text::printable_line;
@@ -119,7 +119,7 @@ fn with_source(
 }
 
 async fn with_servers(
-    sidecar: Option<Sidecar>,
+    sidecar: Option<SidecarClient>,
     context: &AppContext,
     command: impl AsyncFnOnce(&McpSource<'_>) -> CommandResult,
 ) -> CommandResult {

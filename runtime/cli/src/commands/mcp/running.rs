@@ -3,7 +3,7 @@
 use crate::context::AppContext;
 use crate::errors::print_store_error;
 use crate::exit::Exit;
-use crate::sidecar::{Sidecar, connect_local, local_address};
+use crate::sidecar::{SidecarClient, connect_local, local_address};
 use crate::terminal::fail;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::ApiCode;
@@ -24,8 +24,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(3);
 
 /// A sidecar that may accept several tokens: one client for each, the likeliest token first.
 pub(super) struct RunningSidecar {
-    first: Sidecar,
-    others: Vec<Sidecar>,
+    first: SidecarClient,
+    others: Vec<SidecarClient>,
 }
 
 /// How a sidecar answers to a token.
@@ -38,7 +38,7 @@ enum TokenAnswer {
 
 impl RunningSidecar {
     /// A sidecar that the command line names, with its token.
-    pub(super) fn named(sidecar: Sidecar) -> Self {
+    pub(super) fn named(sidecar: SidecarClient) -> Self {
         Self { first: sidecar, others: Vec::new() }
     }
 
@@ -60,7 +60,7 @@ impl RunningSidecar {
     }
 
     /// A client with the token that the sidecar accepts. It may start again later, so it need not answer now.
-    pub(super) async fn client(self) -> Sidecar {
+    pub(super) async fn client(self) -> SidecarClient {
         if self.others.is_empty() {
             return self.first;
         }
@@ -70,7 +70,7 @@ impl RunningSidecar {
 
     /// A client with the token that the sidecar accepts; none if no sidecar answers. If it refuses all of them, it says so
     /// to the command.
-    pub(super) async fn answering_client(self) -> Option<Sidecar> {
+    pub(super) async fn answering_client(self) -> Option<SidecarClient> {
         for sidecar in std::iter::once(&self.first).chain(&self.others) {
             match try_token(sidecar).await {
                 TokenAnswer::Accepted => return Some(sidecar.clone()),
@@ -82,7 +82,7 @@ impl RunningSidecar {
     }
 }
 
-async fn try_token(sidecar: &Sidecar) -> TokenAnswer {
+async fn try_token(sidecar: &SidecarClient) -> TokenAnswer {
     let list = sidecar.get::<McpServerList>(&["api", "mcp"], &[]);
     match timeout(ANSWER_TIME, list).await {
         Err(_) => TokenAnswer::None,

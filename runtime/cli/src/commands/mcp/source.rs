@@ -5,7 +5,7 @@ use crate::context::AppContext;
 use crate::errors::print_store_error;
 use crate::exit::Exit;
 use crate::files::display_path;
-use crate::sidecar::Sidecar;
+use crate::sidecar::SidecarClient;
 use crate::text::printable_line;
 use redflow_contract::Message;
 use redflow_contract::api::ApiError;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 pub(super) enum McpSource<'a> {
     Local(LocalMcp<'a>),
-    Remote(Sidecar),
+    Remote(SidecarClient),
 }
 
 /// The servers of a data directory. This process connects to them.
@@ -35,7 +35,7 @@ impl<'a> McpSource<'a> {
         Ok(Self::Local(LocalMcp { context, dir }))
     }
 
-    pub(super) fn remote(sidecar: Sidecar) -> Self {
+    pub(super) fn remote(sidecar: SidecarClient) -> Self {
         Self::Remote(sidecar)
     }
 

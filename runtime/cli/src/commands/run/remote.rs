@@ -10,7 +10,7 @@ use crate::errors::{print_api_error, print_with_help};
 use crate::exit::{CommandResult, Exit};
 use crate::hints::{Hints, display_run_id};
 use crate::session::{JobOutcome, Session};
-use crate::sidecar::{Follower, Sidecar, run_path};
+use crate::sidecar::{Follower, SidecarClient, run_path};
 use crate::signals::{RunLifetime, StopSignals};
 use crate::timeline::{Timeline, Verbosity};
 use redflow_contract::Message;
@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-pub(super) fn run_at_sidecar(options: &RunOptions, sidecar: &Sidecar) -> CommandResult {
+pub(super) fn run_at_sidecar(options: &RunOptions, sidecar: &SidecarClient) -> CommandResult {
     let payload = read_input(options)?;
     let node = options.node.as_deref().map(NodeId::from);
     let images = read_images(options)?;
@@ -59,7 +59,7 @@ fn requested_agent(runs: &[StartedRun], named: Option<&NodeId>) -> Option<NodeId
 
 /// Follows every run until it has ended or waits, or the user stops the command.
 async fn follow_all(
-    sidecar: &Sidecar,
+    sidecar: &SidecarClient,
     runs: Vec<StartedRun>,
     timeline: &Arc<Timeline>,
     signals: &StopSignals,
@@ -116,7 +116,7 @@ fn error_message(error: &RunError, agent: &NodeSummary) -> Message {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-async fn follow_run(sidecar: &Sidecar, run: &RunId, timeline: &Timeline) -> Result<RunEnd, ApiError> {
+async fn follow_run(sidecar: &SidecarClient, run: &RunId, timeline: &Timeline) -> Result<RunEnd, ApiError> {
     let mut follower = Follower::new(sidecar, run);
     let mut print = |event: &RunEvent| {
         if timeline.watches_runs() {
@@ -150,7 +150,7 @@ async fn follow_run(sidecar: &Sidecar, run: &RunId, timeline: &Timeline) -> Resu
     Ok(RunEnd::Finished { ending, message: Arc::new(result.unwrap_or_default().into()) })
 }
 
-async fn cancel_run(sidecar: &Sidecar, run: &RunId) -> Exit {
+async fn cancel_run(sidecar: &SidecarClient, run: &RunId) -> Exit {
     let request = CancelRequest { reason: Some("cancelled by hand".to_owned()) };
     let answer = async { sidecar.post::<RunSummary>(&run_path(run, &["cancel"])?, &request).await };
     match answer.await {

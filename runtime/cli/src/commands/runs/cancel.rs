@@ -1,6 +1,6 @@
 //! `redflow runs cancel`.
 
-use super::outcome::Outcome;
+use super::outcome::PrintedOutcome;
 use crate::args::CancelOptions;
 use crate::exit::CommandResult;
 use crate::hints::{Hints, display_run_id};
@@ -17,13 +17,13 @@ pub(super) fn cancel(options: &CancelOptions, source: &dyn RunSource) -> Command
     Ok(outcome(&run, &change, source.hints()).print(&run, options.json))
 }
 
-fn outcome(run: &RunId, change: &Change, hints: Hints<'_>) -> Outcome {
+fn outcome(run: &RunId, change: &Change, hints: Hints<'_>) -> PrintedOutcome {
     let id = display_run_id(run);
     let summary = change.summary.as_ref();
     let is_over = summary.is_none_or(|summary| summary.status.is_over());
     let is_cancelled = summary.is_none_or(|summary| summary.code == Some(RunErrorCode::Cancelled));
     let (word, text) = match change.actor {
-        Actor::Pending => return Outcome::pending(run),
+        Actor::Pending => return PrintedOutcome::pending(run),
         // The model had answered before, and only the memory was still to be written.
         _ if is_over && !is_cancelled => {
             ("recorded", format!("run {id} had its answer already and is over: {}", hints.show(run)))
@@ -38,5 +38,5 @@ fn outcome(run: &RunId, change: &Change, hints: Hints<'_>) -> Outcome {
         Actor::Driver => ("cancelled", format!("run {id} is cancelled by the process that drives it")),
         Actor::Sidecar => ("cancelled", format!("run {id} is cancelled by the sidecar")),
     };
-    Outcome { word, text }
+    PrintedOutcome { word, text }
 }

@@ -7,12 +7,12 @@ use redflow_contract::id::RunId;
 use serde_json::json;
 
 /// What a request did: a word for scripts and a sentence for people.
-pub(super) struct Outcome {
+pub(super) struct PrintedOutcome {
     pub(super) word: &'static str,
     pub(super) text: String,
 }
 
-impl Outcome {
+impl PrintedOutcome {
     /// No process has carried out the request yet.
     pub(super) fn pending(run: &RunId) -> Self {
         let id = display_run_id(run);

@@ -1,6 +1,6 @@
 //! `redflow runs resolve`: a person answers whether a call happened.
 
-use super::outcome::Outcome;
+use super::outcome::PrintedOutcome;
 use crate::args::ResolveOptions;
 use crate::errors::{print_with_help, store_error};
 use crate::exit::{CommandResult, Exit};
@@ -47,9 +47,9 @@ pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> Comma
         Actor::Driver => format!("run {id} is answered and continues in the process that drives it"),
         Actor::Sidecar => format!("run {id} is answered and continues at the sidecar"),
         Actor::ThisProcess => format!("run {id} is answered; resume it with: {}", hints.resume(&run)),
-        Actor::Pending => return Ok(Outcome::pending(&run).print(&run, options.json)),
+        Actor::Pending => return Ok(PrintedOutcome::pending(&run).print(&run, options.json)),
     };
-    Ok(Outcome { word: "recorded", text }.print(&run, options.json))
+    Ok(PrintedOutcome { word: "recorded", text }.print(&run, options.json))
 }
 
 /// The questions after an answer. Other people may have answered some of them too.

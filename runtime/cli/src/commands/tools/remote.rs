@@ -3,7 +3,7 @@
 use super::source::{ToolSource, unknown_tool};
 use crate::exit::Exit;
 use crate::session::new_runtime;
-use crate::sidecar::Sidecar;
+use crate::sidecar::SidecarClient;
 use crate::text::printable_line;
 use redflow_contract::Message;
 use redflow_contract::api::ApiError;
@@ -12,12 +12,12 @@ use redflow_contract::tool_api::{MAX_CALLS_PAGE, ToolCallList, ToolCallRequest, 
 use tokio::runtime::Runtime;
 
 pub(super) struct RemoteTools {
-    sidecar: Sidecar,
+    sidecar: SidecarClient,
     runtime: Runtime,
 }
 
 impl RemoteTools {
-    pub(super) fn new(sidecar: Sidecar) -> Result<Self, Exit> {
+    pub(super) fn new(sidecar: SidecarClient) -> Result<Self, Exit> {
         Ok(Self { sidecar, runtime: new_runtime()? })
     }
 
