@@ -28,9 +28,9 @@
 //!
 //! - An entry is kept only if its quote stands in a turn from word to word, and its text has the words, numbers
 //!   and negations of the quote.
-//! - Its trust is that of the speaker of the quote. An order to an assistant is dropped if the assistant said it,
-//!   and quarantined if the user did. So is a sentence in the form of a command.
-//! - What the run had recalled is dropped, so that nothing is learnt from its own echo.
+//! - Its trust is that of the speaker of the quote. Prompt injection is dropped if the assistant said it,
+//!   and quarantined if the user did. So is a sentence in the form of an imperative.
+//! - What the run had recalled is dropped, so that the memory does not learn from itself.
 //! - An entry that says what is known confirms it. About close ones the model is asked once more; its default is
 //!   to do nothing. It cannot end an entry that is pinned, has more trust, or was said later.
 //! - The new entries and the episodes, which are archived then, are one transaction that expects the versions that
@@ -38,7 +38,7 @@
 //! - Three answers that are no answers, or refusals, archive the episodes without entries. A call that fails for
 //!   another reason does not count.
 //!
-//! An episode with an answer has the trust `agent`, because the answer may repeat a page. One with an order has
+//! An episode with an answer has the trust `agent`, because the answer may repeat a page. One with prompt injection has
 //! the trust `external`. The calls of a model are counted by day in the process, the new entries of a user in the
 //! archive. Episodes whose entries have no room on a day wait for the next one.
 

@@ -275,7 +275,7 @@ impl ModelBuilder {
     }
 }
 
-/// The formats of pictures that a provider with these ones does not take.
+/// The formats of images that a provider with these ones does not take.
 fn refused_images(taken: &[ImageType]) -> Vec<ImageType> {
     ImageType::ALL.into_iter().filter(|format| !taken.contains(format)).collect()
 }

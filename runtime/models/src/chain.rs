@@ -92,7 +92,7 @@ impl ModelChain {
     }
 }
 
-/// The formats of pictures that one of these models does not take.
+/// The formats of images that one of these models does not take.
 fn refused_images(models: &[Arc<dyn ChatModel>]) -> Vec<ImageType> {
     let is_refused =
         |format: &ImageType| models.iter().any(|model| model.info().refused_images.contains(format));

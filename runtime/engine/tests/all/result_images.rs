@@ -53,9 +53,9 @@ async fn a_result_keeps_the_images_only_if_every_model_takes_them() {
     }
 }
 
-/// A provider refuses a request with a picture of another format, and so every later step of the run.
+/// A provider refuses a request with an image of another format, and so every later step of the run.
 #[tokio::test(start_paused = true)]
-async fn a_result_keeps_no_pictures_of_formats_that_the_model_does_not_take() {
+async fn a_result_keeps_no_images_of_formats_that_the_model_does_not_take() {
     let image = |mime: &str| json!({"mime": mime, "data": GIF});
     let tool = tool_double(json!({"result": 1, "images": [image("image/gif"), image("image/png")]}));
     let model = json!({"vision": true, "refusedImages": ["image/gif"]});
