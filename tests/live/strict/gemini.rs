@@ -215,6 +215,11 @@ fn check_contents(state: &mut State, row: &GeminiRow, body: &Value, ask: &mut As
             ask.prompt.push_str(text(&part["text"]));
             ask.prompt.push('\n');
         }
+        let results = parts.iter().filter(|part| part.get("functionResponse").is_some()).count();
+        if row.signatures && (1..parts.len()).contains(&results) {
+            // What Gemini 3 says to a text or a picture beside results.
+            return Err(refuse("Requests ending with a model turn are not supported."));
+        }
         let of = |key: &'static str| parts.iter().filter_map(move |part| part.get(key)).collect::<Vec<_>>();
         check_responses(&open, &of("functionResponse"))?;
         open.clear();

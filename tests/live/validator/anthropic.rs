@@ -59,7 +59,7 @@ pub(super) fn check(finder: &mut Finder, body: &Value, version: &str) {
             all.push((at, kind));
         }
     }
-    conversation::check(finder, &all, Order { ids: true, turns: true });
+    conversation::check(finder, &all, Order { ids: true, turns: true, own_results: false });
 }
 
 fn thinking(finder: &mut Finder, body: &Value) {

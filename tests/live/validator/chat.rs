@@ -143,7 +143,7 @@ fn messages(finder: &mut Finder, body: &Value) {
             all.push((at, kind));
         }
     }
-    conversation::check(finder, &all, Order { ids: true, turns: false });
+    conversation::check(finder, &all, Order { ids: true, turns: false, own_results: false });
 }
 
 fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageKind> {

@@ -20,6 +20,8 @@ pub(super) struct Order {
     pub(super) ids: bool,
     /// Whether user and assistant must alternate, beginning with the user.
     pub(super) turns: bool,
+    /// Whether results have a turn of their own, which a turn of the user may follow.
+    pub(super) own_results: bool,
 }
 
 pub(super) fn check(finder: &mut Finder, messages: &[(String, MessageKind)], order: Order) {
@@ -61,7 +63,11 @@ pub(super) fn check(finder: &mut Finder, messages: &[(String, MessageKind)], ord
                 }
             }
             MessageKind::User => {
-                let twice = matches!(before, Some(MessageKind::User | MessageKind::Results(_)));
+                let twice = match before {
+                    Some(MessageKind::User) => true,
+                    Some(MessageKind::Results(_)) => !order.own_results,
+                    _ => false,
+                };
                 finder.add_if(order.turns && twice, at, "two of the user in a row");
             }
             MessageKind::System => {}

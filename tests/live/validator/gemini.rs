@@ -46,7 +46,7 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
         }
     }
     // Calls without ids are known by the names of their tools, and the same tool may be called twice.
-    conversation::check(finder, &all, Order { ids: false, turns: true });
+    conversation::check(finder, &all, Order { ids: false, turns: true, own_results: true });
 }
 
 fn generation(finder: &mut Finder, settings: &Value) {
@@ -118,6 +118,7 @@ fn turn_of(finder: &mut Finder, at: &str, turn: &Value) -> Option<MessageKind> {
                     finder.fields(at, part, &[required("text", Text)]);
                 }
             }
+            finder.add_if(spoke && !results.is_empty(), at, "a text or a picture in the turn of results");
             Some(if results.is_empty() { MessageKind::User } else { MessageKind::Results(results) })
         }
         Some("model") => Some(MessageKind::Assistant(model_parts(finder, &parts))),

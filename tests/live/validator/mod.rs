@@ -51,6 +51,7 @@ pub(crate) fn problems_of(request: &HttpRequest) -> Vec<String> {
     let (rules, keys): (_, &[&str]) = match steps.as_slice() {
         ["openai", "deployments", _, "chat", "completions"] => (Rules::ChatAtDeployment, &["api-key"]),
         ["openai", "v1", "chat", "completions"] => (Rules::Chat, &["api-key"]),
+        ["openai", "v1", "responses"] => (Rules::Responses, &["api-key"]),
         ["v1", "chat", "completions"] => (Rules::Chat, &["authorization"]),
         ["v1", "embeddings"] => (Rules::Embeddings, &["authorization"]),
         ["v1", "responses"] => (Rules::Responses, &["authorization"]),

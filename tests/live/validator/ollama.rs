@@ -52,7 +52,7 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
             all.push((at, kind));
         }
     }
-    conversation::check(finder, &all, Order { ids: false, turns: false });
+    conversation::check(finder, &all, Order { ids: false, turns: false, own_results: false });
 }
 
 fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageKind> {

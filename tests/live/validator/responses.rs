@@ -126,7 +126,7 @@ fn input(finder: &mut Finder, body: &Value) {
     if let Some(place) = reasoned {
         finder.add(&place, "reasoning without what it led to");
     }
-    conversation::check(finder, &all, Order { ids: true, turns: false });
+    conversation::check(finder, &all, Order { ids: true, turns: false, own_results: false });
 }
 
 /// A message of the model as the API has sent it. Output items may be the input of the next request.

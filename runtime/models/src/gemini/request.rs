@@ -1,8 +1,9 @@
 //! The body of a request.
 //!
-//! Borrows everything and writes it at once. The API requires turns that alternate, the user's first, and as many
-//! results as the turn before has calls. So this module changes a conversation:
+//! Borrows everything and writes it at once. The API requires turns of the user and of the model, the user's first, and
+//! as many results as the turn before has calls. So this module changes a conversation:
 //! - Adjacent messages of one role become one turn. An empty turn becomes `(empty)`.
+//! - Results have a turn of their own: Gemini 3 refuses a text or a picture beside them.
 //! - A conversation that is empty or starts with the model gets a user turn `…` first.
 //! - A call without a result gets one that says so. A result without a call is left out.
 //! - An answer of this API goes back with its parts as they came. The first call of any other answer gets a text
@@ -189,12 +190,20 @@ impl Serialize for Turns<'_> {
         let (mut previous, mut start) = (0, 0);
         for group in all.chunk_by(|one, next| is_assistant(one) == is_assistant(next)) {
             let end = start + group.len();
-            let turn = if group.first().is_some_and(|first| is_assistant(first)) {
-                Turn::new(MODEL, self.model_parts(start..end))
+            if group.first().is_some_and(|first| is_assistant(first)) {
+                turns.serialize_element(&Turn::new(MODEL, self.model_parts(start..end)))?;
             } else {
-                Turn::new(USER, self.user_parts(previous..start, start..end))
-            };
-            turns.serialize_element(&turn)?;
+                let results = self.result_parts(previous..start, group);
+                let others = user_parts(group);
+                if !results.is_empty() {
+                    turns.serialize_element(&Turn::new(USER, results))?;
+                } else if others.is_empty() {
+                    turns.serialize_element(&Turn::new(USER, Vec::new()))?;
+                }
+                if !others.is_empty() {
+                    turns.serialize_element(&Turn::new(USER, others))?;
+                }
+            }
             (previous, start) = (start, end);
         }
         turns.end()
@@ -319,9 +328,8 @@ impl<'a> Turns<'a> {
         parts
     }
 
-    /// The parts of these messages of the user. The results for the calls of the previous turn come first.
-    fn user_parts(&self, previous: Range<usize>, turn: Range<usize>) -> Vec<Part<'a>> {
-        let messages = self.messages.get(turn).unwrap_or_default();
+    /// The results that these messages have for the calls of the previous turn.
+    fn result_parts(&self, previous: Range<usize>, messages: &'a [Arc<ChatMessage>]) -> Vec<Part<'a>> {
         let mut parts = Vec::new();
         for message in self.messages.get(previous).unwrap_or_default() {
             let own = own_parts(message, self.reasoning);
@@ -340,13 +348,19 @@ impl<'a> Turns<'a> {
                 parts.push(Part::Result { function_response: CallResult { id, name, response } });
             }
         }
-        for message in messages.iter().filter(|message| message.role != ChatRole::Tool) {
-            // Models read an image better before the text about it.
-            parts.extend(message.images.iter().map(Part::from));
-            parts.extend(text_of(message).map(|text| Part::Text { text }));
-        }
         parts
     }
+}
+
+/// What the user says in these messages.
+fn user_parts(messages: &[Arc<ChatMessage>]) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    for message in messages.iter().filter(|message| message.role != ChatRole::Tool) {
+        // Models read an image better before the text about it.
+        parts.extend(message.images.iter().map(Part::from));
+        parts.extend(text_of(message).map(|text| Part::Text { text }));
+    }
+    parts
 }
 
 fn given_id(call: &RequestedCall) -> Option<&str> {
