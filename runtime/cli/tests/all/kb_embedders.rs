@@ -380,7 +380,7 @@ fn a_kill_before_the_commit_keeps_the_earlier_document() {
     let folder = shop();
     folder.run_ok(["kb", "add", "s", "shop"]);
     folder.write("shop/pump.md", "The pump needs water.");
-    let call = folder.redflow(["kb", "add", "s", "shop"]).env("REDFLOW_FAILPOINT", "archive.before-commit=2");
+    let call = folder.redflow(["kb", "add", "s", "shop"]).env("REDFLOW_FAILPOINT", "archive.before-commit=1");
     let mut running = call.spawn();
     let mut stderr = BufReader::new(running.0.stderr.take().unwrap()).lines();
     assert!(stderr.any(|line| line.unwrap() == "FAILPOINT archive.before-commit"), "it was never there");
