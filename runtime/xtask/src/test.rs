@@ -21,7 +21,7 @@ const OLDEST_NODE_OF_PACKAGES: u32 = 20;
 /// What the Rust tests start: packages of npm, and the console, which the program embeds.
 const PREPARATIONS: &[Step] = &[
     // The tests of memories and of live models use a real Redis.
-    Step::new("Redis", |root| tools::redis(root)),
+    Step::new("Redis", tools::redis),
     Step::new("Node.js", |root| {
         let advice = |why| format!("{why}, or run `cargo xtask test --fast` without them");
         tools::node(root).map_err(advice)
