@@ -1,10 +1,6 @@
 //! The command line of the fault tests. That this file is here makes `cargo test` build the program.
 
-use std::process::{Command, Output};
-
-fn faults(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_redflow-faults")).args(args).output().unwrap()
-}
+use std::process::Command;
 
 #[test]
 fn wrong_arguments_are_named() {
@@ -13,7 +9,7 @@ fn wrong_arguments_are_named() {
         (&["--quick", "--long"], "use --quick or --long, not both"),
         (&["--fast"], "unknown argument `--fast`"),
     ] {
-        let output = faults(args);
+        let output = Command::new(env!("CARGO_BIN_EXE_redflow-faults")).args(args).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.starts_with(&format!("cargo xtask faults: {problem}")), "{text}");

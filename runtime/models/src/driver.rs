@@ -30,6 +30,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 use url::Url;
 
+/// What a request costs by its usage; none if that is not known.
+pub type CostOf<'a> = dyn Fn(&Usage) -> Option<f64> + Sync + 'a;
+
 /// The largest answer, in bytes: as the provider sends it, or what is assembled from a stream. Agents accept far
 /// less of it.
 pub const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
@@ -123,7 +126,7 @@ pub struct CallOptions<'a> {
     pub max_output: Option<u32>,
     /// What a request costs by its usage; none if the price is not known. Each request is paid for itself, because larger
     /// ones have other prices.
-    pub cost: Option<&'a (dyn Fn(&Usage) -> Option<f64> + Sync)>,
+    pub cost: Option<&'a CostOf<'a>>,
     /// Where changes of requests are remembered, if the provider accepts the changed one.
     pub learnt: Option<&'a LearntChanges>,
     /// The formats to ask for if the provider refuses that of the request, the strictest first.

@@ -112,7 +112,13 @@ export class Editor {
 
   /** Opens the dialog of a node. */
   async open(id) {
-    await this.node(id).locator(".red-ui-flow-node").dblclick();
+    const open = () => this.node(id).locator(".red-ui-flow-node").dblclick();
+    const isOpen = () => this.tray.waitFor({ timeout: 5_000 }).then(() => true, () => false);
+    await open();
+    // Node-RED counts two clicks only if they come soon after each other, which a busy machine can miss.
+    for (let tries = 0; tries < 2 && !(await isOpen()); tries += 1) {
+      await open();
+    }
     await this.waitForDialog();
     return this.tray;
   }
