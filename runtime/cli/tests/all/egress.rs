@@ -75,7 +75,7 @@ fn a_scripted_name_that_leads_inside_is_refused() {
     let folder = Folder::new();
     let script =
         json!({"names": {"api.example.org": [["93.184.216.34"]], "evil.example.org": [["10.0.0.1"]]}});
-    folder.write("net.json", &script.to_string());
+    folder.write("net.json", script.to_string());
     let test = |url: &str| {
         folder.redflow(["egress", "test", "--json", url]).env("REDFLOW_TEST_NET", "net.json").run().json()
     };
