@@ -84,10 +84,12 @@ pub(crate) fn used_dependencies(root: &Path) -> Vec<String> {
 }
 
 fn unused(path: &str, manifest: &Table, sources: &str) -> Vec<String> {
-    let code = lexer::layers(Language::Rust, sources).code;
+    let layers = lexer::layers(Language::Rust, sources);
     let is_unused = |name: &&str| {
-        let is_known = UNNAMED.contains(&(path, name));
-        !is_known && lexer::lines_with(&code, &name.replace('-', "_")).is_empty()
+        let (is_known, word) = (UNNAMED.contains(&(path, name)), name.replace('-', "_"));
+        // An example in a comment uses a crate by a path.
+        let in_example = || !lexer::lines_with(&layers.comments, &format!("{word}::")).is_empty();
+        !is_known && lexer::lines_with(&layers.code, &word).is_empty() && !in_example()
     };
     let names = dependencies(manifest).into_iter().filter(is_unused);
     names.map(|name| format!("{path}: no source names `{name}`: remove it")).collect()
@@ -228,9 +230,10 @@ mod tests {
 
     #[test]
     fn names_a_dependency_that_no_source_uses() {
-        let manifest =
-            "[dependencies]\na-b = \"1\"\nc = \"1\"\n[dev-dependencies]\nd = \"1\"\n".parse().unwrap();
-        let sources = "use a_b::X;\n// c::y\nfn f() { d::g(); }";
+        let manifest = "[dependencies]\na-b = \"1\"\nc = \"1\"\n[dev-dependencies]\nd = \"1\"\ne = \"1\"\n"
+            .parse()
+            .unwrap();
+        let sources = "use a_b::X;\n// c is a word\n/// e::h();\nfn f() { d::g(); }";
         assert_eq!(unused("m", &manifest, sources), ["m: no source names `c`: remove it"]);
     }
 
