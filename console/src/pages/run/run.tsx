@@ -1,6 +1,6 @@
 // One run: what happened, why, what it cost, and the proof.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { EventsItem, RunDetail, RunId, RunSummary, RunTimeline, TreeRun } from "@redflow/bindings";
 import { applyEvents, emptyTimeline, endOfText } from "@redflow/bindings";
 import { api, readFailure, shade } from "../../app.js";
@@ -148,7 +148,8 @@ function Run({ params, query }: PageProps) {
       choose(next);
     }
   };
-  useEffect(() => addShortcuts({ "[": () => move(-1), "]": () => move(1) }), [step, steps.length, JSON.stringify(query)]);
+  // Before the next key: an effect after the paint would let a second key see the step before.
+  useLayoutEffect(() => addShortcuts({ "[": () => move(-1), "]": () => move(1) }), [step, steps.length, JSON.stringify(query)]);
 
   if (detail === undefined || summary === undefined) {
     return (

@@ -1,7 +1,7 @@
 // The runs: filtered by the address, live, newest first.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RunId, RunSummary } from "@redflow/bindings";
 import { api, now } from "../../app.js";
 import { addShortcuts } from "../../shortcuts.js";
@@ -142,7 +142,7 @@ function Runs({ query }: PageProps) {
     }
   };
 
-  useEffect(() => addShortcuts(Object.fromEntries(QUICK.map(({ key: pressed, status }) => [pressed, () => replaceQuery({ ...query, status })]))), [query]);
+  useLayoutEffect(() => addShortcuts(Object.fromEntries(QUICK.map(({ key: pressed, status }) => [pressed, () => replaceQuery({ ...query, status })]))), [query]);
 
   const { rows, searchedTo } = list ?? {};
   const lines = linesOf(rows ?? [], opened);
