@@ -103,9 +103,9 @@ async fn lists_shows_and_cancels_runs(line: ReleaseLine) {
     let caught = scene.witness.wait_for_bodies("/caught", 1).await;
     assert_eq!(caught[0]["error"]["code"], "CANCELLED", "{caught:#?}");
     assert_eq!(wait_for_run(node_red, "failed").await, active);
-    scene.witness.release("/warmth");
-    // The sidecar stores this run, so the palette keeps no error of it.
+    // The sidecar stores this run, so the palette keeps no error of it. The tool's late reply is one.
     assert_eq!(errors(node_red, "agent").await, Vec::<Value>::new());
+    scene.witness.release("/warmth");
     // Invalid requests, and unknown runs and codes.
     let refused = [
         ("GET", "/runs/unknown", 404, "RUN_UNKNOWN"),
