@@ -3,6 +3,7 @@
 //! Owns how journal, summary and damage become one object. Trusts nothing in a journal: gives the valid part,
 //! then the first difference.
 
+use crate::journal_reader::read_line;
 use crate::replay::{Observe, Replay, resume, run_replay};
 use crate::strategy::Strategies;
 use redflow_contract::Message;
@@ -11,7 +12,7 @@ use redflow_contract::console::IterationDetail;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::CallId;
-use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_contract::journal::JournalRecord;
 use redflow_contract::replay::{DifferenceKind, REFUSED_ANSWER_CHARS, ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_contract::tally::RunTally;
@@ -97,11 +98,10 @@ fn refused_answer(summary: &RunSummary, journal: &[u8]) -> Option<String> {
         return None;
     }
     let lines = journal.split(|byte| *byte == b'\n').rev();
-    let answer =
-        lines.filter_map(|line| serde_json::from_slice::<JournalLine>(line).ok()).find_map(|line| {
-            let JournalRecord::Fact { fact } = line.record else { return None };
-            if let Fact::ModelAnswered { answer, .. } = *fact { Some(answer) } else { None }
-        })?;
+    let answer = lines.filter_map(read_line).find_map(|line| {
+        let JournalRecord::Fact { fact } = line.record else { return None };
+        if let Fact::ModelAnswered { answer, .. } = *fact { Some(answer) } else { None }
+    })?;
     let calls = answer.tool_calls.iter().map(|call| format!("{} {}", call.name, call.arguments));
     let parts: Vec<String> =
         std::iter::once(answer.text).chain(calls).filter(|part| !part.is_empty()).collect();

@@ -23,6 +23,13 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 /// The most lines that are read. A run of 20 iterations writes about a hundred.
 pub const MAX_LINES: usize = 100_000;
 
+/// Reads one line. None if it is no line of a journal. Other crates call this, because each crate that reads the type
+/// itself would add its own copy of the reader to the program.
+#[must_use]
+pub fn read_line(text: &[u8]) -> Option<JournalLine> {
+    serde_json::from_slice(text).ok()
+}
+
 /// A journal that follows the rules. Only a replay tells whether the machine agrees with it.
 #[derive(Debug)]
 pub struct Journal {
@@ -198,7 +205,7 @@ impl JournalReader<'_> {
                 format!("The line has more than {MAX_LINE_BYTES} bytes."),
             );
         }
-        let Ok(line) = serde_json::from_slice::<JournalLine>(text) else {
+        let Some(line) = read_line(text) else {
             if self.line == 1 {
                 check_unknown_header(text, self.strategies)?;
             }

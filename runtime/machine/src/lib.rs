@@ -65,7 +65,7 @@ pub use agent_machine::{AgentMachine, FirstFact, StartRun};
 pub use detail::{is_unfinished, iteration_detail, recorded_result, run_detail, run_usage};
 pub use image::{ImageSource, MessageImages, TakenImage, image_label, take_images};
 pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError};
-pub use journal_reader::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
+pub use journal_reader::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal, read_line};
 pub use machine::{Machine, RunCaller};
 pub use open_effects::OpenEffect;
 pub use output::{refused_output, requests_consolidation, requests_memory_clear};

@@ -6,7 +6,7 @@ use redflow_contract::effect::Ending;
 use redflow_contract::fact::Fact;
 use redflow_contract::flow_message::FlowMessage;
 use redflow_contract::id::EffectId;
-use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_contract::journal::JournalRecord;
 use redflow_contract::run::WaitingCall;
 use redflow_ports::{RunStore, StoreError};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) async fn find_earlier_run(
 fn first_input(journal: &[u8]) -> Option<StartInput> {
     // The header and the plan come first.
     let line = journal.split(|&byte| byte == b'\n').nth(2)?;
-    let JournalRecord::Fact { fact } = serde_json::from_slice::<JournalLine>(line).ok()?.record else {
+    let JournalRecord::Fact { fact } = redflow_machine::read_line(line)?.record else {
         return None;
     };
     let Fact::RunStarted { message, .. } = *fact else { return None };
