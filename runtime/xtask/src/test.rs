@@ -192,10 +192,13 @@ fn rust(root: &Path, args: &[&str], scope: &[&str]) -> Result<(), String> {
 }
 
 fn rust_tests(root: &Path, scope: &[&str]) -> Result<(), String> {
-    let tests = rust(root, &["--no-fail-fast"], scope);
     if !has_nextest(root) {
-        return tests;
+        return rust(root, &["--no-fail-fast"], scope);
     }
+    // One more than the processors, because many tests wait for other processes.
+    let at_once =
+        std::thread::available_parallelism().map_or(2, |processors| processors.get() + 1).to_string();
+    let tests = rust(root, &["--no-fail-fast", "--test-threads", &at_once], scope);
     // nextest leaves out the examples in the docs.
     let mut examples = process::cargo(root, ["test", "--quiet", "--workspace", "--doc"]);
     examples.args(process::TEST_FEATURES).args(scope);
