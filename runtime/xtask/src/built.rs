@@ -22,10 +22,7 @@ pub(crate) fn faults(root: &Path, args: &[String]) -> Result<ExitCode, Failure> 
     let is_release = args.iter().any(|arg| arg == "--release");
     let mut build =
         process::cargo(root, ["build", "--package", "redflow-cli", "--package", "redflow-faults"]);
-    build.args(process::TEST_FEATURES);
-    if is_release {
-        build.arg("--release");
-    }
+    build.args(process::TEST_FEATURES).args(["--profile", if is_release { "release" } else { "test" }]);
     process::check(build)?;
     let folder = crate::tools::target_folder(root)?.join(if is_release { "release" } else { "debug" });
     let program = folder.join(format!("redflow-faults{}", std::env::consts::EXE_SUFFIX));

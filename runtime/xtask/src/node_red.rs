@@ -19,7 +19,7 @@ const TARBALL: &str = "redflow-node-red-bridge-";
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     node(root)?;
     prepare(root)?;
-    check(process::cargo(root, ["build", "--package", "redflow-cli"]))?;
+    check(process::cargo(root, ["build", "--profile", "test", "--package", "redflow-cli"]))?;
     let mut tests =
         process::cargo(root, ["nextest", "run", "--package", "redflow-tests", "--test", "node_red"]);
     tests.arg("--no-fail-fast").args(args);
