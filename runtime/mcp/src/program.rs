@@ -68,8 +68,8 @@ impl Program {
         confine: Option<&[OsString]>,
     ) -> Result<(Self, ProgramPipes), String> {
         let own = folder.join(&definition.name);
-        tokio::fs::create_dir_all(&own)
-            .await
+        make_private_folder(folder)
+            .and_then(|()| make_private_folder(&own))
             .map_err(|error| format!("The folder of the program cannot be made: {error}."))?;
         let mut command = command_of(definition, &own, confine);
         let mut child = command.spawn().map_err(|error| {
@@ -169,6 +169,24 @@ enum GroupSignal {
     End,
     /// At once.
     Kill,
+}
+
+/// Makes a folder that only its owner can use, also if it was made before with other rights.
+fn make_private_folder(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let permissions = path.metadata()?.permissions();
+        if permissions.mode() & 0o077 != 0 {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions.mode() & 0o700))?;
+        }
+    }
+    Ok(())
 }
 
 fn command_of(definition: &ServerDefinition, folder: &Path, confine: Option<&[OsString]>) -> Command {

@@ -85,6 +85,27 @@ async fn the_command_that_confines_gets_the_declared_paths() {
     assert_eq!(kit.hub.list().servers[0].confined, Some(true));
 }
 
+/// Also a folder of an earlier version, which every user of the machine could read.
+// SECURITY: data-private
+#[cfg(unix)]
+#[tokio::test]
+async fn the_folders_of_programs_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for are_made_before in [true, false] {
+        let kit = Kit::with("good", json!({}));
+        let folders = ["programs", "programs/test"].map(|name| kit.folder.path().join(name));
+        for folder in folders.iter().filter(|_| are_made_before) {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        assert_eq!(kit.text("echo", json!({"text": "x"})).await, "x");
+        for folder in &folders {
+            let mode = folder.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o700, "{}", folder.display());
+        }
+    }
+}
+
 // SECURITY: mcp-confined
 #[tokio::test]
 async fn without_confinement_no_network_cannot_be_kept() {
