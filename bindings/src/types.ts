@@ -2523,6 +2523,29 @@ resources?: boolean,
 trust?: McpTrust, };
 
 /**
+ * How far the system confines a program.
+ */
+export type McpConfinement = { 
+/**
+ * The version of Landlock, which keeps the program in its folders; absent if the system has none. Then the program
+ * is not confined.
+ */
+landlock?: number, 
+/**
+ * Whether the program has namespaces of its own: processes, files and a user without rights.
+ */
+namespaces: boolean, 
+/**
+ * What follows from what the system does not have. Empty: the program is confined in every way.
+ */
+gaps: Array<McpConfinementGap>, };
+
+/**
+ * What a program can do, or cannot do, because the system lacks something.
+ */
+export type McpConfinementGap = "unconfined" | "no_modes" | "no_sockets" | "processes" | "signals";
+
+/**
  * Where a server is defined.
  */
 export type McpOrigin = "manifest" | "added" | "node";
@@ -2595,9 +2618,9 @@ changed: number,
  */
 since?: number, 
 /**
- * Whether the program is confined to its folders; absent for an address.
+ * How far the program is confined; absent for an address.
  */
-confined?: boolean, };
+confinement?: McpConfinement, };
 
 /**
  * The servers that this sidecar knows.

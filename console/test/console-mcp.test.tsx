@@ -3,7 +3,7 @@
 import { Refusal, requests, until } from "./console-kit.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { McpServerDetail, McpServerState, McpServerSummary, McpToolInfo } from "@redflow/bindings";
+import type { McpConfinement, McpServerDetail, McpServerState, McpServerSummary, McpToolInfo } from "@redflow/bindings";
 import { FEATURES, HOSTILE, button, find, offer, open, sidecar, text } from "./console-page-kit.js";
 import { shade, toasts } from "../src/app.js";
 
@@ -19,7 +19,7 @@ const server = (name: string, more: Partial<McpServerSummary> = {}): McpServerSu
   tools: 14,
   changed: 0,
   since: 1_000,
-  confined: true,
+  confinement: { landlock: 7, namespaces: true, gaps: [] },
   ...more,
 });
 /** The same tool without a property. */
@@ -94,7 +94,7 @@ test("a server has its tools with class and approval, its resources and its prom
   const root = await open(t, PLACE);
   await until("the tools", () => root.querySelectorAll("tbody tr").length === 3);
   const { State, "Reached by": way, Protocol, Software, From, "Confined to its folders": confined, "To approve": changed } = facts(root);
-  assert.deepEqual([State, way, Protocol, Software, From, confined, changed], ["connected", "program", "2026-07-28", "files 1.2.3", "redflow mcp add", "Yes", "0"]);
+  assert.deepEqual([State, way, Protocol, Software, From, confined, changed], ["connected", "program", "2026-07-28", "files 1.2.3", "redflow mcp add", "Yes (Landlock 7)", "0"]);
   assert.deepEqual(
     rows(root).map(([, ...rest]) => rest.map((cell) => cell.replace(/ <img.*/, ""))),
     [
@@ -108,6 +108,24 @@ test("a server has its tools with class and approval, its resources and its prom
   assert.equal(root.querySelector("img"), null);
   assert.ok(text(root).includes("⟨202E⟩"));
   assert.equal(root.querySelector("#mcp-changed"), null);
+});
+
+// SECURITY: mcp-gaps
+test("what the system does not give to confine a program is said", async (t) => {
+  const confinements: McpConfinement[] = [
+    { landlock: 4, namespaces: false, gaps: ["no_modes", "signals"] },
+    { namespaces: false, gaps: ["unconfined"] },
+  ];
+  const found: (string | undefined)[] = [];
+  for (const confinement of confinements) {
+    const one = server("files", { confinement });
+    sidecar({ "GET /api/mcp": { servers: [one] }, [DETAIL]: detail(one, {}) });
+    const root = await open(t, PLACE);
+    await until("the facts", () => facts(root)["Confined to its folders"] !== undefined);
+    found.push(facts(root)["Confined to its folders"]);
+  }
+  assert.match(found[0] ?? "", /^In part \(Landlock 4\).*installations by npx.*A program can end other processes/);
+  assert.equal(found[1], "NoA program has the rights of the sidecar.");
 });
 
 // SECURITY: mcp-console

@@ -26,13 +26,15 @@ fn an_agent_writes_and_reads_files_of_a_filesystem_server() {
         ("mcp__files__read_text_file", json!({"path": note})),
         ("mcp__files__list_directory", json!({"path": root})),
     ];
-    let home = Home::new(servers, &agent("files", &calls, "Written."));
-    let message = home.run_agent();
-    assert_eq!(std::fs::read_to_string(&note).unwrap(), text);
-    let results = results(&message);
-    assert!(results[1].to_string().contains(text), "{message:#}");
-    assert!(results[2].to_string().contains("note.txt"), "{message:#}");
-    assert_eq!(message["payload"]["response"], "Written.");
+    for home in Home::both(servers, &agent("files", &calls, "Written.")) {
+        let message = home.run_agent();
+        assert_eq!(std::fs::read_to_string(&note).unwrap(), text);
+        let results = results(&message);
+        assert!(results[1].to_string().contains(text), "{message:#}");
+        assert!(results[2].to_string().contains("note.txt"), "{message:#}");
+        assert_eq!(message["payload"]["response"], "Written.");
+        std::fs::remove_file(&note).unwrap();
+    }
 }
 
 /// The server is confined: it cannot write where its definition does not say so, even if its own arguments do.
@@ -44,11 +46,12 @@ fn a_filesystem_server_stays_in_the_folders_of_its_definition() {
     let servers =
         json!({"files": stdio_server(&[&server("filesystem"), &root.display().to_string()], json!({}))});
     let calls = [("mcp__files__write_file", json!({"path": root.join("note.txt"), "content": "x"}))];
-    let home = Home::new(servers, &agent("files", &calls, "Tried."));
-    let message = home.run_agent();
-    assert!(!root.join("note.txt").exists());
-    let call = &message["payload"]["metadata"]["toolCalls"][0];
-    assert_eq!(call["result"]["success"], false, "{message:#}");
+    for home in Home::both(servers, &agent("files", &calls, "Tried.")) {
+        let message = home.run_agent();
+        assert!(!root.join("note.txt").exists());
+        let call = &message["payload"]["metadata"]["toolCalls"][0];
+        assert_eq!(call["result"]["success"], false, "{message:#}");
+    }
 }
 
 #[test]
@@ -61,17 +64,18 @@ fn an_agent_uses_the_tools_of_the_everything_server() {
         ("mcp__all__get-tiny-image", json!({})),
         ("mcp__all__trigger-long-running-operation", json!({"duration": 1, "steps": 2})),
     ];
-    let home = Home::new(servers, &agent("all", &calls, "Done."));
-    let message = home.run_agent();
-    let results = results(&message);
-    assert!(results[0].to_string().contains("Grüße"), "{message:#}");
-    assert!(results[1].to_string().contains("42"), "{message:#}");
-    assert!(results[2].to_string().contains("temperature"), "{message:#}");
-    // An image is named, not copied into the transcript.
-    let image = results[3].to_string();
-    assert!(image.contains("image/png") && image.contains("sha256"), "{image}");
-    assert!(!image.contains("iVBORw0KGgo"), "{image}");
-    assert!(results[4].to_string().contains("completed"), "{message:#}");
+    for home in Home::both(servers, &agent("all", &calls, "Done.")) {
+        let message = home.run_agent();
+        let results = results(&message);
+        assert!(results[0].to_string().contains("Grüße"), "{message:#}");
+        assert!(results[1].to_string().contains("42"), "{message:#}");
+        assert!(results[2].to_string().contains("temperature"), "{message:#}");
+        // An image is named, not copied into the transcript.
+        let image = results[3].to_string();
+        assert!(image.contains("image/png") && image.contains("sha256"), "{image}");
+        assert!(!image.contains("iVBORw0KGgo"), "{image}");
+        assert!(results[4].to_string().contains("completed"), "{message:#}");
+    }
 }
 
 #[test]

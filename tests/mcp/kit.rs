@@ -127,14 +127,18 @@ pub(crate) fn stdio_server(args: &[&str], more: Value) -> Value {
 /// A data directory with a manifest, and a flow.
 pub(crate) struct Home {
     pub(crate) dir: TempDir,
+    has_namespaces: bool,
 }
+
+/// Starts a program in a namespace that allows no further ones.
+const WITHOUT_NAMESPACES: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
 
 impl Home {
     /// Writes the MCP servers into the manifest, and the flow.
     pub(crate) fn new(servers: Value, flow: &Value) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("data")).unwrap();
-        let home = Self { dir };
+        let home = Self { dir, has_namespaces: true };
         std::fs::write(home.path("data/tools.json"), json!({"mcp": servers}).to_string()).unwrap();
         std::fs::write(home.path("flow.json"), flow.to_string()).unwrap();
         home
@@ -144,9 +148,24 @@ impl Home {
         self.dir.path().join(name)
     }
 
+    /// The same twice: as the system confines programs, and as one without namespaces does.
+    pub(crate) fn both(servers: Value, flow: &Value) -> [Self; 2] {
+        let unshare = Command::new("unshare").args(["--user", "true"]).stderr(Stdio::null()).status();
+        let can_have_namespaces = unshare.is_ok_and(|status| status.success());
+        let without = Self { has_namespaces: !can_have_namespaces, ..Self::new(servers.clone(), flow) };
+        [Self::new(servers, flow), without]
+    }
+
     /// `redflow` with this data directory.
     pub(crate) fn redflow(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(redflow_binary().unwrap());
+        let program = redflow_binary().unwrap();
+        let mut command = if self.has_namespaces {
+            Command::new(program)
+        } else {
+            let mut unshare = Command::new("unshare");
+            unshare.args(["--user", "--map-root-user", "sh", "-c", WITHOUT_NAMESPACES]).arg(program);
+            unshare
+        };
         command.args(args).current_dir(self.dir.path());
         remove_settings(&mut command);
         command.env("REDFLOW_DATA", self.path("data")).env("NO_COLOR", "1");

@@ -12,7 +12,7 @@ use redflow_contract::code::ApiCode;
 use redflow_contract::mcp::{McpPins, McpServer, McpServers as Definitions};
 use redflow_egress::{Egress, EgressPolicy, EgressSettings};
 use redflow_engine::SystemClock;
-use redflow_mcp::{HubSettings, McpHub, ServerTimes};
+use redflow_mcp::{Confiner, HubSettings, McpHub, ServerTimes};
 use redflow_ports::{FileStoreError, McpServers as _, McpStore, NoMeter};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ fn hub(
         clock: Arc::new(SystemClock),
         meter: Arc::new(NoMeter),
         folder,
-        confine: None,
+        confine: Confiner::none(),
         times: ServerTimes::default(),
     });
     let servers: Definitions = servers.iter().cloned().collect();

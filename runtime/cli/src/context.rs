@@ -16,7 +16,7 @@ use redflow_egress::Egress;
 use redflow_engine::Registry;
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
 use redflow_long_memory::LongMemorySettings;
-use redflow_mcp::{HubSettings, McpHub, ServerTimes};
+use redflow_mcp::{ConfineCommand, Confiner, HubSettings, McpHub, ServerTimes};
 use redflow_models::ModelSettings;
 use redflow_models::embed::{EmbedderFactory, embedder_sources};
 use redflow_ports::{Adapters, Clock, McpServers, McpStore, StoreError};
@@ -24,7 +24,7 @@ use redflow_store::{ManifestFiles, McpFiles, MemoryMcpStore};
 use redflow_telemetry::Metrics;
 use redflow_tools::ToolSettings;
 use redflow_tools::knowledge::KnowledgeSettings;
-use redflow_worker::{Worker, WorkerSettings, can_confine};
+use redflow_worker::{Worker, WorkerSettings, confine_support};
 use std::sync::Arc;
 
 /// The folder of the data directory with models of this machine.
@@ -169,9 +169,18 @@ fn hub_settings(settings: &Settings, egress: Egress, meter: Arc<Metrics>) -> Hub
         // Not beside the pins: a server may have any name.
         folder: data.map(|data| data.join("mcp").join("folders")),
         // This very program, also after an update has replaced its file.
-        confine: can_confine().then(|| vec!["/proc/self/exe".into(), "confine".into()]),
+        confine: Confiner::new(find_confinement),
         times: ServerTimes::default(),
     }
+}
+
+/// The command that confines programs here; none if the system cannot.
+pub(crate) fn find_confinement() -> Option<ConfineCommand> {
+    let [program, command] = ["/proc/self/exe", "confine"];
+    let mut check = std::process::Command::new(program);
+    let support = confine_support(check.args([command, "--check"]).env_clear())?;
+    let words = vec![program.into(), command.into()];
+    Some(ConfineCommand { words, landlock: support.landlock, namespaces: support.namespaces })
 }
 
 /// The source of times and ids.

@@ -53,6 +53,14 @@ pub(crate) fn read_flow(path: &Path, limit: usize) -> Result<Vec<u8>, Box<Diagno
     Ok(bytes)
 }
 
+/// Options for a new file that only its owner can read, from its first byte.
+pub(crate) fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
 /// Whether a file that exists may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overwrite {

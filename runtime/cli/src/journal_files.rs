@@ -1,11 +1,13 @@
 //! Writes journals to the files of `--journal`. A journal is evidence, so a file with content is never
 //! overwritten.
 
-use crate::files::display_path;
+use crate::files::{display_path, private_options};
 use crate::text::describe_io_error;
 use redflow_engine::{RunEnd, RunReport};
 use redflow_ports::{RunStore, StoreError};
-use std::fs::File;
+#[cfg(unix)]
+use std::fs::Permissions;
+use std::fs::{File, Metadata};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -72,12 +74,29 @@ fn write_failed(path: &Path, error: &std::io::Error) -> String {
 
 fn new_file(path: &Path) -> Result<File, String> {
     let failed = |error| write_failed(path, &error);
-    let file = File::options().create(true).append(true).open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.len() > 0 {
+    let file = private_options().create(true).append(true).open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.len() > 0 {
         return Err(format!(
             "{} is not empty; a journal is never overwritten, so name a new file",
             display_path(path)
         ));
     }
+    if metadata.is_file() {
+        make_private(&file, &metadata).map_err(failed)?;
+    }
     Ok(file)
+}
+
+/// Takes the rights of others from an empty file that was there before.
+#[cfg(unix)]
+fn make_private(file: &File, metadata: &Metadata) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 == 0 { Ok(()) } else { file.set_permissions(Permissions::from_mode(mode & 0o700)) }
+}
+
+#[cfg(not(unix))]
+const fn make_private(_file: &File, _metadata: &Metadata) -> std::io::Result<()> {
+    Ok(())
 }

@@ -41,6 +41,7 @@ use context::AppContext;
 use exit::{CommandResult, Exit};
 use std::process::ExitCode;
 use telemetry::Telemetry;
+use terminal::fail;
 
 /// A run costs less processor time than with the allocator of the system; bench/README.md has the figures.
 #[global_allocator]
@@ -48,14 +49,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let (Ok(exit) | Err(exit)) = run(&arguments);
-    exit.into()
+    run(&arguments).unwrap_or_else(ExitCode::from)
 }
 
 /// Runs the command. The commands that explain or convert must work without a valid configuration.
-fn run(arguments: &Arguments) -> CommandResult {
+fn run(arguments: &Arguments) -> Result<ExitCode, Exit> {
     let configured = |command: &dyn Fn(&AppContext) -> CommandResult| run_with_context(arguments, command);
-    match &arguments.command {
+    let result = match &arguments.command {
         Command::Check(options) => configured(&|context| commands::check(options, context)),
         Command::Run(options) => configured(&|context| commands::run(options, context)),
         Command::Flows(options) => configured(&|context| commands::flows(options, context)),
@@ -89,8 +89,9 @@ fn run(arguments: &Arguments) -> CommandResult {
             Ok(terminal::print_text(&String::from_utf8_lossy(&text)))
         }
         Command::Worker { no_filter } => commands::worker(*no_filter),
-        Command::Confine(options) => Err(commands::confine(options)),
-    }
+        Command::Confine(options) => return commands::confine(options),
+    };
+    result.map(ExitCode::from)
 }
 
 /// Reads the settings, starts the telemetry, and runs the command.
@@ -99,6 +100,8 @@ fn run_with_context(arguments: &Arguments, command: &dyn Fn(&AppContext) -> Comm
         errors.print();
         Exit::Unusable
     })?;
+    // A command may hold keys and tokens, and it starts programs of others.
+    redflow_worker::hide_memory().map_err(|error| fail(&error.to_string()))?;
     let context = AppContext::new(settings);
     let telemetry = Telemetry::start(arguments, &context.settings)?;
     let (Ok(exit) | Err(exit)) = command(&context);

@@ -184,6 +184,8 @@ pub fn typescript() -> String {
         mcp::OAuthGrant,
         mcp::McpAuth,
         mcp::McpServer,
+        mcp::McpConfinement,
+        mcp::McpConfinementGap,
         mcp::McpOrigin,
         mcp::McpTransport,
         mcp::McpServerState,

@@ -126,6 +126,21 @@ pub fn keeps_integers(text: &str) -> bool {
     find_changed_integer(text.as_bytes()).is_none()
 }
 
+/// Writes each integer that [`parse_exact`] refuses as a text of its digits; none if there is none. For answers of
+/// strangers, who cannot be asked to send it as a text.
+#[must_use]
+pub fn quote_changed_integers(text: &str) -> Option<String> {
+    let (mut quoted, mut rest) = (String::new(), text);
+    while let Some(offset) = find_changed_integer(rest.as_bytes()) {
+        let (before, number) = rest.split_at(offset);
+        let end = number.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(number.len());
+        let (number, after) = number.split_at(end);
+        quoted.extend([before, "\"", number, "\""]);
+        rest = after;
+    }
+    (!quoted.is_empty()).then(|| quoted + rest)
+}
+
 /// The offset of the first integer in a JSON text that a float does not write back with the same digits.
 fn find_changed_integer(text: &[u8]) -> Option<usize> {
     let (mut offset, mut in_string) = (0, false);

@@ -1,11 +1,14 @@
 //! MCP servers: their definitions in the manifest, the pins of their tools, and what the sidecar knows of them.
 
+mod confinement;
+
 use crate::Millis;
 use crate::code::ToolCode;
 use crate::digest::Digest;
 use crate::node::EffectClass;
 pub use crate::node::{MAX_MCP_RESULT_BYTES, MAX_MCP_TIMEOUT_MS, McpTrust, OAuthGrant};
 use crate::tool::ToolState;
+pub use confinement::{McpConfinement, McpConfinementGap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -249,9 +252,9 @@ pub struct McpServerSummary {
     /// When the connection was made or lost last; absent before the first try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Millis>,
-    /// Whether the program is confined to its folders; absent for an address.
+    /// How far the program is confined; absent for an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confined: Option<bool>,
+    pub confinement: Option<McpConfinement>,
 }
 
 /// Where a server is defined.

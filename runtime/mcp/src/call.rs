@@ -4,6 +4,7 @@ use crate::content::{loose_result, result_of};
 use crate::http::HttpFailure;
 use crate::input::InputRounds;
 use crate::lists::error_text;
+use crate::repair::AMBIGUOUS_ANSWER;
 use crate::resources;
 use crate::schema::OutputSchema;
 use crate::server::{Connected, ServerHandle};
@@ -236,6 +237,8 @@ impl McpTool {
         let http = HttpFailure::of_call(&error);
         let is_session_end = http.as_ref().is_some_and(|failure| failure.is_session_end);
         let outcome = match &error {
+            // The server may have done what the call asks.
+            ServiceError::McpError(answer) if answer.code == AMBIGUOUS_ANSWER => self.lost(&answer.message),
             ServiceError::McpError(_) => ToolOutcome::Returned(ToolResult::failed(error_text(error))),
             ServiceError::TransportSend(sent)
                 if http.as_ref().is_some_and(|failure| !failure.is_sent) || is_broken_pipe(sent) =>

@@ -225,7 +225,7 @@ async fn connect_link(server: &Server, era: Era) -> Result<Link, Failure> {
 async fn connect_program(server: &Server, era: Era) -> Result<Link, Failure> {
     let settings = &server.shared.settings;
     let Some(folder) = &settings.folder else { return Err(Failure::new("This process starts no programs.")) };
-    let started = Program::start(&server.definition, folder, settings.confine.as_deref()).await;
+    let started = Program::start(&server.definition, folder, settings.confine.command()).await;
     let (mut program, pipes) = started.map_err(Failure::new)?;
     let transport =
         AsyncRwTransport::new_client(pipes.output, pipes.input).with_max_line_length(MAX_MESSAGE_BYTES);

@@ -1,5 +1,6 @@
 //! Results of calls: the content of a server becomes a bounded value, and images beside it. Sounds are left out.
 
+use crate::program::MAX_MESSAGE_BYTES;
 use crate::schema::OutputSchema;
 use crate::text::{clean_and_cut, cut_bytes};
 use base64::Engine as _;
@@ -8,6 +9,7 @@ use redflow_contract::code::ToolCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::image::check_base64;
+use redflow_contract::json::{JsonLimits, MAX_DEPTH, parse_exact, quote_changed_integers};
 use redflow_contract::transcript::{Image, MAX_IMAGES};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
@@ -97,12 +99,17 @@ fn promised_value(
     let value = match (structured, content) {
         (Some(value), _) => value,
         (None, [ContentBlock::Text(text)]) => {
-            serde_json::from_str(&text.text).map_err(|_| NOT_STRUCTURED.to_owned())?
+            let quoted = quote_changed_integers(&text.text);
+            let text = quoted.as_deref().unwrap_or(&text.text);
+            parse_exact(text.as_bytes(), TEXT_LIMITS).map_err(|_| NOT_STRUCTURED.to_owned())?
         }
         (None, _) => return Err(NOT_STRUCTURED.to_owned()),
     };
     schema.violation(&value).map_or(Ok(value), Err)
 }
+
+/// A message of a server is not longer.
+const TEXT_LIMITS: JsonLimits = JsonLimits { max_bytes: MAX_MESSAGE_BYTES, max_depth: MAX_DEPTH };
 
 const NOT_STRUCTURED: &str = "The server sent no structured content.";
 

@@ -52,5 +52,5 @@ mod warnings;
 
 pub use hub::McpHub;
 pub use node::register;
-pub use settings::HubSettings;
+pub use settings::{ConfineCommand, Confiner, HubSettings};
 pub use times::ServerTimes;

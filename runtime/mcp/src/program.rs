@@ -2,6 +2,7 @@
 
 use crate::definition::ServerDefinition;
 use crate::repair::repair;
+use crate::settings::ConfineCommand;
 use crate::text::clean_line;
 use redflow_contract::mcp::McpNetwork;
 use redflow_contract::scrub::Scrubber;
@@ -39,8 +40,8 @@ const END_TIME: Duration = Duration::from_secs(1);
 /// How long the last lines of a program that has ended may take.
 const LAST_LINES_TIME: Duration = Duration::from_millis(300);
 
-/// A running program. It ends with its group of processes when this is dropped. A process that left the group does
-/// not, but it has no pipe to the sidecar any more.
+/// A running program. It ends with its group of processes when this is dropped. A process that left the group ends too if
+/// the program has namespaces.
 pub(crate) struct Program {
     child: Child,
     /// The number of its process group. It is the one of the program, also after the program has ended.
@@ -65,11 +66,11 @@ impl Program {
     pub(crate) async fn start(
         definition: &ServerDefinition,
         folder: &Path,
-        confine: Option<&[OsString]>,
+        confine: Option<&ConfineCommand>,
     ) -> Result<(Self, ProgramPipes), String> {
         let own = folder.join(&definition.name);
-        tokio::fs::create_dir_all(&own)
-            .await
+        make_private_folder(folder)
+            .and_then(|()| make_private_folder(&own))
             .map_err(|error| format!("The folder of the program cannot be made: {error}."))?;
         let mut command = command_of(definition, &own, confine);
         let mut child = command.spawn().map_err(|error| {
@@ -171,12 +172,31 @@ enum GroupSignal {
     Kill,
 }
 
-fn command_of(definition: &ServerDefinition, folder: &Path, confine: Option<&[OsString]>) -> Command {
+/// Makes a folder that only its owner can use, also if it was made before with other rights.
+fn make_private_folder(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let permissions = path.metadata()?.permissions();
+        if permissions.mode() & 0o077 != 0 {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions.mode() & 0o700))?;
+        }
+    }
+    Ok(())
+}
+
+fn command_of(definition: &ServerDefinition, folder: &Path, confine: Option<&ConfineCommand>) -> Command {
     let server = &definition.server;
     let program = server.command.as_deref().unwrap_or_default();
     let mut words: Vec<OsString> = Vec::new();
-    if let Some(prefix) = confine {
-        words.extend_from_slice(prefix);
+    if let Some(confine) = confine {
+        words.extend_from_slice(&confine.words);
+        words.extend(confine.namespaces.then(|| "--namespaces".into()));
         words.extend(["--folder".into(), folder.into()]);
         for (flag, paths) in [("--read", &server.read), ("--write", &server.write)] {
             words.extend(paths.iter().flat_map(|path| [flag.into(), path.into()]));

@@ -177,7 +177,7 @@ fn setting_problem(definition: &ServerDefinition, settings: &HubSettings) -> Opt
         return Some("This process has no data directory, so it starts no programs.".to_owned());
     }
     let needs_confinement = definition.server.network == Some(redflow_contract::mcp::McpNetwork::None);
-    (needs_confinement && settings.confine.is_none()).then(|| {
+    (needs_confinement && settings.confine.command().is_none()).then(|| {
         "This system cannot keep a program from the network. Remove `network: none`, or run on Linux."
             .to_owned()
     })
@@ -340,8 +340,8 @@ impl Server {
             tools: count(ToolState::Ready),
             changed: count(ToolState::Changed),
             since: status.since,
-            confined: (definition.transport() == McpTransport::Stdio)
-                .then(|| self.shared.settings.confine.is_some()),
+            confinement: (definition.transport() == McpTransport::Stdio)
+                .then(|| self.shared.settings.confine.confinement()),
         }
     }
 

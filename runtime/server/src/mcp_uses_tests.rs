@@ -40,7 +40,7 @@ fn server(name: &str, origin: McpOrigin, target: &str) -> McpServerSummary {
         tools: 1,
         changed: 0,
         since: None,
-        confined: None,
+        confinement: None,
     }
 }
 

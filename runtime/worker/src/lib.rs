@@ -32,13 +32,14 @@ mod run;
 mod worker;
 
 pub use confine::{
-    ConfineError, Confinement, PROGRAM_FILE_BYTES, PROGRAM_MEMORY_BYTES, PROGRAM_OPEN_FILES, can_confine,
+    ConfineError, ConfineSupport, Confinement, PROGRAM_FILE_BYTES, PROGRAM_MEMORY_BYTES, PROGRAM_OPEN_FILES,
+    check_namespaces, confine_support,
 };
 pub use error::{DocumentProblem, WorkerError};
 pub use jobs::{HtmlText, PdfText};
 pub use limits::{
     CPU_SECONDS, LimitError, MAX_JOB_BYTES, MAX_PAGES, MAX_RESULT_BYTES, MEMORY_BYTES, STACK_BYTES,
-    limit_self,
+    hide_memory, limit_self,
 };
 pub use run::{RunError, run};
 pub use worker::{DEFAULT_TIMEOUT, MAX_PROCESSES, Worker, WorkerSettings};

@@ -24,7 +24,7 @@ pub(crate) const FILTER_AVAILABLE: bool =
 
 /// A limit that the system refuses. A worker without its limits must not read a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system does not let the worker limit itself")]
+#[error("the system does not let the process limit itself")]
 pub struct LimitError;
 
 /// Limits this process for the rest of its life: it can read and write its pipes, use [`MEMORY_BYTES`] and
@@ -36,6 +36,17 @@ pub fn limit_self(filter: bool) -> Result<(), LimitError> {
     #[cfg(target_os = "linux")]
     linux::limit_self().map_err(|_| LimitError)?;
     if filter { set_filter() } else { Ok(()) }
+}
+
+/// Keeps the memory of this process, with its keys, from other processes of its user and from files: no process reads it,
+/// and a crash leaves no dump. Elsewhere than on Linux it does nothing.
+///
+/// # Errors
+/// A limit that the system refuses.
+pub fn hide_memory() -> Result<(), LimitError> {
+    #[cfg(target_os = "linux")]
+    linux::hide_memory().map_err(|_| LimitError)?;
+    Ok(())
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -64,9 +75,7 @@ mod linux {
     pub(super) fn limit_self() -> Result<()> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         set_no_new_privs(true)?;
-        // A memory dump would contain the document.
-        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        lower_limit(Resource::Core, 0, 0)?;
+        hide_memory()?;
         // At the first value the process gets the signal that says why, at the second one it is killed.
         lower_limit(Resource::Cpu, CPU_SECONDS, CPU_SECONDS + 1)?;
         lower_limit(Resource::Data, MEMORY_BYTES, MEMORY_BYTES)?;
@@ -75,6 +84,11 @@ mod linux {
         // The open pipes stay open.
         lower_limit(Resource::Nofile, 0, 0)?;
         lower_limit(Resource::Nproc, 0, 0)
+    }
+
+    pub(super) fn hide_memory() -> Result<()> {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        lower_limit(Resource::Core, 0, 0)
     }
 
     /// Sets a limit, or keeps the one that is lower.

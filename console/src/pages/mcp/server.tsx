@@ -1,7 +1,7 @@
 // One MCP server: its tools with their approvals, its resources and its prompts.
 
 import { useState } from "preact/hooks";
-import type { McpServerDetail, McpServerSummary, McpToolInfo } from "@redflow/bindings";
+import type { McpConfinement, McpServerDetail, McpServerSummary, McpToolInfo } from "@redflow/bindings";
 import { api, say, sayFailure, shade } from "../../app.js";
 import { Act, Age, Confirm, Fact } from "../../parts/controls.js";
 import { useLoad } from "../../parts/load.js";
@@ -57,8 +57,21 @@ export function Server({ server, onChange }: ServerProps) {
   );
 }
 
+/** How far the program is confined, and what the system does not give. */
+function Confinement({ confinement: { landlock, gaps } }: { confinement: McpConfinement }) {
+  return (
+    <>
+      {landlock === undefined ? t("no") : gaps.length === 0 ? t("yes") : t("mcp.confined.part")}
+      {landlock === undefined ? null : ` (Landlock ${landlock})`}
+      {gaps.map((gap) => (
+        <p key={gap}>{tOf("mcp.gap", gap)}</p>
+      ))}
+    </>
+  );
+}
+
 /** What is known about the server, and what to do if it cannot be used. */
-function About({ server: { state, reason, code, target, transport, protocol, server, origin, confined, since, changed } }: { server: McpServerSummary }) {
+function About({ server: { state, reason, code, target, transport, protocol, server, origin, confinement, since, changed } }: { server: McpServerSummary }) {
   const texts: readonly (readonly [string, string | undefined])[] = [
     [t("mcp.target"), target],
     [t("mcp.protocol"), protocol],
@@ -79,7 +92,11 @@ function About({ server: { state, reason, code, target, transport, protocol, ser
           ) : null,
         )}
         <Fact name={t("tool.origin")}>{tOf("mcp.origin", origin)}</Fact>
-        {confined === undefined ? null : <Fact name={t("mcp.confined")}>{confined ? t("yes") : t("no")}</Fact>}
+        {confinement === undefined ? null : (
+          <Fact name={t("mcp.confined")}>
+            <Confinement confinement={confinement} />
+          </Fact>
+        )}
         {since === undefined ? null : (
           <Fact name={t("mcp.since")}>
             <Age at={since} />

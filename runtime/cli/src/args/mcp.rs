@@ -262,9 +262,15 @@ pub(crate) struct PinOptions {
 /// The arguments of `redflow confine`, which the program uses for itself.
 #[derive(Debug, Args)]
 pub(crate) struct ConfineOptions {
+    /// Take all steps with namespaces, but start nothing
+    #[arg(long, exclusive = true)]
+    pub(crate) check: bool,
+    /// Give the program namespaces of its own
+    #[arg(long)]
+    pub(crate) namespaces: bool,
     /// The program's own folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "check")]
+    pub(crate) folder: Option<PathBuf>,
     /// A file or folder that it may read; can be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
@@ -275,6 +281,6 @@ pub(crate) struct ConfineOptions {
     #[arg(long, value_name = "NETWORK", value_parser = PossibleValuesParser::new(["any", "none"]))]
     pub(crate) network: Option<String>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(last = true, required_unless_present = "check", value_name = "PROGRAM")]
     pub(crate) command: Vec<std::ffi::OsString>,
 }

@@ -3,19 +3,25 @@
 use crate::args::ConfineOptions;
 use crate::exit::Exit;
 use crate::terminal::fail;
-use redflow_worker::Confinement;
+use redflow_worker::{Confinement, check_namespaces};
+use std::process::ExitCode;
 
-/// Returns only if the program cannot be started.
-pub(crate) fn confine(options: &ConfineOptions) -> Exit {
-    let ConfineOptions { folder, read, write, network, command } = options;
-    let Some((program, arguments)) = command.split_first() else {
-        return fail("name the program after `--`");
+/// The exit code of the program, if another process became it.
+pub(crate) fn confine(options: &ConfineOptions) -> Result<ExitCode, Exit> {
+    let ConfineOptions { check, namespaces, folder, read, write, network, command } = options;
+    let failed = |error: redflow_worker::ConfineError| fail(&error.to_string());
+    if *check {
+        return check_namespaces().map_err(failed);
+    }
+    let (Some(folder), Some((program, arguments))) = (folder, command.split_first()) else {
+        return Err(fail("name the folder with --folder, and the program after `--`"));
     };
     let confinement = Confinement {
         folder: folder.clone(),
         read: read.clone(),
         write: write.clone(),
         network_none: network.as_deref() == Some("none"),
+        namespaces: *namespaces,
     };
-    fail(&confinement.run(program, arguments).to_string())
+    confinement.run(program, arguments).map_err(failed)
 }

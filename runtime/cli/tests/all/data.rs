@@ -106,6 +106,25 @@ fn only_the_owner_can_read_the_data_directory() {
     assert_eq!(mode(&folder.path("copy")), 0o600);
 }
 
+// SECURITY: data-private
+#[cfg(unix)]
+#[test]
+fn only_the_owner_can_read_a_journal_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    folder.write("there", "");
+    std::fs::set_permissions(folder.path("there"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    for name in ["new", "there"] {
+        folder.run_ok(["run", "flow.json", "--journal", name]);
+        assert!(!folder.read(name).is_empty());
+        assert_eq!(
+            std::fs::metadata(folder.path(name)).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{name}"
+        );
+    }
+}
+
 /// Commands that read a data directory, and commands that drive its runs.
 const ALL: [&[&str]; 11] = [
     &["run", "flow.json"],

@@ -80,7 +80,7 @@ fn a_server_is_added_shown_called_and_removed() {
     let shown = show(&folder, "small");
     let summary = &shown["summary"];
     assert_eq!((&summary["state"], &summary["tools"]), (&json!("ready"), &json!(2)), "{shown}");
-    assert_eq!(summary["confined"], json!(cfg!(target_os = "linux")));
+    assert_eq!(summary["confinement"]["landlock"].is_u64(), cfg!(target_os = "linux"), "{summary}");
     assert_eq!(
         (&shown["tools"][0]["id"], &shown["tools"][0]["effect"]),
         (&json!("mcp.small.add"), &json!("read"))
@@ -345,14 +345,49 @@ fn wait_for<T>(mut find: impl FnMut() -> Option<T>) -> T {
 fn the_command_that_confines_is_not_for_people() {
     let own = tempfile::tempdir().unwrap();
     let folder = own.path().to_str().unwrap();
-    let run = |script: &str| {
-        redflow(["confine", "--folder", folder, "--network", "none", "--", "sh", "-c", script]).run()
-    };
-    let output = run("pwd; exit 7");
-    assert_eq!((output.code, output.stdout.trim()), (7, folder));
-    assert_ne!(run("cat /etc/shadow").code, 0);
+    for namespaces in [&["--namespaces"][..], &[]] {
+        if !namespaces.is_empty() && redflow(["confine", "--check"]).run().code != 0 {
+            continue;
+        }
+        let run = |script: &'static str| {
+            let start = ["confine"].into_iter().chain(namespaces.iter().copied());
+            redflow(start.chain(["--folder", folder, "--network", "none", "--", "sh", "-c", script])).run()
+        };
+        let output = run("pwd; exit 7");
+        assert_eq!((output.code, output.stdout.trim()), (7, folder));
+        assert_ne!(run("cat /etc/shadow").code, 0);
+    }
     redflow(["confine", "--folder", "/no/such", "--", "sh"])
         .run()
         .assert_refused("/no/such cannot be opened");
     assert!(!redflow(["--help"]).run().stdout.contains("confine"));
+}
+
+/// Most sidecars are not the superuser's. Where the kernel gives others no namespaces, the program starts without.
+// SECURITY: mcp-confined
+#[cfg(target_os = "linux")]
+#[test]
+fn a_user_without_rights_confines_programs_too() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    let own = folder.path("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let own = own.to_str().unwrap();
+    let has_namespaces = folder.redflow_without_root(["confine", "--check"]).run().code == 0;
+    for namespaces in [false, true].into_iter().filter(|namespaces| has_namespaces || !namespaces) {
+        let mut args = vec!["confine"];
+        args.extend(namespaces.then_some("--namespaces"));
+        let script =
+            "echo x > file && chmod 644 file; ls -d /proc/[0-9]* | wc -l; grep CapEff /proc/self/status";
+        args.extend(["--folder", own, "--", "sh", "-c", script]);
+        let output = folder.redflow_without_root(args).run();
+        assert_eq!(output.code, 0, "{output:#?}");
+        let [processes, rights] = output.stdout.lines().collect::<Vec<_>>().try_into().unwrap();
+        // The first process, the shell, `ls` and `wc`.
+        assert_eq!(processes.trim().parse::<u32>().unwrap() <= 4, namespaces, "{output:#?}");
+        assert_eq!(rights, "CapEff:\t0000000000000000");
+        assert_eq!(output.stderr.contains("chmod"), !namespaces, "{output:#?}");
+        std::fs::remove_file(folder.path("own/file")).unwrap();
+    }
 }

@@ -82,3 +82,35 @@ fn limited_workers() -> Vec<u64> {
         })
         .collect()
 }
+
+/// A program of an MCP server had the kernel write the memory of the sidecar, with its keys, into a folder that it reads.
+// SECURITY: memory-hidden
+#[cfg(target_os = "linux")]
+#[test]
+fn the_sidecar_leaves_no_memory_dump_and_shows_its_memory_to_nobody() {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = Folder::with_flow(&crate::kit::flow(serde_json::json!([]), vec![]));
+    let args = ["serve", "--flows", "flow.json", "--listen", "127.0.0.1:0", "--data", "serve-data"];
+    let data = folder.path("serve-data");
+    std::fs::create_dir(&data).unwrap();
+    // It must not be the superuser, who may read everything.
+    let mut call = folder.redflow_without_root(args);
+    if folder.path("").metadata().unwrap().uid() == 0 {
+        std::os::unix::fs::chown(&data, Some(65534), Some(65534)).unwrap();
+    }
+    call = call.env("REDFLOW_LOG", "error");
+    let mut sidecar = call.spawn();
+    let mut stderr = BufReader::new(sidecar.0.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("listening on http://") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended without listening");
+    }
+    let process = std::path::Path::new("/proc").join(sidecar.0.id().to_string());
+    let limits = std::fs::read_to_string(process.join("limits")).unwrap();
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"]);
+    // The kernel gives the files of a process that cannot be dumped to the superuser.
+    assert_eq!(process.join("environ").metadata().unwrap().uid(), 0);
+}

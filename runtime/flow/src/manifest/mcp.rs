@@ -113,6 +113,7 @@ fn check_program(problems: &mut Problems, pointer: &str, server: &Message) {
             }
         }
     }
+    check_nesting(problems, pointer, server);
     let Some(env) = server.get("env").and_then(Value::as_object) else { return };
     let pointer = format!("{pointer}/env");
     check_count(problems, &pointer, env.len(), MAX_ENTRIES);
@@ -224,6 +225,31 @@ fn check_path(problems: &mut Problems, pointer: &str, path: &str) {
     } else {
         let help = "Write the whole path, from the root on.";
         problems.add(pointer, "an absolute path", "another text", help);
+    }
+}
+
+/// A program could replace a path inside a writable one by a link to anything, which its next start would follow.
+fn check_nesting(problems: &mut Problems, pointer: &str, server: &Message) {
+    let writable = strings(server, "write");
+    for key in ["read", "write"] {
+        for (index, path) in strings(server, key) {
+            let is_around = |(_, outer): &&(usize, &str)| {
+                Path::new(path) != Path::new(outer) && Path::new(path).starts_with(outer)
+            };
+            if let Some((outer, _)) = writable.iter().find(is_around) {
+                let found = format!("a path inside `write/{outer}`");
+                let help = "Declare the outer path alone, or one that is elsewhere.";
+                problems.add(
+                    &format!("{pointer}/{key}/{index}"),
+                    "a path outside of writable ones",
+                    &found,
+                    help,
+                );
+            } else if Path::new(path).parent().is_none() && Path::new(path).is_absolute() {
+                let help = "Declare the folders that the program needs.";
+                problems.add(&format!("{pointer}/{key}/{index}"), "a path below the root", "the root", help);
+            }
+        }
     }
 }
 

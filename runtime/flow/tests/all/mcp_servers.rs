@@ -126,6 +126,15 @@ fn programs_are_bounded_and_load_no_foreign_code() {
         check_one(program(), key, json!(["/a", "b/c"]), &format!("/{key}/1"), "an absolute path");
         check_one(program(), key, json!(vec!["/a"; 101]), &format!("/{key}"), "at most 100 entries");
     }
+    let alone = json!({"command": "server-files"});
+    for key in ["read", "write"] {
+        check_one(alone.clone(), key, json!(["/"]), &format!("/{key}/0"), "a path below the root");
+    }
+    let inside = json!(["/srv/notes-old", "/srv/notes", "/srv/notes/", "/srv/notes/today"]);
+    let mut around = alone.clone();
+    around["write"] = json!(["/srv/notes/"]);
+    check_one(around, "read", inside.clone(), "/read/3", "a path outside of writable ones");
+    check_one(alone, "write", inside, "/write/3", "a path outside of writable ones");
     for (name, value) in [("PATH", "/opt/bin"), ("HOME", "/srv/home"), ("TMPDIR", "/srv/tmp")] {
         let mut own = program();
         own["env"] = json!({name: value});

@@ -7,6 +7,7 @@ use super::oauth::{MAX_CHALLENGE_BYTES, OAuth};
 use super::scopes::{missing_scopes, missing_text};
 use crate::repair::repair;
 use bytes::Bytes;
+use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -38,6 +39,10 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
+
+/// Begins the id of each event of the answer to a message. The library goes on with a broken stream for ever, so it must
+/// know the streams whose end is the end of a call from those for news.
+const ANSWER_MARK: &str = "answer ";
 
 /// The headers that a caller may not set.
 const RESERVED: [HeaderName; 3] = [ACCEPT, SESSION_ID, LAST_EVENT_ID];
@@ -388,7 +393,7 @@ impl StreamableHttpClient for EgressClient {
             };
         }
         if is_kind(&headers, EVENT_STREAM) {
-            let events = events(answer.body, MAX_EVENT_BYTES);
+            let events = events(answer.body, MAX_EVENT_BYTES).map(|event| event.map(marked)).boxed();
             return Ok(StreamableHttpPostResponse::Sse(events, new_session));
         }
         if !needs_result && !is_kind(&headers, JSON) {
@@ -430,8 +435,34 @@ impl StreamableHttpClient for EgressClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> HttpResult<BoxStream<'static, Result<Sse, SseError>>> {
-        let mut headers = headers_of(session_id.as_deref(), custom_headers)?;
-        if let Some(Ok(id)) = last_event_id.map(|id| HeaderValue::from_str(&id)) {
+        let last = last_event_id.as_deref();
+        if let Some(id) = last.and_then(|id| id.strip_prefix(ANSWER_MARK)) {
+            let events = self.open_stream(uri, session_id.as_deref(), Some(id), custom_headers).await;
+            // The server has hung up. Of this error the library knows that another try is of no use.
+            let events = events.map_err(|_| StreamableHttpError::ServerDoesNotSupportSse)?;
+            return Ok(events.map(|event| event.map(marked)).boxed());
+        }
+        self.open_stream(uri, session_id.as_deref(), last, custom_headers).await
+    }
+}
+
+/// The same event, as one of the answer to a message.
+fn marked(mut event: Sse) -> Sse {
+    event.id = event.id.map(|id| format!("{ANSWER_MARK}{id}"));
+    event
+}
+
+impl EgressClient {
+    /// Opens a stream of the server's, or goes on with one after an event.
+    async fn open_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<&str>,
+        last_event_id: Option<&str>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> HttpResult<BoxStream<'static, Result<Sse, SseError>>> {
+        let mut headers = headers_of(session_id, custom_headers)?;
+        if let Some(Ok(id)) = last_event_id.map(HeaderValue::from_str) {
             headers.insert(LAST_EVENT_ID, id);
         }
         let answer = self.send_plain(Method::GET, uri, headers, self.shared.times.silent).await?;

@@ -158,6 +158,21 @@ async fn an_answer_that_cannot_be_read_is_no_failed_call() {
 }
 
 #[tokio::test]
+async fn a_result_keeps_large_integers_and_has_no_key_twice() {
+    let kit = Kit::with("ambiguous", json!({}));
+    let kept = kit.result("echo", json!({})).await;
+    let expected =
+        json!({"total": "123456789012345678901234567890", "large": 18_446_744_073_709_551_615_u64});
+    assert_eq!(kept.output, Some(expected));
+    // The server may have done it, so a person must look.
+    let outcome = kit.call("count", json!({})).await;
+    assert!(
+        matches!(&outcome, ToolOutcome::Unknown { reason } if reason.contains("key twice")),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_list_that_cannot_be_read_again_ends_no_call() {
     let kit = Kit::with("list-fails", json!({}));
     let tool = kit.tool("echo").await;

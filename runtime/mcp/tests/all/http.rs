@@ -95,6 +95,50 @@ async fn a_session_that_ends_leaves_open_calls_unknown_and_the_next_one_works() 
     assert_eq!(peer.messages("tools/call").iter().filter(counted).count(), 1);
 }
 
+/// What a server sends before it closes the connection of a call.
+fn last_words() -> [(&'static str, &'static str); 6] {
+    [
+        ("nothing", ""),
+        ("half a head", "HTTP/1.1 200 X\r\ncontent-type: app"),
+        (
+            "half a body",
+            "HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"json",
+        ),
+        ("no event", "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n"),
+        ("half an event", "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"js"),
+        (
+            "an event to go on after",
+            "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\nid: 1\ndata: \n\n",
+        ),
+    ]
+}
+
+// SECURITY: mcp-effect
+#[tokio::test]
+async fn a_call_whose_server_hangs_up_ends_at_once() {
+    for is_modern in [false, true] {
+        for (name, words) in last_words() {
+            // It does not let the client go on with a stream.
+            let peer =
+                Peer::start(move |request| match (request.method.as_str(), method_of(request).as_str()) {
+                    (_, "tools/call") => Reply::Send(words.into()),
+                    ("GET", _) => Reply::Send(Vec::new()),
+                    _ if is_modern => modern(request),
+                    _ => legacy(request, "one"),
+                })
+                .await;
+            let kit = kit(&peer, json!({"effects": {"echo": "read"}}));
+            let tools = [kit.tool("count").await, kit.tool("echo").await];
+            let begin = std::time::Instant::now();
+            let count = tools[0].tool.call(&call(json!({}), 30_000)).await;
+            assert!(matches!(&count, ToolOutcome::Unknown { .. }), "{name}: {count:?}");
+            let echo = tools[1].tool.call(&call(json!({}), 30_000)).await;
+            assert_eq!(refusal(&echo).0, Some(ToolCode::McpUnavailable), "{name}");
+            assert!(begin.elapsed().as_secs() < 5, "{name} {is_modern}: {:?}", begin.elapsed());
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_refused_secret_is_tried_again_and_no_sign_in_is_advised() {
     let is_refused = Arc::new(AtomicBool::new(true));

@@ -10,7 +10,7 @@ use redflow_contract::mcp::{McpPins, McpServer, McpServers as Definitions};
 use redflow_contract::tool::ToolEntry;
 use redflow_contract::{Message, Millis};
 use redflow_egress::{Egress, EgressPolicy, EgressSettings};
-use redflow_mcp::{HubSettings, McpHub, ServerTimes};
+use redflow_mcp::{Confiner, HubSettings, McpHub, ServerTimes};
 use redflow_ports::{
     Clock, FileStoreError, McpServers as _, McpStore, Measurement, Meter, ProvidedTool, ToolOutcome,
     ToolProvider as _,
@@ -137,7 +137,7 @@ impl Kit {
             clock: Arc::new(FixedClock),
             meter: Arc::clone(&records) as _,
             folder: Some(folder.path().join("programs")),
-            confine: None,
+            confine: Confiner::none(),
             times,
         });
         Self { hub, store, records, folder }

@@ -3,7 +3,7 @@
 use crate::kit::{Kit, SECRET, call, lines, program, refusal, until};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::ToolCode;
-use redflow_contract::mcp::{McpServerState, McpTransport};
+use redflow_contract::mcp::{McpConfinement, McpServerState, McpTransport};
 use redflow_contract::tool::ToolState;
 use redflow_ports::{McpServers as _, ToolOutcome, ToolProvider as _};
 use serde_json::json;
@@ -16,7 +16,10 @@ async fn both_eras_work() {
         assert_eq!(kit.text("echo", json!({"text": "hello"})).await, "hello");
         let summary = kit.hub.list().servers.remove(0);
         assert_eq!((summary.state, summary.transport), (McpServerState::Ready, McpTransport::Stdio));
-        assert_eq!((summary.protocol.as_deref(), summary.confined), (Some(version), Some(false)));
+        assert_eq!(
+            (summary.protocol.as_deref(), summary.confinement),
+            (Some(version), Some(McpConfinement::of(None, false)))
+        );
         kit.hub.stop().await;
     }
 }
@@ -68,7 +71,10 @@ async fn the_command_that_confines_gets_the_declared_paths() {
         clock: std::sync::Arc::new(crate::kit::FixedClock),
         meter: kit.records.clone(),
         folder: Some(kit.folder.path().join("programs")),
-        confine: Some(vec!["/bin/sh".into(), script.into()]),
+        confine: redflow_mcp::Confiner::new(move || {
+            let words = vec!["/bin/sh".into(), script.into()];
+            Some(redflow_mcp::ConfineCommand { words, landlock: 7, namespaces: true })
+        }),
         times: redflow_mcp::ServerTimes::default(),
     };
     let kit = Kit { hub: redflow_mcp::McpHub::new(settings), ..kit };
@@ -76,13 +82,34 @@ async fn the_command_that_confines_gets_the_declared_paths() {
     assert_eq!(kit.text("echo", json!({"text": "x"})).await, "x");
     let own = kit.folder.path().join("programs/test");
     let expected = format!(
-        "--folder {} --read /usr/share/dict --write /var/x --network none -- {} good {}",
+        "--namespaces --folder {} --read /usr/share/dict --write /var/x --network none -- {} good {}",
         own.display(),
         program(),
         log.display()
     );
     assert_eq!(lines(&log), [expected]);
-    assert_eq!(kit.hub.list().servers[0].confined, Some(true));
+    assert_eq!(kit.hub.list().servers[0].confinement, Some(McpConfinement::of(Some(7), true)));
+}
+
+/// Also a folder of an earlier version, which every user of the machine could read.
+// SECURITY: data-private
+#[cfg(unix)]
+#[tokio::test]
+async fn the_folders_of_programs_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for are_made_before in [true, false] {
+        let kit = Kit::with("good", json!({}));
+        let folders = ["programs", "programs/test"].map(|name| kit.folder.path().join(name));
+        for folder in folders.iter().filter(|_| are_made_before) {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        assert_eq!(kit.text("echo", json!({"text": "x"})).await, "x");
+        for folder in &folders {
+            let mode = folder.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o700, "{}", folder.display());
+        }
+    }
 }
 
 // SECURITY: mcp-confined

@@ -318,6 +318,18 @@ impl Server {
             }
             "silent" => {}
             "modern-asks" => self.ask_first(id, params),
+            // As texts, because the values cannot say it.
+            "ambiguous" => {
+                let content = match params["name"].as_str().unwrap_or_default() {
+                    "count" => r#"{"total":1,"total":2}"#,
+                    _ => r#"{"total":123456789012345678901234567890,"large":18446744073709551615}"#,
+                };
+                let mut out = stdout().lock();
+                let begin =
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":"#);
+                let _ = writeln!(out, "{begin}{content}}}}}");
+                let _ = out.flush();
+            }
             "strange" => match params["name"].as_str().unwrap_or_default() {
                 "count" => {
                     answer(json!({"content": [{"type": "text", "text": "done"}, {"type": "hologram"}]}))

@@ -9,8 +9,8 @@ use redflow_contract::digest::Digest;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::mcp::{
-    McpLogin, McpOrigin, McpPinRequest, McpServerDetail, McpServerList, McpServerState, McpServerSummary,
-    McpTransport,
+    McpConfinement, McpLogin, McpOrigin, McpPinRequest, McpServerDetail, McpServerList, McpServerState,
+    McpServerSummary, McpTransport,
 };
 use redflow_contract::node::EffectClass;
 use redflow_contract::tool::{ToolEntry, ToolOrigin, ToolState};
@@ -49,7 +49,7 @@ impl OneServer {
             tools: 1,
             changed: 0,
             since: None,
-            confined: Some(true),
+            confinement: Some(McpConfinement::of(Some(7), false)),
         }
     }
 

@@ -1,66 +1,117 @@
 //! Restricts this process, and becomes the program.
 
-use super::network::refuse_network;
-use super::paths::{DEVICES, readable};
-use super::{ConfineError, Confinement, PROGRAM_FILE_BYTES, PROGRAM_MEMORY_BYTES, PROGRAM_OPEN_FILES};
+use super::filter::{self, FilterOptions};
+use super::namespaces;
+use super::paths::{DEVICES, Declared, PathKind, RealPath};
+use super::root;
+use super::{
+    ConfineError, ConfineSupport, Confinement, PROGRAM_FILE_BYTES, PROGRAM_MEMORY_BYTES, PROGRAM_OPEN_FILES,
+};
 use crate::limits::lower_limit;
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
-    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
     make_bitflags, path_beneath_rules,
 };
-use rustix::process::{Resource, Signal, set_parent_process_death_signal};
+use rustix::fs::Mode;
+use rustix::process::{Resource, Signal, set_parent_process_death_signal, umask};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode, Stdio};
 
 /// The newest Landlock that we know. An older kernel restricts what it can.
 const NEWEST: ABI = ABI::V9;
 
-/// Whether the kernel has Landlock. A rule set that is not applied restricts nothing.
-pub(super) fn is_available() -> bool {
-    let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    rules.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
+/// The first Landlock that keeps a program from sockets without a path.
+const LANDLOCK_WITH_SCOPES: u32 = 6;
+
+/// What this system has to confine programs.
+pub(super) fn support(check: &mut Command) -> Option<ConfineSupport> {
+    let landlock = landlock_version()?;
+    let check = check.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Some(ConfineSupport { landlock, namespaces: check.status().is_ok_and(|status| status.success()) })
 }
 
-pub(super) fn run(confinement: &Confinement, program: &OsStr, args: &[OsString]) -> ConfineError {
-    if let Err(error) = restrict(confinement, program) {
-        return error;
-    }
-    let source = Command::new(program).args(args).current_dir(&confinement.folder).exec();
-    ConfineError::Program { program: program.to_owned(), source }
+/// The version of Landlock; none if the kernel has it not. Only an applied rule set tells it, so a thread applies an empty
+/// one and ends.
+fn landlock_version() -> Option<u32> {
+    let apply = || {
+        let rules = file_rules().ok()?;
+        let status = rules.restrict_self().ok()?;
+        match status.landlock {
+            LandlockStatus::Available { effective_abi, kernel_abi } => {
+                kernel_abi.map_or(effective_abi as u32, i32::unsigned_abs).into()
+            }
+            LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
+        }
+    };
+    std::thread::scope(|scope| scope.spawn(apply).join().ok().flatten())
 }
 
-fn restrict(confinement: &Confinement, program: &OsStr) -> Result<(), ConfineError> {
-    if !is_available() {
-        return Err(ConfineError::Unavailable);
+pub(super) fn run(
+    confinement: &Confinement,
+    program: &OsStr,
+    args: &[OsString],
+) -> Result<ExitCode, ConfineError> {
+    if confinement.namespaces && !namespaces::is_inside() {
+        return namespaces::enter().map_err(ConfineError::Namespaces);
     }
-    set_limits().map_err(|error| ConfineError::Limit(error.to_string()))?;
-    let path_variable = std::env::var_os("PATH").unwrap_or_default();
-    let rules = file_rules().map_err(|error| refused(&error))?;
-    let system = readable(&path_variable, program);
-    let rules = rules.add_rules(path_beneath_rules(system, AccessFs::from_read(NEWEST)));
-    let rules = rules.and_then(|rules| {
-        let access = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate});
-        rules.add_rules(path_beneath_rules(DEVICES, access))
-    });
-    let mut rules = rules.map_err(|error| refused(&error))?;
-    for path in &confinement.read {
-        rules = allow(rules, path, AccessFs::from_read(NEWEST))?;
+    let network = if confinement.network_none { Network::None } else { Network::Any };
+    let root = if confinement.namespaces { Root::Own } else { Root::Shared };
+    restrict(&Declared::new(confinement, program)?, root, network)?;
+    let mut command = Command::new(program);
+    command.args(args).current_dir(&confinement.folder);
+    let started = match root {
+        Root::Own => namespaces::start(&mut command),
+        Root::Shared => Err(command.exec()),
+    };
+    started.map_err(|source| ConfineError::Program { program: program.to_owned(), source })
+}
+
+/// Takes the same steps without a program.
+pub(super) fn check() -> Result<ExitCode, ConfineError> {
+    if !namespaces::is_inside() {
+        return namespaces::enter().map_err(ConfineError::Namespaces);
     }
-    for path in confinement.write.iter().chain([&confinement.folder]) {
-        rules = allow(rules, path, writing())?;
+    restrict(&Declared::default(), Root::Own, Network::None)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The root folder of a program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Root {
+    Own,
+    Shared,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Network {
+    Any,
+    None,
+}
+
+fn restrict(declared: &Declared, root: Root, network: Network) -> Result<(), ConfineError> {
+    let Some(landlock) = landlock_version() else { return Err(ConfineError::Unavailable) };
+    let socket = declared.socket();
+    if let Some(path) = socket
+        && (root == Root::Shared || landlock < LANDLOCK_WITH_SCOPES)
+    {
+        return Err(ConfineError::Socket { path: path.to_owned() });
     }
-    let status = rules.restrict_self().map_err(|error| refused(&error))?;
-    if status.ruleset == RulesetStatus::NotEnforced {
-        return Err(ConfineError::Unavailable);
+    umask(Mode::RWXG | Mode::RWXO);
+    if root == Root::Own {
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| refused(&error))?;
+        root::enter(&declared.places()).map_err(ConfineError::Namespaces)?;
     }
-    if confinement.network_none {
-        refuse_network().map_err(|error| refused(&error))?;
-    }
-    Ok(())
+    set_limits().map_err(|error| refused(&error))?;
+    apply_landlock(declared)?;
+    let options = FilterOptions {
+        has_root: root == Root::Own,
+        has_sockets: socket.is_some(),
+        has_network: network == Network::Any,
+    };
+    filter::set(options).map_err(|error| refused(&error))
 }
 
 fn set_limits() -> rustix::io::Result<()> {
@@ -74,28 +125,37 @@ fn set_limits() -> rustix::io::Result<()> {
     lower_limit(Resource::Data, PROGRAM_MEMORY_BYTES, PROGRAM_MEMORY_BYTES)
 }
 
-/// Leaves a superuser nothing but the rights to its files. Other rights open ways around the rules, such as reading the
-/// environment of other processes. Without new privileges the program does not get them back.
-fn drop_capabilities() -> rustix::io::Result<()> {
-    let kept =
-        CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER | CapabilitySet::FSETID;
-    let earlier = capabilities(None)?;
+/// Leaves a superuser no rights: they open ways around the rules, such as changing files of others. Without new privileges
+/// the program does not get them back.
+pub(super) fn drop_capabilities() -> rustix::io::Result<()> {
+    let empty = CapabilitySet::empty();
+    let none = CapabilitySets { effective: empty, permitted: empty, inheritable: empty };
     // Most users have none, and a service manager may refuse the call.
-    if kept.contains(earlier.permitted) && earlier.inheritable.is_empty() {
-        return Ok(());
-    }
-    let sets = CapabilitySets {
-        effective: earlier.effective & kept,
-        permitted: earlier.permitted & kept,
-        inheritable: CapabilitySet::empty(),
-    };
-    set_capabilities(None, sets)
+    if capabilities(None)? == none { Ok(()) } else { set_capabilities(None, none) }
 }
 
 /// Everything is forbidden that a rule does not allow.
 fn file_rules() -> Result<RulesetCreated, RulesetError> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     rules.handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?.create()
+}
+
+fn apply_landlock(declared: &Declared) -> Result<(), ConfineError> {
+    let rules = file_rules().map_err(|error| refused(&error))?;
+    let rules = rules.add_rules(path_beneath_rules(declared.system(), AccessFs::from_read(NEWEST)));
+    let rules = rules.and_then(|rules| {
+        let access = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate});
+        rules.add_rules(path_beneath_rules(DEVICES, access))
+    });
+    let mut rules = rules.map_err(|error| refused(&error))?;
+    for path in declared.readable() {
+        rules = allow(rules, path, AccessFs::from_read(NEWEST))?;
+    }
+    for path in declared.writable() {
+        rules = allow(rules, path, writing())?;
+    }
+    let status = rules.restrict_self().map_err(|error| refused(&error))?;
+    if status.ruleset == RulesetStatus::NotEnforced { Err(ConfineError::Unavailable) } else { Ok(()) }
 }
 
 /// All that a program does in its folder. It makes no devices there: one would be a way to the disk.
@@ -105,13 +165,16 @@ fn writing() -> BitFlags<AccessFs> {
 
 fn allow(
     rules: RulesetCreated,
-    path: &Path,
+    path: &RealPath,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, ConfineError> {
-    let missing = |reason: String| ConfineError::Path { path: PathBuf::from(path), reason };
-    let is_folder = std::fs::metadata(path).map_err(|error| missing(error.to_string()))?.is_dir();
-    let opened = PathFd::new(path).map_err(|error| missing(error.to_string()))?;
-    let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
+    let access = match path.kind {
+        PathKind::Folder => access,
+        PathKind::File => access & AccessFs::from_file(NEWEST),
+        PathKind::Socket => make_bitflags!(AccessFs::{ReadFile | ResolveUnix}),
+    };
+    let opened = PathFd::new(&path.path)
+        .map_err(|error| ConfineError::Path { path: path.name.clone(), reason: error.to_string() })?;
     rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| refused(&error))
 }
 

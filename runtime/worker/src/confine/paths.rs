@@ -1,6 +1,10 @@
-//! The parts of the system that every program may read, because runtimes and package managers need them.
+//! The paths that a program may use: its own, the declared ones, and the parts of the system that every program may read,
+//! because runtimes and package managers need them.
 
+use super::root::Place;
+use super::{ConfineError, Confinement};
 use std::ffi::OsStr;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 /// Programs, libraries and their data.
@@ -63,6 +67,126 @@ pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/d
 /// The folders beside a folder of `PATH` that its programs need, such as `lib` beside `bin`. Not `share`: data of the user
 /// is there.
 const BESIDE: &[&str] = &["lib", "lib64", "libexec", "versions"];
+
+/// What of the system is in the root of a program with namespaces. All of `/etc`, because its files are replaced while
+/// the program runs; Landlock leaves most of them closed.
+const MOUNTED_WHOLE: &str = "/etc";
+
+/// Where the kernel shows its processes. A root has its own.
+const PROCESSES: &str = "/proc";
+
+/// A path that is there.
+#[derive(Debug, Clone)]
+pub(super) struct RealPath {
+    /// As it is declared.
+    pub(super) name: PathBuf,
+    /// Without links.
+    pub(super) path: PathBuf,
+    pub(super) kind: PathKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathKind {
+    Folder,
+    File,
+    Socket,
+}
+
+impl RealPath {
+    fn new(name: &Path) -> Result<Self, ConfineError> {
+        let missing =
+            |error: std::io::Error| ConfineError::Path { path: name.to_owned(), reason: error.to_string() };
+        let path = name.canonicalize().map_err(missing)?;
+        let kind = match path.metadata().map_err(missing)?.file_type() {
+            kind if kind.is_dir() => PathKind::Folder,
+            kind if kind.is_socket() => PathKind::Socket,
+            _ => PathKind::File,
+        };
+        if path.parent().is_none() {
+            Err(ConfineError::Root)
+        } else {
+            Ok(Self { name: name.to_owned(), path, kind })
+        }
+    }
+}
+
+/// The paths of a program.
+#[derive(Debug)]
+pub(super) struct Declared {
+    system: Vec<PathBuf>,
+    read: Vec<RealPath>,
+    write: Vec<RealPath>,
+}
+
+/// Those of a program without paths of its own.
+impl Default for Declared {
+    fn default() -> Self {
+        Self { system: readable(OsStr::new(""), OsStr::new("")), read: Vec::new(), write: Vec::new() }
+    }
+}
+
+impl Declared {
+    /// # Errors
+    /// A path that is not there, or one that the program could replace.
+    pub(super) fn new(confinement: &Confinement, program: &OsStr) -> Result<Self, ConfineError> {
+        let real =
+            |paths: &[PathBuf]| paths.iter().map(|path| RealPath::new(path)).collect::<Result<Vec<_>, _>>();
+        let (read, mut write) = (real(&confinement.read)?, real(&confinement.write)?);
+        write.push(RealPath::new(&confinement.folder)?);
+        for path in read.iter().chain(&write) {
+            let is_around = |outer: &&RealPath| outer.path != path.path && path.path.starts_with(&outer.path);
+            if let Some(outer) = write.iter().find(is_around) {
+                return Err(ConfineError::Inside { path: path.name.clone(), outer: outer.name.clone() });
+            }
+        }
+        let mut system = readable(&std::env::var_os("PATH").unwrap_or_default(), program);
+        // The program may read them already, and could replace them too.
+        system.retain(|path| !write.iter().any(|outer| path.starts_with(&outer.path) || is_in(path, outer)));
+        Ok(Self { system, read, write })
+    }
+
+    /// The parts of the system.
+    pub(super) fn system(&self) -> &[PathBuf] {
+        &self.system
+    }
+
+    pub(super) fn readable(&self) -> &[RealPath] {
+        &self.read
+    }
+
+    /// The folder of the program, and what is declared so.
+    pub(super) fn writable(&self) -> &[RealPath] {
+        &self.write
+    }
+
+    /// A declared socket.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        let mut all = self.read.iter().chain(&self.write);
+        all.find(|path| path.kind == PathKind::Socket).map(|path| path.name.as_path())
+    }
+
+    /// The places of a root with nothing else.
+    pub(super) fn places(&self) -> Vec<Place> {
+        let system = self.system.iter().map(PathBuf::as_path).chain(DEVICES.iter().map(Path::new));
+        let whole =
+            system.map(|path| if path.starts_with(MOUNTED_WHOLE) { Path::new(MOUNTED_WHOLE) } else { path });
+        let system = whole.filter_map(|name| {
+            Some(Place { name: name.to_owned(), path: name.canonicalize().ok()?, is_writable: false })
+        });
+        let declared =
+            self.read.iter().map(|path| (path, false)).chain(self.write.iter().map(|path| (path, true)));
+        let declared = declared.map(|(RealPath { name, path, .. }, is_writable)| Place {
+            name: name.clone(),
+            path: path.clone(),
+            is_writable,
+        });
+        system.chain(declared).filter(|place| !place.path.starts_with(PROCESSES)).collect()
+    }
+}
+
+fn is_in(path: &Path, outer: &RealPath) -> bool {
+    path.canonicalize().is_ok_and(|path| path.starts_with(&outer.path))
+}
 
 /// The folders and files that a program may read and execute. Those that are not there are left out.
 pub(super) fn readable(path_variable: &OsStr, program: &OsStr) -> Vec<PathBuf> {

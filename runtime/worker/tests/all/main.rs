@@ -5,6 +5,8 @@
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod confine;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod harm;
 mod html;
 mod kit;
 mod pdf;

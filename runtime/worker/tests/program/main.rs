@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use redflow_worker::{Confinement, Worker, WorkerSettings, limit_self, run};
+use redflow_worker::{Confinement, Worker, WorkerSettings, check_namespaces, hide_memory, limit_self, run};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -30,6 +30,8 @@ fn main() -> ExitCode {
         "caller" => call_and_wait(Path::new(&second)),
         "forbidden" => forbidden(&second),
         "confine" => confine(&second),
+        "check-namespaces" => check_namespaces().unwrap_or(ExitCode::FAILURE),
+        "hide-memory" => hidden(),
         _ => match run(!std::env::args().any(|argument| argument == "--no-filter")) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
@@ -38,15 +40,27 @@ fn main() -> ExitCode {
 }
 
 /// Becomes a program under a confinement, given as a JSON list: the folder, the paths to read, those to write, whether
-/// there is no network, and the program with its arguments.
+/// there is no network, whether there are namespaces, and the program with its arguments.
 fn confine(job: &str) -> ExitCode {
-    type Job = (PathBuf, Vec<PathBuf>, Vec<PathBuf>, bool, Vec<String>);
-    let (folder, read, write, network_none, command): Job = serde_json::from_str(job).unwrap();
+    type Job = (PathBuf, Vec<PathBuf>, Vec<PathBuf>, bool, bool, Vec<String>);
+    let (folder, read, write, network_none, namespaces, command): Job = serde_json::from_str(job).unwrap();
     let command: Vec<OsString> = command.into_iter().map(OsString::from).collect();
     let (program, arguments) = command.split_first().unwrap();
-    let error = Confinement { folder, read, write, network_none }.run(program, arguments);
-    let _ = writeln!(std::io::stderr(), "{error}");
-    ExitCode::from(2)
+    let confinement = Confinement { folder, read, write, network_none, namespaces };
+    confinement.run(program, arguments).unwrap_or_else(|error| {
+        let _ = writeln!(std::io::stderr(), "{error}");
+        ExitCode::from(2)
+    })
+}
+
+/// Hides its memory, says so, and waits for the end of its input.
+fn hidden() -> ExitCode {
+    hide_memory().unwrap();
+    let behavior = rustix::process::dumpable_behavior().unwrap();
+    assert_eq!(behavior, rustix::process::DumpableBehavior::NotDumpable);
+    std::io::stdout().write_all(b"hidden\n").unwrap();
+    let _ = std::io::stdin().read(&mut [0]);
+    ExitCode::SUCCESS
 }
 
 fn hang() -> ExitCode {

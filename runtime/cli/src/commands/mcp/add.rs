@@ -3,7 +3,7 @@
 use super::definition::{define, warnings};
 use super::source::unknown_server;
 use crate::args::AddServerOptions;
-use crate::context::AppContext;
+use crate::context::{AppContext, find_confinement};
 use crate::data_dir::create_data_dir;
 use crate::diagnostics::format_diagnostic;
 use crate::errors::{print_api_error, print_file_error, print_store_error};
@@ -14,6 +14,7 @@ use crate::text::printable_line;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::manifest::Manifest;
 use redflow_contract::mcp::{McpAuth, McpPins, McpServer, OAuthGrant};
+use redflow_mcp::Confiner;
 use redflow_ports::{ManifestStore as _, McpStore as _};
 use redflow_store::{ManifestFiles, McpFiles};
 use serde_json::{Value, json};
@@ -32,7 +33,8 @@ pub(super) fn add(options: &AddServerOptions, context: &AppContext) -> CommandRe
     check_definition(name, &definition).map_err(|problems| print_problems(&problems))?;
     let manifest = read_manifest(&files).map_err(|problems| print_problems(&problems))?;
     check_name(name, &manifest, &files, options.force).map_err(|text| fail(&text))?;
-    for warning in warnings(&server, redflow_worker::can_confine()) {
+    let confinement = Confiner::new(find_confinement).confinement();
+    for warning in warnings(&server, &confinement) {
         print_warning(&printable_line(&warning, 800));
     }
     create_data_dir(&dir)?;

@@ -1,7 +1,9 @@
 //! The definition of a server from arguments, and what people should know about it.
 
 use crate::args::{AddServerOptions, AddressOptions, ProgramOptions};
-use redflow_contract::mcp::{McpAuth, McpNetwork, McpServer, McpTrust, OAuthGrant};
+use redflow_contract::mcp::{
+    McpAuth, McpConfinement, McpConfinementGap, McpNetwork, McpServer, McpTrust, OAuthGrant,
+};
 use redflow_contract::node::EffectClass;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,18 +119,21 @@ fn absolute_program(program: &str) -> String {
 }
 
 /// What people should know about a definition before they use it.
-pub(super) fn warnings(server: &McpServer, confines: bool) -> Vec<String> {
+pub(super) fn warnings(server: &McpServer, confinement: &McpConfinement) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(package) = package_without_version(server) {
         warnings.push(format!(
             "`{package}` has no exact version, so another program may start tomorrow; write it as NAME@1.2.3"
         ));
     }
-    if server.command.is_some() && !confines {
-        warnings
-            .push("this system cannot confine programs: the server can use all files of its user".to_owned());
-    }
-    if server.command.is_some() && confines {
+    let concerns = |gap: &&McpConfinementGap| match gap {
+        McpConfinementGap::Unconfined => server.command.is_some(),
+        McpConfinementGap::NoModes => is_package_runner(server),
+        _ => false,
+    };
+    let gaps = confinement.gaps.iter().filter(concerns);
+    warnings.extend(gaps.map(|gap| format!("on this system {}", gap.text())));
+    if server.command.is_some() && confinement.landlock.is_some() {
         let declared = server.read.iter().chain(&server.write);
         let declared: Vec<&Path> = declared.map(Path::new).collect();
         for argument in server.args.iter().map(Path::new).filter(|path| path.is_absolute() && path.exists()) {
@@ -146,12 +151,20 @@ fn is_system(path: &Path) -> bool {
     ["/usr", "/opt", "/bin", "/lib", "/proc"].iter().any(|folder| path.starts_with(folder))
 }
 
+fn program_name(server: &McpServer) -> Option<&str> {
+    Path::new(server.command.as_deref()?).file_stem()?.to_str()
+}
+
+fn is_package_runner(server: &McpServer) -> bool {
+    program_name(server).is_some_and(|program| PACKAGE_RUNNERS.contains(&program))
+}
+
 /// The package that a program fetches, if nothing fixes its version.
 fn package_without_version(server: &McpServer) -> Option<&str> {
-    let program = Path::new(server.command.as_deref()?).file_stem()?.to_str()?;
-    if !PACKAGE_RUNNERS.contains(&program) {
+    if !is_package_runner(server) {
         return None;
     }
+    let program = program_name(server)?;
     let mut words = server.args.iter().map(String::as_str);
     if matches!(program, "npm" | "pipx") && !matches!(words.next(), Some("exec" | "x" | "run")) {
         return None;
@@ -200,7 +213,7 @@ fn has_exact_version(package: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{has_exact_version, package_without_version, parse_effect, warnings};
-    use redflow_contract::mcp::McpServer;
+    use redflow_contract::mcp::{McpConfinement, McpServer};
     use redflow_contract::node::EffectClass;
 
     fn program(command: &[&str]) -> McpServer {
@@ -247,10 +260,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap().to_owned();
         let mut server = program(&["node", "/no/such/file", &path]);
-        assert_eq!(warnings(&server, true).len(), 1, "{:?}", warnings(&server, true));
+        let whole = McpConfinement::of(Some(7), true);
+        assert_eq!(warnings(&server, &whole).len(), 1, "{:?}", warnings(&server, &whole));
         server.read = vec![path];
-        assert_eq!(warnings(&server, true), Vec::<String>::new());
-        assert!(warnings(&server, false)[0].contains("cannot confine"));
+        assert_eq!(warnings(&server, &whole), Vec::<String>::new());
+        let none = McpConfinement::of(None, false);
+        assert_eq!(warnings(&server, &none), ["on this system a program has the rights of the sidecar"]);
+        let part = McpConfinement::of(Some(7), false);
+        assert_eq!(warnings(&server, &part), Vec::<String>::new());
+        let installed = warnings(&program(&["npx", "a@1.2.3"]), &part);
+        assert!(installed[0].contains("installations by npx"), "{installed:?}");
     }
 
     #[test]

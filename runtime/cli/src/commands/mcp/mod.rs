@@ -24,7 +24,7 @@ use crate::sidecar::{LocalTarget, SidecarClient, select_sidecar};
 use crate::signals::{RunLifetime, StopSignals, listen};
 use crate::terminal::{fail, print_json, print_note, print_text};
 use crate::text::printable_line;
-use print::{format_server, format_servers, format_tools};
+use print::{confinement_note, format_server, format_servers, format_tools};
 use running::{RunningSidecar, START_TIME};
 use serde_json::Value;
 use source::McpSource;
@@ -173,6 +173,9 @@ async fn list(json: bool, source: &McpSource<'_>) -> CommandResult {
     Ok(if json {
         servers.iter().map(print_json).max().unwrap_or(Exit::Success)
     } else {
+        if let Some(note) = confinement_note(&servers) {
+            print_note(&note);
+        }
         print_text(&format_servers(&servers))
     })
 }

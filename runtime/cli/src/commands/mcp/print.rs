@@ -6,7 +6,7 @@ use crate::text::{count, printable, printable_line};
 use crate::times::format_time;
 use owo_colors::{OwoColorize, Style};
 use redflow_contract::mcp::{
-    McpOrigin, McpServerDetail, McpServerState, McpServerSummary, McpToolInfo, McpTransport,
+    McpConfinement, McpOrigin, McpServerDetail, McpServerState, McpServerSummary, McpToolInfo, McpTransport,
 };
 use redflow_contract::tool::ToolState;
 use std::fmt::Write as _;
@@ -45,6 +45,21 @@ pub(super) fn format_servers(servers: &[McpServerSummary]) -> String {
     out
 }
 
+/// What follows for the programs among the servers from what the system lacks; none if nothing does.
+pub(super) fn confinement_note(servers: &[McpServerSummary]) -> Option<String> {
+    let confinement = servers.iter().find_map(|server| server.confinement.as_ref())?;
+    let gaps: Vec<&str> = confinement.gaps.iter().map(|gap| gap.text()).collect();
+    let label = confinement_label(confinement);
+    (!gaps.is_empty()).then(|| format!("confined: {label}; {}", gaps.join("; ")))
+}
+
+fn confinement_label(confinement: &McpConfinement) -> String {
+    let Some(landlock) = confinement.landlock else { return "no".to_owned() };
+    let how_far = if confinement.gaps.is_empty() { "yes" } else { "in part" };
+    let namespaces = if confinement.namespaces { "namespaces" } else { "no namespaces" };
+    format!("{how_far} (Landlock {landlock}, {namespaces})")
+}
+
 /// Everything about one server.
 pub(super) fn format_server(detail: &McpServerDetail) -> String {
     let server = &detail.summary;
@@ -52,7 +67,10 @@ pub(super) fn format_server(detail: &McpServerDetail) -> String {
     rows.extend(server.reason.as_ref().map(|reason| ("reason", printable_line(reason, 800))));
     rows.extend(server.since.map(|since| ("since", format_time(since))));
     rows.push((transport_label(server.transport), printable_line(&server.target, MAX_CHARS)));
-    rows.extend(server.confined.map(|confined| ("confined", if confined { "yes" } else { "no" }.to_owned())));
+    if let Some(confinement) = &server.confinement {
+        rows.push(("confined", confinement_label(confinement)));
+        rows.extend(confinement.gaps.iter().map(|gap| ("", gap.text().to_owned())));
+    }
     rows.push(("from", origin_name(server.origin).to_owned()));
     rows.extend(server.server.as_ref().map(|text| ("server", printable_line(text, MAX_CHARS))));
     rows.extend(server.protocol.as_ref().map(|text| ("protocol", printable_line(text, 40))));
@@ -168,5 +186,23 @@ fn origin_name(origin: McpOrigin) -> &'static str {
         McpOrigin::Manifest => "the manifest",
         McpOrigin::Added => "redflow mcp add",
         McpOrigin::Node => "a node of a flow",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{McpConfinement, confinement_label};
+
+    // SECURITY: mcp-gaps
+    #[test]
+    fn a_program_is_confined_only_as_far_as_the_system_can() {
+        for (landlock, namespaces, label) in [
+            (Some(7), true, "yes (Landlock 7, namespaces)"),
+            (Some(7), false, "in part (Landlock 7, no namespaces)"),
+            (Some(5), true, "in part (Landlock 5, namespaces)"),
+            (None, true, "no"),
+        ] {
+            assert_eq!(confinement_label(&McpConfinement::of(landlock, namespaces)), label);
+        }
     }
 }

@@ -4,11 +4,11 @@ use super::{MemoryContext, check_names};
 use crate::args::ExportMemoryOptions;
 use crate::errors::print_api_error;
 use crate::exit::{CommandResult, Exit};
-use crate::files::{display_path, is_stdio};
+use crate::files::{display_path, is_stdio, private_options};
 use crate::terminal::{fail, print_bytes, print_note};
 use crate::text::describe_io_error;
 use redflow_contract::memory_api::{MAX_ENTRIES_PAGE, MemoryExportLine, MemoryFilter};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -105,12 +105,8 @@ impl NewFile {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let draft = path.with_file_name(format!(".{}.{}.new", name.to_string_lossy(), std::process::id()));
-        let mut how = OpenOptions::new();
-        how.write(true).create_new(true);
         // Entries are about people.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut how, 0o600);
-        let file = how.open(&draft)?;
+        let file = private_options().write(true).create_new(true).open(&draft)?;
         Ok(Self { file, path: path.to_owned(), draft: Some(draft), force })
     }
 
