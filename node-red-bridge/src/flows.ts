@@ -1,14 +1,16 @@
-// The flow as the sidecar receives it: the nodes that it runs with all properties, of all others what the checker needs to
-// follow wires (see node-definition.ts), the credentials of models, memories, tools and key nodes only, and the operations of its
-// nodes.
+// The flow as the sidecar of a runtime receives it: the nodes that it runs with all properties, of all others what the checker
+// needs to follow wires (see node-definition.ts), the credentials of what the agents of the runtime use, and the operations of
+// its nodes. Agents of other runtimes are disabled in it, so that only one sidecar runs each agent.
 
 import { createHash, createHmac } from "node:crypto";
+import { FlowTooLarge } from "./flow-graph";
 import { PASSWORD_MASK, publicDefinition, runsInSidecar } from "./node-definition";
 import { readNodeTools } from "./node-tools";
 import { isRecord } from "./record";
 import type { Definition, Red } from "./red";
+import { type RuntimeNodes, nodesOfRuntime } from "./runtime-nodes";
 import { type Sentence, sentence } from "./sentence";
-import { WITHOUT_CREDENTIALS } from "./sidecar-types";
+import { AGENT_TYPES, WITHOUT_CREDENTIALS } from "./sidecar-types";
 import { wellFormed } from "./well-formed";
 
 /** Levels of one node: the sidecar reads 120, of which the message and its list of nodes take two. */
@@ -23,32 +25,41 @@ export interface FlowSnapshot {
   warnings: string[];
   /** The reason if a node nests too deep for the sidecar. */
   tooDeep: Sentence | undefined;
+  /** What the sidecar runs of the flow. */
+  own: RuntimeNodes;
 }
 
-/** The flow that starts or runs now. `secret` keeps an attacker from guessing credentials by the revision. */
-export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
+/**
+ * The flow that starts or runs now, for the sidecar of a runtime. `secret` keeps an attacker from guessing credentials by the
+ * revision.
+ */
+export function snapshotFlow(RED: Red, runtime: string, secret: string): FlowSnapshot {
+  const definitions: Definition[] = [];
+  RED.nodes.eachNode((definition) => definitions.push(definition));
   const flows: Record<string, unknown>[] = [];
   const credentials: Record<string, Record<string, string>> = {};
   const warnings: string[] = [];
   const types = new Set<string>();
+  const own = ownNodes(definitions, runtime, (warning) => warnings.push(warning));
   let tooDeep: Sentence | undefined;
-  RED.nodes.eachNode((definition) => {
+  for (const definition of definitions) {
     types.add(definition.type);
     const { node, deep } = toReadable(publicDefinition(definition));
-    flows.push(node);
+    const isForeign = AGENT_TYPES.includes(definition.type) && !own.agents.has(definition.id);
+    flows.push(isForeign ? { ...node, d: true } : node);
     const name = nameOf(definition);
     tooDeep ??= tooDeepOf(definition, deep);
-    if (hasCredentials(definition.type)) {
-      const own = textCredentials(RED.nodes.getCredentials(definition.id), (key) =>
+    if (own.services.has(definition.id) && hasCredentials(definition.type)) {
+      const values = textCredentials(RED.nodes.getCredentials(definition.id), (key) =>
         warnings.push(
           `${name}: the credential \`${key}\` contains half a character and is left out; enter it again and deploy`,
         ),
       );
-      if (Object.keys(own).length > 0) {
-        credentials[definition.id.toWellFormed()] = own;
+      if (Object.keys(values).length > 0) {
+        credentials[definition.id.toWellFormed()] = values;
       }
     }
-  });
+  }
   const flowsText = JSON.stringify(flows);
   const credentialsText = JSON.stringify(credentials);
   const credentialsDigest = createHmac("sha256", secret).update(credentialsText).digest();
@@ -58,7 +69,20 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
   const hash = createHash("sha256").update(flowsText).update(credentialsDigest).update(tooDeep?.text ?? "").update(toolsText);
   const revision = hash.digest("hex");
   const rest = `"revision":"${revision}","flows":${flowsText},"credentials":${credentialsText}${toolsText}}`;
-  return { revision, rest, warnings, tooDeep };
+  return { revision, rest, warnings, tooDeep, own };
+}
+
+/** The nodes of a runtime; none of a flow that is too large. */
+function ownNodes(definitions: Definition[], runtime: string, warn: (warning: string) => void): RuntimeNodes {
+  try {
+    return nodesOfRuntime(definitions, runtime);
+  } catch (error) {
+    if (error instanceof FlowTooLarge) {
+      warn("the flow has too many nodes or wires: its agents do not run, and the sidecar gets no credentials; make it smaller and deploy");
+      return { agents: new Set(), services: new Set(), foreign: new Set() };
+    }
+    throw error;
+  }
 }
 
 /**

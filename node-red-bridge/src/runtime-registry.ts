@@ -46,9 +46,11 @@ export function openRuntime(RED: Red, id: string, instance: string, settings: Ru
     clearTimeout(entry.disposal);
     entry.present = true;
     entry.runtime.configure(settings, identity);
+    // Not before: the node may have another sidecar now, which alone may get the new credentials.
+    entry.runtime.sendFlow();
     return entry.runtime;
   }
-  const runtime = new Runtime(RED, identity, settings);
+  const runtime = new Runtime(RED, id, identity, settings);
   runtimes.set(id, { runtime, present: true, disposal: undefined });
   if (runtimes.size === 1) {
     RED.hooks.add("onComplete.redflow-bridge", (event) => {
@@ -58,7 +60,10 @@ export function openRuntime(RED: Red, id: string, instance: string, settings: Ru
   return runtime;
 }
 
-/** Handles the close of a `redflow-runtime` node that was removed, or stopped and may start again. */
+/**
+ * Handles the close of a `redflow-runtime` node that was removed, or stopped and may start again. In a full deploy, and when
+ * another project is loaded, Node-RED says of no node that it was removed.
+ */
 export function closeRuntime(RED: Red, id: string, cause: "removed" | "stopped"): void {
   const entry = runtimes.get(id);
   if (entry === undefined) {
@@ -115,17 +120,23 @@ export function followDeploys(RED: Red): void {
     return;
   }
   followsDeploys = true;
-  const each = (act: (runtime: Runtime) => void) => () => {
-    for (const { runtime } of runtimes.values()) {
+  const each = (act: (runtime: Runtime) => void, isMeant: (entry: RuntimeEntry) => boolean = () => true) => () => {
+    for (const { runtime } of [...runtimes.values()].filter(isMeant)) {
       guard(RED, "a runtime could not follow a deploy", () => act(runtime));
     }
   };
   RED.events.on("flows:stopping", each((runtime) => runtime.pause()));
+  // Not to a runtime without a node: that may be gone. `openRuntime` sends the flow to one whose node is created again.
+  const sendFlow = each((runtime) => runtime.sendFlow(), ({ present }) => present);
   // At `starting`, so that the sidecar receives the flow before a new node can send a message.
-  RED.events.on("flows:starting", each((runtime) => runtime.sendFlow()));
+  RED.events.on("flows:starting", sendFlow);
+  RED.events.on("flows:started", () => {
+    for (const [id, entry] of [...runtimes].filter(([, { present }]) => !present)) {
+      guard(RED, "a runtime could not be closed", () => dispose(RED, id, entry, "removed"));
+    }
+  });
   RED.events.on("flows:started", each((runtime) => runtime.resume()));
   // Node-RED starts a flow that waited for a type before the package of the type is in its list.
-  const sendFlow = each((runtime) => runtime.sendFlow());
   RED.events.on("runtime-event", (event) => {
     if (isRecord(event) && event["id"] === "node/added") {
       sendFlow();

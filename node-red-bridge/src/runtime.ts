@@ -77,6 +77,8 @@ export class Runtime {
 
   constructor(
     private readonly RED: Red,
+    /** The id of its node. */
+    private readonly id: string,
     identity: Omit<Identity, "boot">,
     private settings: RuntimeSettings,
   ) {
@@ -154,7 +156,7 @@ export class Runtime {
 
   /** Sends the flow that starts now, unless the sidecar has this revision. */
   sendFlow(): void {
-    const flow = snapshotFlow(this.RED, secret);
+    const flow = snapshotFlow(this.RED, this.id, secret);
     if (flow.revision === this.flow?.revision) {
       return;
     }
@@ -172,6 +174,11 @@ export class Runtime {
         this.connect();
       }
     }
+  }
+
+  /** Whether its agents use a node. Its sidecar has the credentials of these nodes only. */
+  agentsUse(node: string): boolean {
+    return this.flow?.own.services.has(node) === true;
   }
 
   /** The instance id of this Node-RED, which its runs carry. */
@@ -375,7 +382,9 @@ export class Runtime {
       return;
     }
     this.loggedRevision = revision;
-    for (const { code, severity, message, help, node } of diagnostics) {
+    // The sidecar has no credentials of what other runtimes use, and theirs report the problems of it.
+    const isForeign = ({ node }: Diagnostic): boolean => node !== null && this.flow?.own.foreign.has(node.id) === true;
+    for (const { code, severity, message, help, node } of diagnostics.filter((one) => !isForeign(one))) {
       const text = withLabels(this.RED, `${code}: ${message}. ${help}`);
       const own = node === null ? null : this.RED.nodes.getNode(node.id);
       const level = severity === "error" ? "error" : "warn";

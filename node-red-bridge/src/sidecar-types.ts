@@ -68,6 +68,48 @@ export const WITHOUT_CREDENTIALS: readonly string[] = [
   "chat-node",
 ];
 
+/** The role of each type that agents bind, and with `*` of prefixes of types. */
+export const SERVICE_ROLES: Readonly<Record<string, string>> = {
+  "scripted-model": "model",
+  "openai-model": "model",
+  "anthropic-model": "model",
+  "google-model": "model",
+  "model.azure.openai": "model",
+  "ollama-model": "model",
+  "model.*": "model",
+  "buffer-memory": "memory",
+  "window-memory": "memory",
+  "redis-memory": "memory",
+  "summary-memory": "memory",
+  "long-memory": "memory",
+  "memory.*": "memory",
+  "calculator-tool": "tool",
+  "http-request-tool": "tool",
+  "knowledge-base-tool": "tool",
+  "memory-tool": "tool",
+  "flow-tool": "tool",
+  "registry-tool": "tool",
+  "mcp-client": "tool",
+  "tool.*": "tool",
+};
+
+/** The role of the nodes that a memory or a tool names, by its type and property. */
+export const NAMED_SERVICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "summary-memory": { shortMemory: "memory", model: "model" },
+  "long-memory": { shortMemory: "memory", model: "model" },
+  "memory-tool": { memory: "memory" },
+};
+
+/** The type of the config node that a node names in `keyNode`. */
+export const KEY_NODE_TYPES: Readonly<Record<string, string>> = {
+  "openai-model": "openai-key",
+  "anthropic-model": "anthropic-key",
+  "google-model": "google-key",
+  "model.azure.openai": "azure-openai-key",
+  "long-memory": "openai-key",
+  "knowledge-base-tool": "openai-key",
+};
+
 /** The tools that change nothing, so that their nodes need no effect class. */
 export const READ_ONLY_TOOLS: readonly string[] = [
   "calculator-tool",

@@ -25,9 +25,9 @@ const event = (seq, instance = OURS) => ({ runId: "r", seq, agent: { instance, n
 const code = ({ status, body }) => [status, body.code];
 
 /** Deploys a runtime and waits until it is connected to a fake sidecar, which answers with `http`. */
-async function connected(t, http) {
+async function connected(t, http, ...nodes) {
   const { url, requests } = await fakeSidecar(t, undefined, (request) => http(request) ?? [404, { code: "NONE", message: "none" }]);
-  RED.deploy(runtime(url));
+  RED.deploy(runtime(url), ...nodes);
   await until("never connected", async () => (await state()).is === "connected");
   return { url, requests, requested: () => requests.map(({ method, url }) => `${method} ${url}`) };
 }
@@ -154,7 +154,9 @@ test("refuses ids with paths, invalid bodies and forms without a request to the 
 
 test("tests a model as its dialog is, and names the node with the stored key", async (t) => {
   const found = { ok: true, type: "openai-model" };
-  const { requests, requested } = await connected(t, () => [200, found]);
+  const agent = { id: "ag", type: "agent-core", model: "m", wires: [[], [], [], [], []] };
+  const models = ["m", "unused"].map((id) => ({ id, type: "openai-model", wires: [[]] }));
+  const { requests, requested } = await connected(t, () => [200, found], agent, ...models);
   const config = { model: "gpt", keyNode: "k", wires: [[]], _def: "x", credentials: { apiKey: "s3cret" } };
   const ask = (verb, body) => RED.request("POST", `/redflow/runtimes/rt/models/${verb}`, { body });
   assert.deepEqual((await ask("test", { type: "openai-model", config, credentials: { apiKey: "typed" }, other: 1 })).body, found);
@@ -165,6 +167,10 @@ test("tests a model as its dialog is, and names the node with the stored key", a
   assert.deepEqual(requests[1].body, { ...sent, credentials: {}, node: "m", instance: OURS });
   for (const body of [{}, { type: 1, config }, { type: "x", config: [] }, { type: "x", config, node: 1 }, { type: "x", config, credentials: { a: 1 } }]) {
     assert.deepEqual(code(await ask("test", body)), [400, "BODY_INVALID"], JSON.stringify(body));
+  }
+  // The sidecar has no keys of what its agents do not use.
+  for (const node of ["unused", "gone", "ag"]) {
+    assert.deepEqual(code(await ask("test", { type: "openai-model", config, node })), [409, "KEY_NOT_SENT"], node);
   }
   assert.equal(requested().length, 2);
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { namedByService } from "../editor-build/editor/agent-ports.mjs";
+import { namedByService } from "../dist/agent-ports.js";
 import { catalogueEntry, reachableNodes, roleOf, agentInstances, toolsOf, wiredServices, withServices } from "../editor-build/editor/agent-wiring.mjs";
 import { candidates, moveUp, namedCandidates, withLabels } from "../editor-build/editor/agent-services.mjs";
 

@@ -169,3 +169,93 @@ test("warns at the agent of a waiting run, and where to answer it", async (t) =>
   assert.deepEqual(await warningsOf("One"), ["Answer it in the sidebar Redflow (Ctrl-G R). TOOL_OUTCOME_UNKNOWN: run R waits"]);
   assert.deepEqual(await warningsOf("Two"), ["REPLY_DROPPED: too late"]);
 });
+
+const model = (id, more = {}) => ({ id, type: "openai-model", wires: [[]], ...more });
+const isFlow = ({ type }) => type === "flows";
+/** The credentials in all flows that a fake sidecar has received, in their order. */
+const keysAt = ({ messages }) => messages.filter(isFlow).map(({ credentials }) => Object.keys(credentials).join(" "));
+const twoSidecars = async (t) => {
+  t.mock.method(RED.nodes, "getCredentials", (id) => ({ apiKey: `key of ${id}` }));
+  return [await fakeSidecar(t), await fakeSidecar(t)];
+};
+/** Waits until a sidecar has received flows with these credentials, one after the other. */
+const untilKeys = (sidecar, ...keys) => until(`never ${keys} but ${keysAt(sidecar)}`, () => keysAt(sidecar).join() === keys.join());
+const uses = (id, of, name) => agent({ id, runtime: of, model: name });
+
+// SECURITY: runtime-credentials
+test("each sidecar receives the credentials of its own agents, also after a deploy of changed nodes", async (t) => {
+  const [one, two] = await twoSidecars(t);
+  const base = [runtime("a", one.url), runtime("b", two.url), model("m1"), model("m2"), model("m3")];
+  RED.deploy(...base, uses("x", "a", "m1"), uses("y", "b", "m2"));
+  await Promise.all([untilKeys(one, "m1"), untilKeys(two, "m2")]);
+  // The runtimes go on: only the agents are created again.
+  RED.deployChanged(...base, uses("x", "a", "m3"), uses("y", "b", "m2"));
+  await untilKeys(one, "m1", "m3");
+  RED.deployChanged(...base, uses("x", "b", "m3"), uses("y", "b", "m2"));
+  await Promise.all([untilKeys(one, "m1", "m3", ""), untilKeys(two, "m2", "m2", "m2 m3")]);
+  for (const { messages } of [one, two]) {
+    for (const { flows, credentials } of messages.filter(isFlow)) {
+      const running = flows.filter(({ type, d }) => type === "agent-core" && d !== true);
+      assert.deepEqual(Object.keys(credentials), [...new Set(running.map((node) => node.model))].sort());
+    }
+  }
+});
+
+// SECURITY: runtime-credentials
+test("a runtime that is gone receives nothing of the next flow, however Node-RED stops it", async (t) => {
+  const gone = {
+    "another project": (next) => RED.reload(...next),
+    "a deploy of changed nodes": (next) => RED.deployChanged(...next),
+    "a deploy of all nodes": (next) => RED.deploy(...next),
+    "a disabled runtime": (next, url) => RED.reload(runtime("old", url, { d: true }), ...next),
+    "a disabled tab": (next, url) => RED.deployChanged({ id: "off", type: "tab", disabled: true }, runtime("old", url, { z: "off" }), ...next),
+  };
+  for (const [what, deploy] of Object.entries(gone)) {
+    const [one, two] = await twoSidecars(t);
+    RED.deploy(runtime("old", one.url), model("m1"), uses("x", "old", "m1"));
+    await untilKeys(one, "m1");
+    deploy([runtime("new", two.url), model("m2"), uses("x", "new", "m2")], one.url);
+    await untilKeys(two, "m2");
+    // An event that sends the flow again, and the connection is closed.
+    RED.events.emit("runtime-event", { id: "node/added" });
+    await until(`${what}: the old runtime is there`, async () => {
+      return (await RED.request("GET", "/redflow/runtimes")).body.runtimes.every(({ id }) => id === "new");
+    });
+    await until(`${what}: the old sidecar is connected`, () => one.connections() === 0);
+    assert.deepEqual(keysAt(one), ["m1"], what);
+    assert.ok(!JSON.stringify(one.messages).includes("key of m2"), what);
+  }
+});
+
+// SECURITY: runtime-credentials
+test("a runtime with another address sends new credentials to the new sidecar only", async (t) => {
+  const [one, two] = await twoSidecars(t);
+  RED.deploy(runtime("rt", one.url), model("m1"), uses("x", "rt", "m1"));
+  await untilKeys(one, "m1");
+  RED.reload(runtime("rt", two.url), model("m2"), uses("x", "rt", "m2"));
+  await untilKeys(two, "m2");
+  assert.deepEqual(keysAt(one), ["m1"]);
+});
+
+test("a runtime whose flows are stopped stays for their next start", async (t) => {
+  const { url, messages, untilMessage } = await fakeSidecar(t);
+  RED.deploy(runtime("rt", url), agent());
+  await untilMessage(isFlow);
+  RED.reload(runtime("rt", url), agent({ name: "Other" }));
+  await untilMessage((message) => isFlow(message) && message.flows.some(({ name }) => name === "Other"));
+  assert.equal(messages.filter(hello).length, 1);
+});
+
+test("logs no problem of what only agents of other runtimes use", async (t) => {
+  const problem = (id) => ({ code: "MODEL_KEY_MISSING", severity: "error", message: `no key of ${id}`, help: "h", node: { id }, port: null, target: null });
+  const reply = ({ type, revision }) => {
+    const report = { ok: false, diagnostics: ["m1", "m2", "unused"].map(problem) };
+    return type === "flows" ? { type: "deployed", seq: 1, revision, agents: [], report } : undefined;
+  };
+  const { url } = await fakeSidecar(t, reply);
+  RED.logged.length = 0;
+  RED.deploy(runtime("a", url), runtime("b", "http://127.0.0.1:9"), model("m1"), model("m2"), uses("x", "a", "m1"), uses("y", "b", "m2"));
+  const problems = () => RED.logged.filter((line) => line.includes("no key of")).map((line) => /no key of (\w+)/.exec(line)[1]);
+  await until("nothing logged", () => problems().length > 0);
+  assert.deepEqual(problems(), ["m1", "unused"]);
+});

@@ -20,19 +20,23 @@ test("sends all properties of our nodes and only wiring properties of others", (
 
 // SECURITY: bridge-credentials
 test("sends credentials of models, memories, tools and key nodes only, and hashes them into the revision", () => {
-  const types = ["openai-model", "redis-memory", "tool.x", "anthropic-key", "agent-core", "http request"];
-  const definitions = types.map((type) => ({ id: type, type }));
+  const types = ["openai-model", "redis-memory", "tool.x", "openai-key", "agent-core", "http request"];
+  const names = {
+    "agent-core": { model: "openai-model", memory: "redis-memory", tools: ["tool.x", "http request"] },
+    "openai-model": { keyNode: "openai-key" },
+  };
+  const definitions = [{ id: "rt", type: "redflow-runtime" }, ...types.map((type) => ({ id: type, type, ...names[type] }))];
   const snapshot = (credentials, secret = "s") => {
     const RED = fakeRed([], definitions);
     RED.nodes.getCredentials = (id) => credentials[id];
-    const { revision, rest } = snapshotFlow(RED, secret);
+    const { revision, rest } = snapshotFlow(RED, "rt", secret);
     return { revision, ...JSON.parse(`{${rest}`) };
   };
   const all = Object.fromEntries(definitions.map(({ id }) => [id, { key: "k", port: 1, none: "", odd: {} }]));
   const given = snapshot(all);
-  assert.deepEqual(Object.keys(given.credentials), ["openai-model", "redis-memory", "tool.x", "anthropic-key"]);
+  assert.deepEqual(Object.keys(given.credentials), ["openai-model", "redis-memory", "tool.x", "openai-key"]);
   assert.deepEqual(given.credentials["openai-model"], { key: "k", port: "1" });
-  assert.equal(given.flows.length, 6);
+  assert.equal(given.flows.length, 7);
   assert.equal(snapshot(all).revision, given.revision);
   assert.notEqual(snapshot({}).revision, given.revision);
   assert.notEqual(snapshot(all, "other").revision, given.revision);
@@ -41,10 +45,12 @@ test("sends credentials of models, memories, tools and key nodes only, and hashe
 test("replaces half characters in nodes, and leaves out such credentials with a warning", () => {
   const cut = "half \ud83d";
   const node = { id: "m", type: "openai-model", name: cut, [cut]: [{ [cut]: cut }], options: { a: "\udc00" } };
-  const RED = fakeRed([], [{ id: "c", type: "comment", name: cut }, node, { id: "w", type: "openai-model" }]);
+  const agent = { id: "a", type: "agent-core", model: "m", fallbackModels: ["w"] };
+  const definitions = [{ id: "c", type: "comment", name: cut }, node, { id: "w", type: "openai-model" }, { id: "rt", type: "redflow-runtime" }, agent];
+  const RED = fakeRed([], definitions);
   const secret = "sec\ud800ret";
   RED.nodes.getCredentials = (id) => (id === "m" ? { apiKey: secret, fine: "k", [cut]: "k" } : { apiKey: "k" });
-  const { rest, warnings, tooDeep } = snapshotFlow(RED, "s");
+  const { rest, warnings, tooDeep } = snapshotFlow(RED, "rt", "s");
   assert.doesNotMatch(rest, /\\ud[89a-f]/i);
   const sent = JSON.parse(`{${rest}`);
   const replaced = "half \ufffd";
@@ -60,7 +66,7 @@ test("replaces half characters in nodes, and leaves out such credentials with a 
 
 test("names our node that nests too deep, and leaves out deep properties of others", () => {
   const deep = (levels) => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
-  const snapshot = (more) => snapshotFlow(fakeRed([], [{ id: "a", type: "agent-core", name: "Home", ...more }]), "s");
+  const snapshot = (more) => snapshotFlow(fakeRed([], [{ id: "a", type: "agent-core", name: "Home", ...more }]), "rt", "s");
   const fits = snapshot({ custom: deep(117) });
   assert.equal(fits.tooDeep, undefined);
   assert.equal(JSON.parse(`{${fits.rest}`).flows[0].custom.length, 1);
@@ -69,7 +75,7 @@ test("names our node that nests too deep, and leaves out deep properties of othe
   assert.equal(refused.tooDeep.text, why);
   assert.notEqual(refused.revision, snapshot({}).revision, "a flow without the property has another revision");
   snapshot({ custom: deep(100_000) });
-  const other = snapshotFlow(fakeRed([], [{ id: "g", type: "group", env: deep(118), name: "G" }]), "s");
+  const other = snapshotFlow(fakeRed([], [{ id: "g", type: "group", env: deep(118), name: "G" }]), "rt", "s");
   assert.equal(other.tooDeep, undefined);
   assert.deepEqual(JSON.parse(`{${other.rest}`).flows, [{ id: "g", type: "group", name: "G" }]);
 });

@@ -94,13 +94,27 @@ test("shows what is known of a test", () => {
   assert.match(testRows(most).find(([key]) => key === "speed")[1], /^12,3 /);
 });
 
-const CONNECTED = { "redflow/runtimes": { module: "1", runtimes: [{ id: "rt", state: { is: "connected", version: "1" } }] } };
+const connected = (ids) => ({ "redflow/runtimes": { module: "1", runtimes: ids.map((id) => ({ id, state: { is: "connected", version: "1" } })) } });
 const LIST = "redflow/runtimes/rt/models/list";
 
-/** Opens the dialog of a model with these values. */
-function open(type, values, responses) {
-  globalThis.RED = { _: translator("en-US") };
-  answers = { ...CONNECTED, ...responses };
+/** The editor's model of a flow. */
+function editorNodes(flow) {
+  const links = flow.flatMap((source) => (source.wires ?? []).flatMap((ids, sourcePort) => ids.map((id) => ({ source, sourcePort, target: flow.find((node) => node.id === id) }))));
+  return {
+    node: (id) => flow.find((node) => node.id === id),
+    eachConfig: (visit) => flow.filter(({ type }) => type === "redflow-runtime").forEach(visit),
+    filterNodes: ({ type }) => flow.filter((node) => node.type === type),
+    getNodeLinks: (node, end) => links.filter((link) => (end === 1 ? link.target : link.source) === node),
+    workspace: () => undefined,
+  };
+}
+
+const RUNTIME = { id: "rt", type: "redflow-runtime" };
+
+/** Opens the dialog of the model `m` with these values. */
+function open(type, values, responses, flow = [RUNTIME]) {
+  globalThis.RED = { _: translator("en-US"), nodes: editorNodes(flow) };
+  answers = { ...connected(["rt"]), ...responses };
   requests.length = 0;
   const field = (tag, name) => Object.assign(document.createElement(tag), { id: `node-input-${name}`, value: values[name] ?? "" });
   const names = Object.keys(values).filter((name) => name !== "apiKey");
@@ -160,4 +174,42 @@ test("a stored key stays in Node-RED, and a failure is said in words", async () 
 test("a model whose provider lists none has no button for a list", () => {
   const { buttons } = open("model.azure.openai", { deployment: "gpt-4o" }, {});
   assert.deepEqual(buttons().map(({ textContent }) => textContent), ["Test"]);
+});
+
+// SECURITY: runtime-credentials
+test("a model is tested by the runtime of its own agents alone", async () => {
+  const other = { id: "other", type: "redflow-runtime" };
+  const model = { id: "m", type: "openai-model", wires: [[]] };
+  const agent = (id, more) => ({ id, type: "agent-core", wires: [[], [], [], [], []], ...more });
+  const wired = { wires: [["m"], [], [], [], []] };
+  const names = { id: "sum", type: "summary-memory", model: "m", wires: [[]] };
+  const rows = [
+    // The flow, the connected runtimes, and the runtime that is asked.
+    [[RUNTIME], ["rt"], "rt"],
+    [[RUNTIME, agent("a", wired)], ["rt"], "rt"],
+    [[RUNTIME, other], ["rt", "other"], /several runtimes/],
+    [[RUNTIME, other, agent("a", { runtime: "rt" })], ["rt", "other"], /several runtimes/],
+    [[RUNTIME, other, agent("a", { ...wired, runtime: "other" })], ["rt", "other"], "other"],
+    [[RUNTIME, other, agent("a", { ...wired, runtime: "other" })], ["rt"], /sidecar of this model is not connected/],
+    [[RUNTIME, other, agent("a", { ...wired, runtime: "other", d: true })], ["rt", "other"], /several runtimes/],
+    [[RUNTIME, { ...other, d: true }, agent("a", wired)], ["rt", "other"], "rt"],
+    [[RUNTIME, other, agent("a", { model: "m", runtime: "other" })], ["rt", "other"], "other"],
+    [[RUNTIME, other, agent("a", { fallbackModels: ["m"], runtime: "other" })], ["rt", "other"], "other"],
+    [[RUNTIME, other, names, agent("a", { memory: "sum", runtime: "other" })], ["rt", "other"], "other"],
+    [[RUNTIME, other, agent("a", { ...wired, runtime: "rt" }), agent("b", { ...wired, runtime: "other" })], ["other"], "other"],
+    [[], [], /not connected/],
+  ];
+  for (const [flow, online, expected] of rows) {
+    const { press, shown } = open("openai-model", { model: "x", apiKey: "secret-key" }, connected(online), [model].concat(flow));
+    press("Test");
+    await until("an answer is shown", () => !/Waiting/.test(shown()) && shown() !== "");
+    const asked = requests.slice(1).map(({ url }) => url);
+    const what = JSON.stringify(flow);
+    if (typeof expected === "string") {
+      assert.deepEqual(asked, [`redflow/runtimes/${expected}/models/test`], what);
+    } else {
+      assert.deepEqual(asked, [], what);
+      assert.match(shown(), expected, what);
+    }
+  }
 });

@@ -116,16 +116,16 @@ test("works if Node-RED has no list of modules or a strange one", () => {
     throw new Error("not now");
   };
   assert.deepEqual(read(RED, ["ledger"]), { tools: {}, warnings: [] });
-  assert.ok(!snapshotFlow(RED, "s").rest.includes("nodeTools"));
+  assert.ok(!snapshotFlow(RED, "rt", "s").rest.includes("nodeTools"));
 });
 
 test("sends the operations with the flow, without half characters, and in its revision", (t) => {
   const half = '{"name":"p","redflow":{"tools":{"ledger":{"add":{"description":"half \\ud83d"}}}}}';
   const RED = withPackages(t, { p: { types: ["ledger"], text: half } }, [{ id: "l", type: "ledger" }]);
-  const { rest, revision } = snapshotFlow(RED, "s");
+  const { rest, revision } = snapshotFlow(RED, "rt", "s");
   assert.deepEqual(JSON.parse(`{${rest}`).nodeTools, { ledger: { add: { description: "half \ufffd" } } });
   RED.settings.get = () => undefined;
-  const without = snapshotFlow(RED, "s");
+  const without = snapshotFlow(RED, "rt", "s");
   assert.notEqual(without.revision, revision);
   assert.ok(!without.rest.includes("nodeTools"));
 });

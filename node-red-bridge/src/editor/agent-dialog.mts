@@ -9,6 +9,7 @@ import { type ServiceList, fillService, serviceList } from "./agent-services-vie
 import { candidates } from "./agent-services.mjs";
 import { boundToolsView } from "./agent-bound-tools-view.mjs";
 import { type AgentRef, describeProblem, runsView } from "./agent-runs-view.mjs";
+import { runtimeOf } from "./agent-runtimes.mjs";
 import { type Tabs, createTabs } from "./agent-tabs.mjs";
 import { type Operations, type Tool, describeTools, namesOf } from "./agent-tools.mjs";
 import { toolsView } from "./agent-tools-view.mjs";
@@ -300,21 +301,6 @@ function by(name: string): HTMLElement {
 
 function has(name: string): boolean {
   return document.getElementById(`node-input-redflow-${name}`) !== null;
-}
-
-/** The runtime of an agent: the one that it names, else the only one. */
-function runtimeOf(agent: EditorNode): string | undefined {
-  const named = agent["runtime"];
-  if (typeof named === "string" && named !== "") {
-    return named;
-  }
-  const all: string[] = [];
-  RED.nodes.eachConfig((node) => {
-    if (node.type === "redflow-runtime" && node.d !== true) {
-      all.push(node.id);
-    }
-  });
-  return all.length === 1 ? all[0] : undefined;
 }
 
 /** Whether the runtime of an agent exists. Without one there are no runs to show. */

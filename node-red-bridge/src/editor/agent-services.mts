@@ -1,6 +1,6 @@
 // The models, memories and tools that a dialog offers, and the order of a list of them. Pure: draws nothing.
 
-import { withNamed } from "./agent-ports.mjs";
+import { withNamed } from "../agent-ports.js";
 import { roleOf } from "./agent-wiring.mjs";
 
 /**

@@ -2,7 +2,7 @@
 // nodes and into subflows, without disabled nodes. Pure: checks and changes nothing.
 
 import { CATALOGUE } from "@redflow/bindings";
-import { bindsByInput, namedServices, servicePorts, withNamed } from "./agent-ports.mjs";
+import { bindsByInput, namedServices, servicePorts, withNamed } from "../agent-ports.js";
 
 /** The most instances of one agent. */
 const MAX_INSTANCES = 50;

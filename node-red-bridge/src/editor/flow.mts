@@ -2,7 +2,7 @@
 
 import { PASSWORD_MASK, publicDefinition, runsInSidecar } from "../node-definition.js";
 import { AGENT_TYPES } from "../sidecar-types.js";
-import { bindsByInput, namedServices, servicePorts, withNamed } from "./agent-ports.mjs";
+import { bindsByInput, namedServices, servicePorts, withNamed } from "../agent-ports.js";
 import { roleOf } from "./agent-wiring.mjs";
 
 /** A node as Node-RED exports it. */

@@ -1,9 +1,10 @@
-// The buttons of a model's dialog: one tests the model with what the dialog has now, one lists the models of the server. Stored keys
-// stay in Node-RED: the request names the deployed node that has the key.
+// The buttons of a model's dialog: one tests the model with what the dialog has now, one lists the models of the server. Only the
+// sidecar of the model's own agents is asked. Stored keys stay in Node-RED: the request names the deployed node that has the key.
 
 import type { ModelList, ModelTest } from "@redflow/bindings";
 import type { ModelForm } from "../admin-api.js";
 import { RequestError, adminApi } from "./admin-client.mjs";
+import { runtimes, runtimesOfService } from "./agent-runtimes.mjs";
 import { MAX_ROW_CHARS, button, cut, element, untrusted } from "./dom.mjs";
 import { typedValue } from "./fields.mjs";
 import { formatDecimal } from "./formats.mjs";
@@ -45,9 +46,14 @@ export function prepareModelTest(node: EditorNode): void {
     setBusy(true);
     answer.replaceChildren(text("fields.test.busy"));
     try {
-      const runtime = await connectedRuntime();
-      const shown = runtime === undefined ? [text("fields.test.noRuntime")] : show(await send(runtime, modelForm(node, (name) => typedValue(node, name))));
-      answer.replaceChildren(...shown);
+      const own = runtimesOfService(node);
+      const runtime = await connectedRuntime(own);
+      if (runtime === undefined) {
+        const isUnclear = own.length === 0 && runtimes().length > 0;
+        answer.replaceChildren(text(`fields.test.${isUnclear ? "whichRuntime" : "noRuntime"}`));
+      } else {
+        answer.replaceChildren(...show(await send(runtime, modelForm(node, (name) => typedValue(node, name)))));
+      }
     } catch (error) {
       answer.replaceChildren(...describeFailure(error, failure));
     } finally {
@@ -61,9 +67,9 @@ export function prepareModelTest(node: EditorNode): void {
   host.replaceChildren(...buttons, answer);
 }
 
-async function connectedRuntime(): Promise<string | undefined> {
-  const { runtimes } = await adminApi.runtimes();
-  return runtimes.find(({ state }) => state.is === "connected")?.id;
+async function connectedRuntime(among: string[]): Promise<string | undefined> {
+  const { runtimes: deployed } = await adminApi.runtimes();
+  return deployed.find(({ id, state }) => among.includes(id) && state.is === "connected")?.id;
 }
 
 /** The sentence before the code of a failure. */

@@ -3,6 +3,7 @@
 
 import { AGENT_TYPES } from "../sidecar-types.js";
 import { adminApi } from "./admin-client.mjs";
+import { runtimes } from "./agent-runtimes.mjs";
 import { isBlank, isReference, secret, type Verdict } from "./rules.mjs";
 import { text } from "./text.mjs";
 
@@ -58,18 +59,6 @@ async function showLog(id: string): Promise<void> {
   } catch (error) {
     log.text(text((error as { status?: number }).status === 404 ? "nodes.log.notDeployed" : "nodes.log.failed"));
   }
-}
-
-/** The runtimes that a deploy would start. */
-function runtimes(): EditorNode[] {
-  const found: EditorNode[] = [];
-  RED.nodes.eachConfig((node) => {
-    const isOff = node.d === true || RED.nodes.workspace(node.z ?? "")?.disabled === true;
-    if (node.type === RUNTIME && !isOff) {
-      found.push(node);
-    }
-  });
-  return found;
 }
 
 /** Validates all agents when a runtime is added, removed or changed: Node-RED itself validates only those that name it. */

@@ -2,7 +2,7 @@
 // Node-RED's drawing and replaces nothing. Checks no wire.
 
 import { runsInSidecar } from "../node-definition.js";
-import { type ServiceKind, bindsByInput, kindOfOutput, portName } from "./agent-ports.mjs";
+import { type ServiceKind, bindsByInput, kindOfOutput, portName } from "../agent-ports.js";
 import { onChecked, refusalOf, state } from "./checks.mjs";
 import { wireKey } from "./checks-verdicts.mjs";
 

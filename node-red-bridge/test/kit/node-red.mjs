@@ -42,16 +42,21 @@ export function nodeRed() {
   };
   /** Sends a message to a node. Returns what the node sends and its calls of `done`. */
   RED.send = (id, message) => send(RED.byId.get(id), message);
-  /** Stops the running nodes and starts these, in this order. */
-  RED.deploy = (...flow) => {
+  /** Replaces the flow. Nodes for which `keeps` is true go on. The others stop, and hear it by `saysRemoved` if they are gone. */
+  const replace = (flow, { keeps = () => false, saysRemoved }) => {
     RED.events.emit("flows:stopping");
+    const old = new Map(definitions.map((definition) => [definition.id, JSON.stringify(definition)]));
+    const kept = flow.filter((definition) => RED.byId.has(definition.id) && keeps(definition, old));
     for (const node of RED.byId.values()) {
-      node.listeners.close?.call(node, !flow.some(({ id }) => id === node.id), () => undefined);
+      if (!kept.some(({ id }) => id === node.id)) {
+        node.listeners.close?.call(node, saysRemoved && !flow.some(({ id }) => id === node.id), () => undefined);
+        RED.byId.delete(node.id);
+      }
     }
-    RED.byId.clear();
     definitions.splice(0, Infinity, ...flow);
     RED.events.emit("flows:starting");
-    for (const definition of flow) {
+    const isOff = ({ d, z }) => d === true || flow.some(({ id, disabled }) => id === z && disabled === true);
+    for (const definition of flow.filter((one) => !kept.includes(one) && !isOff(one))) {
       const constructor = types.get(definition.type);
       if (constructor !== undefined) {
         const node = Object.create(FakeNode.prototype);
@@ -62,6 +67,14 @@ export function nodeRed() {
       }
     }
     RED.events.emit("flows:started");
+  };
+  /** Stops the running nodes and starts these, in this order. */
+  RED.deploy = (...flow) => replace(flow, { saysRemoved: true });
+  /** A full deploy, or a change of the project: Node-RED says of no node that it was removed. */
+  RED.reload = (...flow) => replace(flow, { saysRemoved: false });
+  /** A deploy of the changed nodes. */
+  RED.deployChanged = (...flow) => {
+    replace(flow, { saysRemoved: true, keeps: (definition, old) => old.get(definition.id) === JSON.stringify(definition) });
   };
   /** Calls an admin route as Express does. Resolves with the response. */
   RED.request = (method, url, { body, type = "application/json" } = {}) => {

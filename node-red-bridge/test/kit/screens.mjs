@@ -14,7 +14,14 @@ let notice;
 globalThis.RED = {
   _: translator(language),
   i18n: { lang: () => language },
-  nodes: { node: () => undefined, eachNode: () => undefined, createCompleteNodeSet: () => [{ id: "a", type: "agent-core", wires: [] }] },
+  nodes: {
+    node: () => undefined,
+    eachNode: () => undefined,
+    eachConfig: (visit) => visit({ id: "rt", type: "redflow-runtime" }),
+    workspace: () => undefined,
+    filterNodes: () => [],
+    createCompleteNodeSet: () => [{ id: "a", type: "agent-core", wires: [] }],
+  },
   events: { on: () => undefined },
   comms: { subscribe: () => undefined },
   notify: (content) => {

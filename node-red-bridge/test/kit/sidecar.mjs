@@ -60,5 +60,5 @@ export async function fakeSidecar(t, answer = () => undefined, http = () => [404
       waiting.add(check);
       check();
     });
-  return { url: `http://127.0.0.1:${server.address().port}`, messages, requests, untilMessage };
+  return { url: `http://127.0.0.1:${server.address().port}`, messages, requests, untilMessage, connections: () => sockets.clients.size };
 }

@@ -1,5 +1,6 @@
 //! Fuzzers for everything that reads what strangers send: flows, schemas, model answers, journals, manifests,
-//! addresses, and the bodies and frames of a real sidecar.
+//! addresses, messages of MCP servers and clients, metadata of OAuth, frames of the process that reads documents, and the
+//! bodies and frames of a real sidecar.
 //!
 //! Each target changes its seeds at random and looks at the outcome of each input. A panic, a wrong answer or
 //! a hang is a finding, and its input is kept in `cases/`. The tests run all kept cases again. The same seed

@@ -14,7 +14,8 @@ Sends random and hostile inputs to everything that reads what strangers send, ea
 (10 unless told). A panic, a hang or a wrong answer ends the command with 1 and is kept as a case in
 runtime/fuzz/cases. The same seed gives the same inputs. Without --seed the time chooses one.
 
-Targets: flow, schema, answer, journal, manifest, egress, image, bodies, bridge, events, comms";
+Targets: flow, schema, answer, journal, manifest, egress, image, mcp, oauth, worker, bodies, bridge, events,
+comms, requests, jobs";
 
 struct Args {
     targets: Vec<String>,
@@ -64,7 +65,7 @@ fn read_args(args: impl Iterator<Item = String>) -> Result<Option<Args>, String>
 }
 
 fn run(args: &Args) -> Result<(), String> {
-    let mut targets = in_process();
+    let mut targets = in_process()?;
     let mut sidecar = None;
     let is_wanted = |target: &Arc<dyn Target>| {
         args.targets.is_empty() || args.targets.iter().any(|name| name == target.name())

@@ -6,7 +6,7 @@ use crate::node::declaration::{
     Choice, Initial, JsonShape, Kind, NodeDeclaration, NodeType, Palette, Place, Presence, Property,
     SecretRule, Whole,
 };
-use crate::node::{CONFIG_NODES, EffectClass, NODES};
+use crate::node::{CONFIG_NODES, EffectClass, KEY_NODE, NODES};
 use crate::phrases::PHRASES;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -89,6 +89,12 @@ pub fn sidecar_types() -> String {
     out += &agent_ports();
     out += "\n/** The types that the sidecar runs without credentials. */\n";
     out += &list("WITHOUT_CREDENTIALS", &names(has_no_credentials));
+    out += "\n/** The role of each type that agents bind, and with `*` of prefixes of types. */\n";
+    out += &texts("SERVICE_ROLES", service_roles());
+    out += "\n/** The role of the nodes that a memory or a tool names, by its type and property. */\n";
+    out += &named_services();
+    out += "\n/** The type of the config node that a node names in `keyNode`. */\n";
+    out += &texts("KEY_NODE_TYPES", key_node_types());
     out += "\n/** The tools that change nothing, so that their nodes need no effect class. */\n";
     out += &list("READ_ONLY_TOOLS", &names(|node| node.effect == Some(EffectClass::Read)));
     out
@@ -105,6 +111,43 @@ fn agent_ports() -> String {
     out + "};\n"
 }
 
+fn service_roles() -> Vec<(&'static str, &'static str)> {
+    let types = NODES.iter().map(|node| &node.node_type);
+    types.filter(|row| row.role.is_service()).map(|row| (row.name, row.role.as_str())).collect()
+}
+
+fn properties(node: &NodeDeclaration) -> impl Iterator<Item = &'static Property> {
+    node.property_sets.iter().flat_map(|set| set.properties)
+}
+
+fn named_services() -> String {
+    let mut out = String::from(
+        "export const NAMED_SERVICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {\n",
+    );
+    for node in NODES.iter().filter(|node| matches!(node.node_type.role, Role::Memory | Role::Tool)) {
+        let named: Vec<String> = properties(node)
+            .filter_map(|property| match property.kind {
+                Kind::Service { role } => Some(format!("{}: {:?}", property.name, role.as_str())),
+                _ => None,
+            })
+            .collect();
+        if !named.is_empty() {
+            let _ = writeln!(out, "  {:?}: {{ {} }},", node.node_type.name, named.join(", "));
+        }
+    }
+    out + "};\n"
+}
+
+fn key_node_types() -> Vec<(&'static str, &'static str)> {
+    let key_node = |node: &NodeDeclaration| {
+        properties(node).find_map(|property| match property.kind {
+            Kind::ConfigNode { of } if property.name == KEY_NODE => Some((node.node_type.name, of)),
+            _ => None,
+        })
+    };
+    NODES.iter().filter_map(key_node).collect()
+}
+
 /// Whether the sidecar runs nodes of this type and needs no credentials for it.
 fn has_no_credentials(node: &&NodeDeclaration) -> bool {
     let is_flow_tool = node.node_type.outputs.is_some_and(|ports| ports.contains(&PortKind::FlowTool));
@@ -114,6 +157,11 @@ fn has_no_credentials(node: &&NodeDeclaration) -> bool {
 fn list(name: &str, values: &[&str]) -> String {
     let rows: String = values.iter().map(|value| format!("  {value:?},\n")).collect();
     format!("export const {name}: readonly string[] = [\n{rows}];\n")
+}
+
+fn texts(name: &str, values: Vec<(&str, &str)>) -> String {
+    let rows: String = values.iter().map(|(key, value)| format!("  {key:?}: {value:?},\n")).collect();
+    format!("export const {name}: Readonly<Record<string, string>> = {{\n{rows}}};\n")
 }
 
 /// The text of `docs/nodes.md`.

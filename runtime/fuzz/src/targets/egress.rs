@@ -76,7 +76,7 @@ impl Target for EgressAddress {
 }
 
 /// Whether an address is certainly not on the public internet. Knows less than the tables, and shares nothing with them.
-fn is_inside(address: IpAddr) -> bool {
+pub(super) fn is_inside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let [first, second, ..] = v4.octets();

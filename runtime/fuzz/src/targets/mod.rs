@@ -6,8 +6,11 @@ mod flow;
 mod image;
 mod journal;
 mod manifest;
+mod mcp;
+mod oauth;
 mod schema;
 mod sidecar;
+mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,10 +33,13 @@ pub trait Target: Send + Sync {
     fn run(&self, input: &[u8]) -> Outcome;
 }
 
-/// The targets that need no other process.
-#[must_use]
-pub fn in_process() -> Vec<Arc<dyn Target>> {
-    vec![
+/// The targets that need no program of ours.
+///
+/// # Errors
+/// If the files of a target cannot be written.
+pub fn in_process() -> Result<Vec<Arc<dyn Target>>, String> {
+    let worker = worker::Answers::new().map_err(|error| error.to_string())?;
+    Ok(vec![
         Arc::new(flow::FlowFile),
         Arc::new(schema::ToolSchema),
         Arc::new(answer::ModelAnswers::new()),
@@ -41,13 +47,16 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
         Arc::new(manifest::ManifestText),
         Arc::new(egress::EgressAddress),
         Arc::new(image::MessageImages),
-    ]
+        Arc::new(mcp::ServerMessages),
+        Arc::new(oauth::SignIn),
+        Arc::new(worker),
+    ])
 }
 
 pub use sidecar::RunningSidecar;
 
-/// The targets of a real sidecar: the bodies of its HTTP API, and the frames of its sockets. They work as long as the
-/// sidecar is not dropped.
+/// The targets of the real program: the bodies of a sidecar's HTTP API, the frames of its sockets, messages of MCP clients, and
+/// jobs of the process that reads documents. They work as long as the sidecar is not dropped.
 ///
 /// # Errors
 /// If the sidecar cannot be started.

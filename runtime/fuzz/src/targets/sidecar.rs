@@ -1,6 +1,7 @@
 //! A real sidecar: the bodies of its HTTP API, and the frames of its sockets. After each input the sidecar must
 //! still answer.
 
+use super::worker::Jobs;
 use super::{Outcome, Target};
 use redflow_contract::bridge::BRIDGE_PROTOCOL;
 use redflow_contract::route::{Method, ROUTES, Route};
@@ -53,11 +54,13 @@ pub(super) fn targets(binary: &Path) -> Result<(Vec<Arc<dyn Target>>, RunningSid
     };
     let hello = json!({"type": "hello", "protocol": BRIDGE_PROTOCOL, "instance": "fuzzer", "boot": "1",
         "nodeRed": "4.1.0", "bridge": "0.1.0", "received": 0});
-    let targets = vec![
+    let targets: Vec<Arc<dyn Target>> = vec![
         Arc::new(Bodies { sidecar: Arc::clone(&sidecar) }),
         socket("bridge", "/bridge", BRIDGE_PROTOCOL, Some(hello)),
         socket("events", "/events", EVENTS_PROTOCOL, None),
         socket("comms", "/comms", COMMS_PROTOCOL, None),
+        Arc::new(McpRequests { sidecar: Arc::clone(&sidecar) }),
+        Arc::new(Jobs::new(binary)),
     ];
     Ok((targets, running))
 }
@@ -254,6 +257,116 @@ impl Target for Frames {
         }
         self.sidecar.check_health()?;
         Ok(outcome)
+    }
+}
+
+/// Messages of MCP clients, in a session or in a version of the protocol that has none.
+struct McpRequests {
+    sidecar: Arc<Sidecar>,
+}
+
+impl McpRequests {
+    fn send(
+        &self,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<ureq::http::Response<ureq::Body>, String> {
+        let url = format!("http://{}/mcp", self.sidecar.address);
+        let mut request = self.sidecar.agent.post(url).header("authorization", format!("Bearer {TOKEN}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        request.send(body).map_err(|error| format!("/mcp: {error}"))
+    }
+
+    /// The id of a new session.
+    fn open_session(&self) -> Result<String, String> {
+        let hello = message(
+            "initialize",
+            &json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "fuzzer", "version": "1"}}),
+        );
+        let response = self.send(hello.to_string().as_bytes(), &[])?;
+        let session = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
+        session.map(str::to_owned).ok_or_else(|| format!("no session: {}", response.status()))
+    }
+
+    fn close_session(&self, session: &str) -> Result<(), String> {
+        let url = format!("http://{}/mcp", self.sidecar.address);
+        let request = self.sidecar.agent.delete(url).header("authorization", format!("Bearer {TOKEN}"));
+        request.header(SESSION, session).call().map(drop).map_err(|error| error.to_string())
+    }
+}
+
+const SESSION: &str = "mcp-session-id";
+
+fn message(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+impl Target for McpRequests {
+    fn name(&self) -> &'static str {
+        "requests"
+    }
+
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}, "progressToken": 1});
+        let messages = [
+            message("ping", &json!({})),
+            message("server/discover", &json!({"_meta": meta})),
+            message("tools/list", &json!({"cursor": "1", "_meta": meta})),
+            message(
+                "tools/call",
+                &json!({"name": "builtin__calculator", "arguments": {"expression": "1+1"}, "_meta": meta}),
+            ),
+            message("resources/list", &json!({})),
+            message("resources/read", &json!({"uri": "redflow://runs/x"})),
+            message("resources/templates/list", &json!({})),
+            message("prompts/get", &json!({"name": "x", "arguments": {"a": "b"}})),
+            message(
+                "completion/complete",
+                &json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}),
+            ),
+            message("logging/setLevel", &json!({"level": "debug"})),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "r"}}),
+            json!({"jsonrpc": "2.0", "id": "a", "result": {"roots": []}}),
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600, "message": "m", "data": [1]}}),
+            json!([message("ping", &json!({}))]),
+        ];
+        let texts = hostile::texts(20_000).into_iter().map(|(_, text)| text);
+        messages.into_iter().map(|value| value.to_string()).chain(texts).map(String::into_bytes).collect()
+    }
+
+    fn run(&self, input: &[u8]) -> Outcome {
+        let method = serde_json::from_slice::<Value>(input).ok();
+        let method = method.as_ref().and_then(|message| message["method"].as_str()).unwrap_or_default();
+        let session = if hash(input).is_multiple_of(2) { Some(self.open_session()?) } else { None };
+        let is_header = method.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
+        let headers = match &session {
+            Some(session) => [(SESSION, session.as_str()), ("mcp-protocol-version", "2025-11-25")],
+            None => [
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", if is_header { method } else { "ping" }),
+            ],
+        };
+        let response = self.send(input, &headers)?;
+        let status = response.status().as_u16();
+        // A stream may stay open, so its messages are not waited for.
+        drop(response);
+        if let Some(session) = session {
+            self.close_session(&session)?;
+        }
+        self.sidecar.check_health()?;
+        match status {
+            500.. => Err(format!("/mcp answers {status}")),
+            200 => Ok(format!("{status} {method}")),
+            _ => Ok(status.to_string()),
+        }
     }
 }
 

@@ -1,11 +1,12 @@
-// The outputs of agents by their kind. An agent without outputs for services binds those with a wire to its input. Pure.
+// The outputs of agents by their kind, and the properties by which nodes name services. An agent without outputs for services
+// binds those with a wire to its input. Pure. Used by Node-RED's side and by the editor.
 
-import { AGENT_PORTS } from "../sidecar-types.js";
+import { AGENT_PORTS, NAMED_SERVICES } from "./sidecar-types";
 
 /** The kind of a port or a wire that carries no messages. */
 export type ServiceKind = "model" | "tool" | "memory";
 
-const SERVICE_KINDS: readonly unknown[] = ["model", "tool", "memory"] satisfies ServiceKind[];
+export const SERVICE_KINDS: readonly ServiceKind[] = ["model", "tool", "memory"];
 
 /** The name of an agent's output. The checker's sentences use these names in every language. */
 export function portName(type: string, port: number): string | undefined {
@@ -15,7 +16,7 @@ export function portName(type: string, port: number): string | undefined {
 /** The kind of an output that binds services. */
 export function kindOfOutput(type: string, port: number): ServiceKind | undefined {
   const name = portName(type, port);
-  return SERVICE_KINDS.includes(name) ? (name as ServiceKind) : undefined;
+  return SERVICE_KINDS.find((kind) => kind === name);
 }
 
 /** The outputs of an agent that bind services, or only those of one kind. */
@@ -29,16 +30,9 @@ export function bindsByInput(type: string): boolean {
   return AGENT_PORTS[type] !== undefined && servicePorts(type).length === 0;
 }
 
-/** The services that name other services, with the properties that do. The property `model` of a model is no id. */
-const NAMING: Readonly<Record<string, readonly string[]>> = {
-  "summary-memory": ["shortMemory", "model"],
-  "long-memory": ["shortMemory", "model"],
-  "memory-tool": ["memory"],
-};
-
 /** The ids in the properties of a service that name other services. */
 export function namedByService(service: Record<string, unknown>): string[] {
-  const names = NAMING[String(service["type"])] ?? [];
+  const names = Object.keys(NAMED_SERVICES[String(service["type"])] ?? {});
   return names.map((name) => service[name]).filter((id) => typeof id === "string" && id !== "") as string[];
 }
 
