@@ -90,11 +90,11 @@ pub fn sidecar_types() -> String {
     out += "\n/** The types that the sidecar runs without credentials. */\n";
     out += &list("WITHOUT_CREDENTIALS", &names(has_no_credentials));
     out += "\n/** The role of each type that agents bind, and with `*` of prefixes of types. */\n";
-    out += &texts("SERVICE_ROLES", service_roles());
+    out += &texts("SERVICE_ROLES", &service_roles());
     out += "\n/** The role of the nodes that a memory or a tool names, by its type and property. */\n";
     out += &named_services();
     out += "\n/** The type of the config node that a node names in `keyNode`. */\n";
-    out += &texts("KEY_NODE_TYPES", key_node_types());
+    out += &texts("KEY_NODE_TYPES", &key_node_types());
     out += "\n/** The tools that change nothing, so that their nodes need no effect class. */\n";
     out += &list("READ_ONLY_TOOLS", &names(|node| node.effect == Some(EffectClass::Read)));
     out
@@ -159,7 +159,7 @@ fn list(name: &str, values: &[&str]) -> String {
     format!("export const {name}: readonly string[] = [\n{rows}];\n")
 }
 
-fn texts(name: &str, values: Vec<(&str, &str)>) -> String {
+fn texts(name: &str, values: &[(&str, &str)]) -> String {
     let rows: String = values.iter().map(|(key, value)| format!("  {key:?}: {value:?},\n")).collect();
     format!("export const {name}: Readonly<Record<string, string>> = {{\n{rows}}};\n")
 }
