@@ -10,7 +10,7 @@ use redflow_contract::mcp::{
 use redflow_contract::tool::{MAX_TOOL_ID_BYTES, ToolState};
 use redflow_contract::{Message, Millis};
 use redflow_egress::{Egress, EgressPolicy, EgressSettings};
-use redflow_mcp::{HubSettings, McpHub, ServerTimes};
+use redflow_mcp::{Confiner, HubSettings, McpHub, ServerTimes};
 use redflow_ports::{
     Clock, FileStoreError, McpServers as _, McpStore, NoMeter, ProvidedTool, ToolOutcome, ToolProvider as _,
 };
@@ -113,7 +113,7 @@ async fn connect_and_call(input: &[u8]) -> Outcome {
         clock: Arc::new(FixedClock),
         meter: Arc::new(NoMeter),
         folder: None,
-        confine: None,
+        confine: Confiner::none(),
         times: TIMES,
     });
     let servers = json!({"fuzz": {"url": server.url("/mcp")}});

@@ -7,7 +7,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
@@ -16,9 +17,6 @@ const MAX_HEADER_BYTES: usize = 1024;
 
 /// How long a worker may take for a frame. Then the sidecar would kill it.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-
-/// How often it is checked whether a worker has ended.
-const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The answers of a worker that a document has taken over: the program of this target sends an input as it is.
 pub(super) struct Answers {
@@ -117,24 +115,22 @@ impl Jobs {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         // A worker that ends early closes the pipe.
         let send = std::thread::spawn(move || drop(input.map(|mut input| input.write_all(&job))));
+        let (sender, answers) = channel();
         let receive = std::thread::spawn(move || {
             let mut answer = Vec::new();
             output.map(|mut output| output.read_to_end(&mut answer));
-            answer
+            // Without a receiver it came too late.
+            let _ = sender.send(answer);
         });
-        let began = Instant::now();
-        let mut is_late = false;
-        while child.try_wait()?.is_none() {
-            if began.elapsed() > TIME_LIMIT {
-                is_late = true;
-                child.kill()?;
-            }
-            std::thread::sleep(CHECK_INTERVAL);
+        let answer = answers.recv_timeout(TIME_LIMIT).ok();
+        if answer.is_none() {
+            child.kill()?;
         }
+        child.wait()?;
         let ended = |_| std::io::Error::other("a thread has panicked");
         send.join().map_err(ended)?;
-        let answer = receive.join().map_err(ended)?;
-        Ok((!is_late).then_some(answer))
+        receive.join().map_err(ended)?;
+        Ok(answer)
     }
 }
 

@@ -64,7 +64,9 @@ fn a_program_can_make_these_calls_and_no_other() {
     let mut found = Vec::new();
     let [with, without] = [true, false].map(|has_root| filters(FilterOptions { has_root, ..WIDEST }));
     for number in NUMBERS {
-        let count = |filters: &[BpfProgram; 2]| arguments().filter(|value| is_allowed(filters, number, *value)).count();
+        let count = |filters: &[BpfProgram; 2]| {
+            arguments().filter(|value| is_allowed(filters, number, *value)).count()
+        };
         let (most, fewest) = (count(&with), count(&without));
         if most > 0 {
             let name = names.iter().find(|(_, call)| *call == i64::from(number)).unwrap().0;
