@@ -1,6 +1,6 @@
 //! Agents that use servers which are not ours, over stdio: files, everything, memory.
 
-use crate::kit::{Home, agent, output, server, stdio_server};
+use crate::kit::{Home, agent, folder, output, server, stdio_server};
 use serde_json::{Value, json};
 
 /// The results of the tool calls in the payload of an AI Agent, which must all have succeeded.
@@ -43,8 +43,9 @@ fn an_agent_writes_and_reads_files_of_a_filesystem_server() {
 fn a_filesystem_server_stays_in_the_folders_of_its_definition() {
     let files = tempfile::tempdir().unwrap();
     let root = files.path().canonicalize().unwrap();
-    let servers =
-        json!({"files": stdio_server(&[&server("filesystem"), &root.display().to_string()], json!({}))});
+    // With namespaces it would not even see a folder that it may not read.
+    let read = json!({"read": [folder().join("node_modules"), root]});
+    let servers = json!({"files": stdio_server(&[&server("filesystem"), &root.display().to_string()], read)});
     let calls = [("mcp__files__write_file", json!({"path": root.join("note.txt"), "content": "x"}))];
     for home in Home::both(servers, &agent("files", &calls, "Tried.")) {
         let message = home.run_agent();

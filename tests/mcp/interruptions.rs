@@ -3,18 +3,14 @@
 
 use crate::kit::{Home, PATIENCE, agent, folder, json_output, node, output, run, server};
 use crate::recorder::Recorder;
-use redflow_testkit::LoggedProcess;
+use redflow_testkit::{LoggedProcess, kill_at_home, processes_at_home};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long the call of the tests takes if nothing interrupts it, in seconds.
 const CALL_SECONDS: u64 = 30;
-
-/// The time limit of a call over HTTP. A client of this server may resume a lost answer, and tries to until the call's time
-/// is over.
-const HTTP_CALL_MS: u64 = 10_000;
 
 const LONG_CALL: &str = "mcp__all__trigger-long-running-operation";
 
@@ -29,8 +25,7 @@ enum Transport {
 
 const TRANSPORTS: [Transport; 2] = [Transport::Stdio, Transport::Http];
 
-/// A home with the everything server. `sent` in its folder has what the server was sent; `pid` has the ids of the
-/// processes that the sidecar started.
+/// A home with the everything server. `peer/sent` in its folder has what the server was sent.
 struct Peers {
     home: Home,
     http: Option<HttpPeer>,
@@ -45,19 +40,20 @@ impl Peers {
     fn start(transport: Transport, more: Value) -> Self {
         let calls = [(LONG_CALL, json!({"duration": CALL_SECONDS, "steps": 2}))];
         let home = Home::new(json!({}), &agent("all", &calls, "Done."));
-        let folder_of_home = home.dir.path().canonicalize().unwrap();
+        std::fs::create_dir(home.path("peer")).unwrap();
+        let peer = home.path("peer").canonicalize().unwrap();
         let (mut definition, http) = match transport {
             Transport::Stdio => {
-                let script = "cd \"$1\"; tee -a sent | { echo $BASHPID >> pid; exec \"$2\" \"$3\"; }";
-                let args = json!(["-c", script, "bash", folder_of_home, node(), server("everything")]);
+                let script = "cd \"$1\"; tee -a sent | \"$2\" \"$3\"";
+                let args = json!(["-c", script, "bash", peer, node(), server("everything")]);
                 let read = [folder().join("node_modules")];
-                (json!({"command": "bash", "args": args, "read": read, "write": [folder_of_home]}), None)
+                (json!({"command": "bash", "args": args, "read": read, "write": [peer]}), None)
             }
             Transport::Http => {
-                let recorder = Recorder::start(&home.path("sent"));
+                let recorder = Recorder::start(&home.path("peer/sent"));
                 let http = HttpPeer { process: start_server(&recorder), recorder };
                 let url = format!("http://{}/mcp", http.recorder.addr);
-                (json!({"url": url, "timeoutMs": HTTP_CALL_MS}), Some(http))
+                (json!({"url": url}), Some(http))
             }
         };
         if let (Some(definition), Value::Object(more)) = (definition.as_object_mut(), more) {
@@ -87,7 +83,7 @@ impl Peers {
 
     /// How often the server was asked to call a tool.
     fn calls(&self) -> usize {
-        let sent = std::fs::read(self.home.path("sent")).unwrap_or_default();
+        let sent = std::fs::read(self.home.path("peer/sent")).unwrap_or_default();
         String::from_utf8_lossy(&sent).matches("\"tools/call\"").count()
     }
 
@@ -99,11 +95,7 @@ impl Peers {
     fn kill_server(&mut self) {
         match &mut self.http {
             Some(http) => http.process.kill().unwrap(),
-            None => {
-                let pids = std::fs::read_to_string(self.home.path("pid")).unwrap();
-                let pid = pids.lines().last().unwrap();
-                assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
-            }
+            None => kill_at_home(&program_home(&self.home)).unwrap(),
         }
     }
 
@@ -191,18 +183,22 @@ fn a_killed_sidecar_leaves_a_question_and_no_second_call() {
         assert_eq!(peers.calls(), 1, "{transport:?}: the call was made twice");
         output(peers.redflow(&["replay", "--all"]));
         if transport == Transport::Stdio {
-            assert_eq!(programs_of(&peers.home), 0, "the program of a dead sidecar is still there");
+            assert_eq!(programs_left(&peers.home), 0, "the program of a dead sidecar is still there");
         }
     }
 }
 
-/// The programs that still hold the folder of a home: none may outlive its sidecar for long.
+/// The folder that is the home of the program.
+fn program_home(home: &Home) -> PathBuf {
+    home.path("data/mcp/folders/all")
+}
+
+/// The processes of the program: none may outlive its sidecar for long.
 #[allow(clippy::disallowed_methods, reason = "waits for processes that are not its children")]
-fn programs_of(home: &Home) -> usize {
+fn programs_left(home: &Home) -> usize {
     let end = Instant::now() + PATIENCE;
     loop {
-        let pids = std::fs::read_to_string(home.path("pid")).unwrap();
-        let alive = pids.lines().filter(|pid| Path::new("/proc").join(pid).join("exe").exists()).count();
+        let alive = processes_at_home(&program_home(home)).len();
         if alive == 0 || Instant::now() > end {
             return alive;
         }

@@ -3,10 +3,9 @@
 
 use super::rig::{Rig, TIME_LIMIT};
 use super::{Row, resume_until_finished};
-use redflow_testkit::LoggedProcess;
+use redflow_testkit::{LoggedProcess, kill_at_home};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The failpoints of a call, in the order in which a run passes them.
@@ -28,7 +27,7 @@ const SENT: &str = "act (the call was sent, no answer yet)";
 const SERVER_KILLED: &str = "the server is killed after the call was sent";
 
 /// What the server is sent goes through `tee`, so the file `sent` counts the calls.
-const PROGRAM: &str = "cd \"$1\"; tee -a sent | { echo $BASHPID > pid; exec \"$2\" \"$3\"; }";
+const PROGRAM: &str = "cd \"$1\"; tee -a sent | \"$2\" \"$3\"";
 
 /// The number of calls, and whether a person was asked, where a crash has only one possible outcome.
 fn expected_outcome(class: &str, point: &str) -> Option<(usize, bool)> {
@@ -111,7 +110,7 @@ fn crash_at(packages: &Path, rig: &Rig, class: &str, point: &str) -> Result<Outc
         return Err(format!("runs do not pass this point: {}{}", process.stdout(), process.stderr()));
     }
     if point == SERVER_KILLED {
-        kill_server(&folder)?;
+        kill_at_home(&folder.join("data/mcp/folders/all"))?;
         let exit = process.wait(TIME_LIMIT)?;
         if !matches!(exit.code, Some(0 | 3)) {
             return Err(format!("{exit:?}"));
@@ -129,13 +128,13 @@ fn write_manifest(folder: &Path, packages: &Path, class: &str) -> Result<(), Str
     let own = packages.join(".bin/node");
     let node = if own.exists() { own } else { PathBuf::from("node") };
     let server = packages.join("@modelcontextprotocol/server-everything/dist/index.js");
+    let (data, peer) = (folder.join("data"), folder.join("peer"));
     let manifest = json!({"mcp": {"all": {
-        "command": "bash", "args": ["-c", PROGRAM, "bash", folder, node, server],
-        "read": [packages], "write": [folder], "effects": {"*": class},
+        "command": "bash", "args": ["-c", PROGRAM, "bash", peer, node, server],
+        "read": [packages], "write": [peer], "effects": {"*": class},
     }}});
-    let data = folder.join("data");
     let failed = |error: std::io::Error| format!("{}: {error}", data.display());
-    std::fs::create_dir_all(&data).map_err(failed)?;
+    std::fs::create_dir_all(&data).and_then(|()| std::fs::create_dir_all(&peer)).map_err(failed)?;
     std::fs::write(data.join("tools.json"), manifest.to_string()).map_err(failed)
 }
 
@@ -160,7 +159,7 @@ fn flow(is_slow: bool) -> Value {
 }
 
 fn count_calls(folder: &Path) -> usize {
-    let sent = std::fs::read_to_string(folder.join("sent")).unwrap_or_default();
+    let sent = std::fs::read_to_string(folder.join("peer/sent")).unwrap_or_default();
     sent.lines().filter(|line| line.contains("\"tools/call\"")).count()
 }
 
@@ -173,12 +172,4 @@ fn wait_for_call(folder: &Path) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     true
-}
-
-fn kill_server(folder: &Path) -> Result<(), String> {
-    let pid = std::fs::read_to_string(folder.join("pid")).map_err(|error| error.to_string())?;
-    match Command::new("kill").args(["-9", pid.trim()]).status() {
-        Ok(status) if status.success() => Ok(()),
-        other => Err(format!("the server cannot be killed: {other:?}")),
-    }
 }

@@ -60,7 +60,7 @@ const fn set_filter() -> Result<(), LimitError> {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::lower_limit;
+pub(crate) use linux::{drop_capabilities, lower_limit};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -70,7 +70,7 @@ mod linux {
         DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior,
         set_parent_process_death_signal, setrlimit,
     };
-    use rustix::thread::set_no_new_privs;
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 
     pub(super) fn limit_self() -> Result<()> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -89,6 +89,15 @@ mod linux {
     pub(super) fn hide_memory() -> Result<()> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         lower_limit(Resource::Core, 0, 0)
+    }
+
+    /// Leaves a superuser no rights: they open ways around the rules, such as changing files of others. Without new
+    /// privileges the program does not get them back.
+    pub(crate) fn drop_capabilities() -> Result<()> {
+        let empty = CapabilitySet::empty();
+        let none = CapabilitySets { effective: empty, permitted: empty, inheritable: empty };
+        // Most users have none, and a service manager may refuse the call.
+        if capabilities(None)? == none { Ok(()) } else { set_capabilities(None, none) }
     }
 
     /// Sets a limit, or keeps the one that is lower.

@@ -7,7 +7,7 @@ use super::root;
 use super::{
     ConfineError, ConfineSupport, Confinement, PROGRAM_FILE_BYTES, PROGRAM_MEMORY_BYTES, PROGRAM_OPEN_FILES,
 };
-use crate::limits::lower_limit;
+use crate::limits::{drop_capabilities, lower_limit};
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, PathBeneath, PathFd,
     Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
@@ -15,7 +15,7 @@ use landlock::{
 };
 use rustix::fs::Mode;
 use rustix::process::{Resource, Signal, set_parent_process_death_signal, umask};
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
+use rustix::thread::set_no_new_privs;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
@@ -123,15 +123,6 @@ fn set_limits() -> rustix::io::Result<()> {
     lower_limit(Resource::Nofile, PROGRAM_OPEN_FILES, PROGRAM_OPEN_FILES)?;
     lower_limit(Resource::Fsize, PROGRAM_FILE_BYTES, PROGRAM_FILE_BYTES)?;
     lower_limit(Resource::Data, PROGRAM_MEMORY_BYTES, PROGRAM_MEMORY_BYTES)
-}
-
-/// Leaves a superuser no rights: they open ways around the rules, such as changing files of others. Without new privileges
-/// the program does not get them back.
-pub(super) fn drop_capabilities() -> rustix::io::Result<()> {
-    let empty = CapabilitySet::empty();
-    let none = CapabilitySets { effective: empty, permitted: empty, inheritable: empty };
-    // Most users have none, and a service manager may refuse the call.
-    if capabilities(None)? == none { Ok(()) } else { set_capabilities(None, none) }
 }
 
 /// Everything is forbidden that a rule does not allow.

@@ -1,6 +1,6 @@
 //! The namespaces of a program: a user without rights, processes that end with their first one, and mounts of its own.
 
-use super::linux::drop_capabilities;
+use crate::limits::drop_capabilities;
 use rustix::process::{
     Pid, Signal, WaitOptions, getegid, geteuid, getpid, set_parent_process_death_signal, wait,
 };
