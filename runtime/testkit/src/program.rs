@@ -1,8 +1,8 @@
 //! The processes of a program that a sidecar has started.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::Command;
 
 /// The processes whose `HOME` is this folder, as this process sees them. Such a program may have numbers of its own, so it
@@ -14,7 +14,7 @@ pub fn processes_at_home(home: &Path) -> Vec<u32> {
         let variables = std::fs::read(process.join("environ")).unwrap_or_default();
         let mut variables = variables.split(|byte| *byte == 0);
         let found = variables.find_map(|variable| variable.strip_prefix(b"HOME="));
-        found.is_some_and(|found| PathBuf::from(OsString::from_vec(found.to_vec())) == home)
+        found.is_some_and(|found| Path::new(OsStr::from_bytes(found)) == home)
     };
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| {
