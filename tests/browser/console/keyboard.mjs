@@ -149,7 +149,7 @@ export async function run(t, browser, console) {
     const key = (name) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
     key("End");
     for (let turn = 0; turn < 10; turn += 1) {
-      await null;
+      await Promise.resolve();
     }
     key("[");
   });
